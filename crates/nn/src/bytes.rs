@@ -1,22 +1,23 @@
-//! Tensors as bytes: row-major and little-endian, as the safetensors format has them.
+//! Tensors as bytes: row-major and little-endian, as in the safetensors format.
 
 use safetensors::Dtype;
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
 use crate::Result;
 
-/// The elements of a tensor. NaN keeps its bits.
+/// Returns the elements of a tensor as bytes. NaN keeps its bits.
 pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
     match E::DTYPE {
-        DType::F32 => encoded(tensor, |value| (value.to_f64() as f32).to_le_bytes()),
-        DType::F64 => encoded(tensor, |value| value.to_f64().to_le_bytes()),
-        DType::I64 => encoded(tensor, |value| value.to_i64().to_le_bytes()),
-        _ => encoded(tensor, |value| [value.to_i64() as u8]),
+        DType::F32 => encode_all(tensor, |value| (value.to_f64() as f32).to_le_bytes()),
+        DType::F64 => encode_all(tensor, |value| value.to_f64().to_le_bytes()),
+        DType::I64 => encode_all(tensor, |value| value.to_i64().to_le_bytes()),
+        _ => encode_all(tensor, |value| [value.to_i64() as u8]),
     }
 }
 
-/// A loop that the compiler makes a copy of memory where `encode` is the machine's own representation.
-fn encoded<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E) -> [u8; N]) -> Vec<u8> {
+/// Encodes each element. The compiler turns the loop into a copy of memory if `encode` is the machine's own
+/// representation.
+fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E) -> [u8; N]) -> Vec<u8> {
     let values = tensor.to_vec();
     let mut bytes = vec![0; N * values.len()];
     for (to, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
@@ -25,11 +26,11 @@ fn encoded<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E) ->
     bytes
 }
 
-/// A tensor of `shape` from bytes of its own element type.
+/// Returns a tensor of `shape` from bytes of its own element type.
 ///
 /// # Errors
 ///
-/// If there is not enough memory, or the bytes are not as many as the shape needs.
+/// If there is not enough memory, or the number of bytes does not fit the shape.
 pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tensor<E>> {
     let values: Vec<E> = match E::DTYPE {
         DType::F32 => bytes.as_chunks().0.iter().map(|&b| E::from_f64(f32::from_le_bytes(b).into())).collect(),
@@ -40,11 +41,12 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
     Ok(Tensor::try_from_vec(values, shape)?)
 }
 
-/// A tensor of `shape` from bytes of the floating-point type `from`, rounded to nearest where its own has fewer digits.
+/// Returns a tensor of `shape` from bytes of the floating-point type `from`, rounded to nearest if the type of the
+/// tensor has fewer digits.
 ///
 /// # Errors
 ///
-/// If there is not enough memory, or the bytes are not as many as the shape needs.
+/// If there is not enough memory, or the number of bytes does not fit the shape.
 pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) -> Result<Tensor<E>> {
     let number = E::from_f64;
     let values: Vec<E> = match from {
@@ -56,8 +58,8 @@ pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) 
     Ok(Tensor::try_from_vec(values, shape)?)
 }
 
-/// The number with these bits in IEEE 754's binary16. The crate `half`, with which this is tested, would be a sixth of what the whole
-/// library takes to compile, for the derive macros that it brings.
+/// Returns the number with these bits in IEEE 754's binary16. The tests compare it with the crate `half`. As a
+/// dependency of the library, `half` with its derive macros would take a sixth of the time to compile it.
 pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff) / 1024.0);
     let magnitude = match exponent {
@@ -69,7 +71,7 @@ pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
 
-/// The number with these bits in bfloat16, the upper half of an f32.
+/// Returns the number with these bits in bfloat16, the upper half of an f32.
 fn bf16_to_f64(bits: u16) -> f64 {
     f32::from_bits(u32::from(bits) << 16).into()
 }
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_of_16_bits() {
+    fn every_16_bit_number_agrees_with_the_crate_half() {
         for bits in 0..=u16::MAX {
             let [f16, bf16] = [half::f16::from_bits(bits).to_f64(), half::bf16::from_bits(bits).to_f64()];
             for (got, expected) in [(f16_to_f64(bits), f16), (bf16_to_f64(bits), bf16)] {

@@ -1,4 +1,4 @@
-//! Files: written whole or not at all, and read only where they end.
+//! Files: writing completely or not at all, and reading of regular files only.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,9 +8,9 @@ use tempfile::Builder;
 
 use crate::{Error, Result};
 
-/// Makes `bytes` the contents of the file `path`, whole or not at all: they go to a temporary file in the same folder
-/// and to the disk, then take the old file's place. A reader sees the old contents or the new, at any time, whatever
-/// happens.
+/// Writes `bytes` to the file `path`, completely or not at all. They are first written to a temporary file in the same
+/// folder and flushed to the disk. Then that file replaces the old one. At any time a reader sees the old or the new
+/// contents, also after a crash.
 ///
 /// ```
 /// let folder = tempfile::tempdir()?;
@@ -22,17 +22,17 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// Where the folder is missing or not writable, the disk is full, or `path` is something else than a file. The old file
-/// is then as it was.
+/// If the folder is missing or not writable, the disk is full, or `path` is not a regular file. After an error the old
+/// file is unchanged.
 pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     replace(path, |file| file.write_all(bytes)).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// Opens the file `path` for reading. Gives it with its size in bytes.
+/// Opens the file `path` for reading, and returns it with its size in bytes.
 ///
-/// Only regular files are opened: a device such as `/dev/zero` never ends, and a pipe may wait forever for a writer,
-/// which is why its kind is asked for first.
+/// Only regular files are opened. A device such as `/dev/zero` never ends, and opening a pipe may wait forever for a
+/// writer; the kind is therefore checked before.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
     let open = || {
         let metadata = fs::metadata(path)?;
@@ -47,11 +47,12 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
     open().map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
+/// Replaces the file `path` by a new one that `fill` writes.
 fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // A link stays a link: what it points to is replaced.
+    // A symbolic link is kept, and the file that it points to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
-        return Err(io::Error::other("it exists and is no regular file"));
+        return Err(io::Error::other("it exists and is not a regular file"));
     }
     let folder = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -61,23 +62,24 @@ fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::R
     builder.prefix(".wengert-").suffix(".tmp");
     #[cfg(unix)]
     {
-        // As any new file: what the user's umask leaves of it. Temporary files are for the owner only otherwise.
+        // The permissions of an ordinary new file: 0o666 without the bits of the umask. A temporary file would be for
+        // the owner only.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    // Removed when dropped, unless it takes the target's place.
+    // The temporary file is removed when it is dropped before it replaces the target.
     let mut file = builder.tempfile_in(folder).map_err(without_path)?;
     fill(file.as_file_mut())?;
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;
-    // The new name itself reaches the disk with its folder. Not every system lets a folder be opened.
+    // Flush the folder too, which has the new name. Some systems cannot open a folder.
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
     Ok(())
 }
 
-/// The system's reason alone: the temporary file's path, which `tempfile` adds, means nothing to the user.
+/// Returns the system's error without the path of the temporary file, which means nothing to the user.
 fn without_path(error: io::Error) -> io::Error {
     let system = error.get_ref().and_then(|inner| inner.source()?.downcast_ref::<io::Error>()?.raw_os_error());
     system.map_or(error, io::Error::from_raw_os_error)
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_write_keeps_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model");
         write_atomically(&path, b"old").unwrap();
@@ -105,17 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_replaced() {
+    fn only_regular_files_are_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let error = write_atomically(folder.path(), b"x").unwrap_err();
-        assert!(error.to_string().ends_with("it exists and is no regular file"), "{error}");
+        assert!(error.to_string().ends_with("it exists and is not a regular file"), "{error}");
         let error = write_atomically(folder.path().join("missing/model"), b"x").unwrap_err();
         assert!(error.to_string().contains("missing/model': No such file"), "{error}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_and_modes_are_a_new_files() {
+    fn links_are_followed_and_permissions_are_those_of_a_new_file() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("model"), folder.path().join("latest"));

@@ -1,4 +1,4 @@
-//! Gradients of whole models against central differences.
+//! The check of the gradients of a whole model against central differences.
 
 use std::fmt;
 
@@ -8,12 +8,13 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::module::Module;
 
-/// A gradient check that failed, and the parameter that it failed at.
+/// A failed gradient check, and the parameter where it failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFailure {
-    /// The path of the parameter with the worst element, if single elements were checked and disagreed.
+    /// The path of the parameter with the largest difference; `None` if no single element was checked or the check
+    /// failed otherwise.
     pub path: Option<String>,
-    /// What failed; its inputs are the parameters that are not frozen, in their order.
+    /// The failure. Its inputs are the parameters that are not frozen, in their order.
     pub failure: Box<Failure>,
 }
 
@@ -28,10 +29,12 @@ impl fmt::Display for ModelFailure {
 
 impl std::error::Error for ModelFailure {}
 
-/// Checks the derivatives of what a model computes with respect to all of its parameters that are not frozen, with the settings of
-/// `check`: both modes, against central differences. In f64, and on a model of few parameters, because each element is perturbed;
-/// above [`GradCheck::full_up_to`] elements random directions are checked. A
-/// model without such parameters passes. PyTorch: `gradcheck` of a `functional_call`.
+/// Checks the derivatives of `compute` with respect to all parameters of a model that are not frozen. PyTorch:
+/// `gradcheck` of a `functional_call`.
+///
+/// Reverse and forward mode are compared with central differences, with the settings of `check`. Use f64 and a small
+/// model, because each element is perturbed; a model with more than [`GradCheck::full_up_to`] elements is checked in
+/// random directions. A model without such parameters passes.
 ///
 /// ```
 /// use wengert_autograd::{GradCheck, prelude::*};
@@ -45,7 +48,7 @@ impl std::error::Error for ModelFailure {}
 ///
 /// # Errors
 ///
-/// If a derivative disagrees, cannot be computed, or cannot be checked at this point; the error names the parameter.
+/// If a derivative disagrees, cannot be computed, or cannot be checked at this point. The error names the parameter.
 #[track_caller]
 pub fn check_model<T: Float>(
     check: &GradCheck,
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_model_passes_and_frozen_parameters_are_left_out() {
+    fn a_correct_model_passes_and_frozen_parameters_are_not_checked() {
         let (mut model, x) = (model(), Tensor::from([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]]));
         let check = |model: &Mlp| {
             check_model(&GradCheck::new().order(1), model, |tape| {
@@ -113,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_derivative_is_found_at_its_path() {
+    fn a_wrong_derivative_is_reported_with_its_path() {
         let (model, x) = (model(), Tensor::from([[0.5, -1.0, 2.0]]));
         let failure = check_model(&GradCheck::new().order(1), &model, |tape| {
-            // The bias of the second layer is used twice, and once nobody knows.
+            // The bias of the second layer is used twice; `detach` hides one use from the derivative.
             let bias = tape.parameter(model.fc2.bias.as_ref().unwrap());
             model.fc2.forward(model.fc1.forward(tape.constant(&x)).tanh()) + bias.detach()
         });

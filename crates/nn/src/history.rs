@@ -1,4 +1,4 @@
-//! How training went, epoch by epoch.
+//! The history of a training, epoch by epoch.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::error::Place;
 use crate::file::write_atomically;
 use crate::{Error, Result};
 
-/// The mean loss of a data set, and what its metrics say.
+/// The mean loss and the metrics on a data set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
     /// The mean loss over the samples.
@@ -20,7 +20,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The loss, or the metric of that name.
+    /// Returns the loss, or the metric with this name.
     ///
     /// ```
     /// use wengert_nn::Scores;
@@ -35,12 +35,13 @@ impl Scores {
         }
     }
 
+    /// Returns the scores as JSON.
     fn to_json(&self) -> Value {
         let metrics = self.metrics.iter().map(|(name, value)| (name.clone(), json!(value)));
         Value::Object([("loss".to_owned(), json!(self.loss))].into_iter().chain(metrics).collect())
     }
 
-    /// What was not finite is `null` in JSON, and NaN here.
+    /// Reads the scores of a line. A number that was not finite is `null` in JSON and becomes NaN.
     fn from_json(object: &Map<String, Value>) -> Self {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
         let metrics = object.iter().filter(|(name, _)| *name != "loss");
@@ -52,15 +53,15 @@ impl Scores {
 /// The results of one epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epoch {
-    /// Its learning rate, at the end.
+    /// The learning rate at the end of the epoch.
     pub lr: f64,
-    /// On the training samples.
+    /// The scores on the training samples.
     pub train: Scores,
-    /// On samples held out.
+    /// The scores on the validation samples.
     pub validation: Option<Scores>,
 }
 
-/// `loss: train 0.1234, validation 0.2345   accuracy: train 0.9876, validation 0.9765`
+/// Writes `loss: train 0.1234, validation 0.2345   accuracy: train 0.9876, validation 0.9765`.
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.train.metrics.iter().map(|(name, _)| &name[..]);
@@ -94,7 +95,7 @@ impl fmt::Display for Epoch {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With the feature `plots` it has `loss_curve` and `curve`.
+/// The feature `plots` adds the methods `loss_curve` and `curve`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(crate) epochs: Vec<Epoch>,
@@ -106,17 +107,17 @@ impl History {
         self.epochs.push(epoch);
     }
 
-    /// The epochs.
+    /// Returns the epochs.
     pub fn epochs(&self) -> &[Epoch] {
         &self.epochs
     }
 
-    /// The last epoch.
+    /// Returns the last epoch, or `None` if there is none.
     pub fn last(&self) -> Option<&Epoch> {
         self.epochs.last()
     }
 
-    /// The first `count` epochs, with their metrics in the order of `names`.
+    /// Returns the first `count` epochs, with the metrics in the order of `names`.
     pub(crate) fn resumed(mut self, count: usize, names: &[&str]) -> Self {
         self.epochs.truncate(count);
         for epoch in &mut self.epochs {
@@ -127,8 +128,9 @@ impl History {
         self
     }
 
-    /// Writes a line of JSON for each epoch, the file whole or not at all ([`write_atomically`]):
-    /// `{"epoch":1,"lr":0.1,"train":{"loss":0.5},"validation":{"loss":0.6}}`. What is not finite is `null`.
+    /// Writes a line of JSON for each epoch: `{"epoch":1,"lr":0.1,"train":{"loss":0.5},"validation":{"loss":0.6}}`. A
+    /// number that is not finite becomes `null`. The file is written completely or not at all (see
+    /// [`write_atomically`]).
     ///
     /// # Errors
     ///
@@ -146,11 +148,11 @@ impl History {
         write_atomically(path, text.as_bytes())
     }
 
-    /// Reads what [`save`](Self::save) wrote, number for number. Metrics are in the order of their names.
+    /// Reads a file that [`save`](Self::save) wrote. Numbers keep their bits. Metrics are in the order of their names.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read ([`Error::Read`]), or a line is no epoch ([`Error::Malformed`]).
+    /// If the file cannot be read ([`Error::Read`]), or a line is not an epoch ([`Error::Malformed`]).
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut history = History::default();
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn histories_are_read_back_and_bad_lines_are_named() {
+    fn a_saved_history_is_read_back_and_wrong_lines_are_errors() {
         let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 1.0 / 11.0)] };
         let epoch = Epoch { lr: 0.1, train: scores(1.0 / 3.0), validation: Some(scores(1e-300)) };
         assert_eq!(

@@ -1,11 +1,11 @@
 //! Layers, losses, optimisers, data and checkpoints on the tape.
 //!
-//! Layers are plain data: a model is a struct of layers, a layer a struct of [`Parameter`]s. Nothing is registered
-//! anywhere; a model's parameters are those of its fields ([`Module`]). This crate knows shapes and recorded variables; it
-//! does not know how elements lie in memory.
+//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no
+//! registry. The parameters of a model are the parameters of its fields (see [`Module`]). This crate works with shapes
+//! and recorded variables, not with the layout of elements in memory.
 //!
-//! A mistake in a program (a wrong shape, a class that does not exist) panics at the caller's line, and each method
-//! that does so has a twin that begins with `try_`. What the outside world may refuse (a file) is always a `Result`.
+//! A mistake in a program, such as a wrong shape, panics at the caller's line. Each method that panics has a twin with
+//! the prefix `try_` that returns an error. Functions that read or write files always return a `Result`.
 //!
 //! ```
 //! use wengert_autograd::prelude::*;
@@ -27,7 +27,7 @@
 //! let generator = &mut Generator::new(0);
 //! let mut model = Mlp { fc1: Linear::new(2, 8, generator), fc2: Linear::new(8, 2, generator) };
 //! let inputs = Tensor::from([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]);
-//! let targets = Tensor::from([0, 1, 1, 0]); // exclusive or
+//! let targets = Tensor::from([0, 1, 1, 0]); // the exclusive or of both inputs
 //! let mut sgd = Sgd::new(0.5).momentum(0.9);
 //! let mut last = f32::INFINITY;
 //! for _ in 0..100 {
@@ -40,20 +40,20 @@
 //! assert!(last < 0.05);
 //! ```
 //!
-//! | module | duty |
+//! | module | contents |
 //! |---|---|
 //! | [`Module`] | parameters and buffers by path; derived for structs |
 //! | [`Layer`] and `layers` | layers, with PyTorch's names, layouts and initial distributions |
-//! | [`Optimizer`] and `optim` | what a step does to parameters |
-//! | `loss` | [`CrossEntropyLoss`], [`cross_entropy`] and the others, [`accuracy`] |
-//! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
-//! | [`Dataset`], [`DataLoader`] and `data`, [`Normalize`] | tables and other files; splits, batches, augmentation; inputs of one scale |
-//! | [`per_sample_gradients`], [`check_model`] | the gradients of every sample by itself; a model's derivatives against differences |
-//! | [`metrics`] | accuracy, confusion, curves, errors, streaming over batches |
-//! | [`Checkpoint`], `file`, `bytes` | models and the state of their training in files that PyTorch reads; files written whole or not at all, regular files read |
-//! | [`Fit`], [`History`] | a training loop; how it went, epoch by epoch |
-//! | `plots` | pictures, with the feature `plots` |
-//! | `error` | what can go wrong, as values |
+//! | [`Optimizer`] and `optim` | optimisers |
+//! | `loss` | [`CrossEntropyLoss`], [`cross_entropy`] and other losses; [`accuracy`] |
+//! | [`init`], [`schedule`] | initial values of parameters; schedules of the learning rate |
+//! | [`Dataset`], [`DataLoader`] and `data`, [`Normalize`] | tables and other files; splits, batches, augmentation; normalization of inputs |
+//! | [`per_sample_gradients`], [`check_model`] | the gradients of each sample; the check of a model's derivatives against differences |
+//! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
+//! | [`Checkpoint`], `file`, `bytes` | models and the state of a training in files that PyTorch reads; atomic writing of files |
+//! | [`Fit`], [`History`] | a training loop; its results, epoch by epoch |
+//! | `plots` | pictures of a training and its results, with the feature `plots` |
+//! | `error` | the error type |
 
 mod bytes;
 mod checkpoint;
@@ -142,7 +142,7 @@ pub use wengert_tensor::ops::{
 };
 pub use wengert_tensor::ops::{InterpolateMode, PadMode};
 
-/// What most models and training loops want.
+/// The items that most models and training loops need.
 pub mod prelude {
     pub use crate::{Adam, AdamW, Layer, Linear, Module, Optimizer, ReLU, Sequential, Sgd};
     pub use crate::{

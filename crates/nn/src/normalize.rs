@@ -1,4 +1,4 @@
-//! Inputs brought to a common scale before they are trained on.
+//! Normalization of inputs to a common scale before training.
 
 use wengert_autograd::{Buffer, Var};
 use wengert_tensor::ops::{Arithmetic, Functions, Reductions, try_where_};
@@ -8,10 +8,10 @@ use crate::layers::Layer;
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// A shift and a scale for inputs: given, or found on one set of samples, and applied to any. torchvision: `Normalize`.
+/// A shift and a scale for inputs, either given or computed from samples. torchvision: `Normalize`.
 ///
-/// Find them on the training samples alone: statistics of the others would leak into training. Both are buffers, so that a model with
-/// such a field keeps them in its checkpoint; it is a [`Layer`](crate::Layer) too.
+/// Compute them from the training samples only: statistics of other samples would leak into the training. Both are
+/// buffers, so that the checkpoint of a model with a field of this type has them. It is also a [`Layer`](crate::Layer).
 ///
 /// ```
 /// use wengert_nn::Normalize;
@@ -24,19 +24,20 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Normalize<T: Float = f32> {
-    /// What is subtracted, in a shape that expands to that of the inputs.
+    /// The number that is subtracted, in a shape that broadcasts to the inputs.
     pub mean: Buffer<T>,
-    /// What the difference is divided by, in a shape that expands likewise.
+    /// The number by which the difference is divided, in a shape that broadcasts to the inputs.
     pub std: Buffer<T>,
 }
 
 impl<T: Float> Normalize<T> {
-    /// Subtracts `mean` and divides by `std`, of shapes that expand to that of the inputs.
+    /// Returns a normalization that subtracts `mean` and divides by `std`. Their shapes broadcast to the inputs.
     pub fn new(mean: Tensor<T>, std: Tensor<T>) -> Self {
         Normalize { mean: Buffer::new(mean), std: Buffer::new(std) }
     }
 
-    /// Changes nothing: what a model has before a checkpoint with statistics of this shape is loaded.
+    /// Returns a normalization that changes nothing. A model needs it before it loads a checkpoint with statistics of
+    /// this shape.
     ///
     /// ```
     /// use wengert_nn::{Normalize, load, save};
@@ -55,8 +56,8 @@ impl<T: Float> Normalize<T> {
         Normalize::new(Tensor::zeros(shape.clone()), Tensor::ones(shape))
     }
 
-    /// Numbers from `low` to `high` become numbers from -1 to 1, whatever the samples are: for features of one known
-    /// range, as pixels are.
+    /// Returns a normalization that maps the range from `low` to `high` to the range from -1 to 1. Use it for features
+    /// of one known range, such as pixels.
     ///
     /// ```
     /// use wengert_nn::Normalize;
@@ -71,8 +72,8 @@ impl<T: Float> Normalize<T> {
         Normalize::new(of((low + high) / 2.0), of((high - low) / 2.0))
     }
 
-    /// [`range`](Self::range) from the smallest to the largest number of `inputs`: one scale for all features, for features of one
-    /// kind whose range is not known, as pixels are. Where all numbers are equal they become 0.
+    /// Returns the [`range`](Self::range) from the smallest to the largest number of `inputs`, with one scale for all
+    /// features. Use it for features of one kind whose range is not known. If all numbers are equal, they become 0.
     ///
     /// ```
     /// use wengert_nn::Normalize;
@@ -95,8 +96,8 @@ impl<T: Float> Normalize<T> {
         Ok(Normalize::range(low, high))
     }
 
-    /// Mean and standard deviation (divided by n, not n - 1) of each feature of `inputs` `[n, …]`, in `[1, …]`. Where
-    /// the deviation is 0 it is taken for 1, so that a feature that never changes becomes 0. scikit-learn:
+    /// Computes the mean and the standard deviation (divided by n, not n - 1) of each feature of `inputs` `[n, …]`, in
+    /// `[1, …]`. A deviation of 0 is replaced by 1, so that a constant feature becomes 0. scikit-learn:
     /// `StandardScaler`.
     ///
     /// # Errors
@@ -106,7 +107,8 @@ impl<T: Float> Normalize<T> {
         Normalize::over(inputs, Dims::from(0))
     }
 
-    /// Mean and standard deviation of each channel of `inputs` `[n, c, …]`, in `[1, c, 1, …]`; otherwise as [`fit`](Self::fit).
+    /// Computes the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, in `[1, c, 1, …]`;
+    /// otherwise as [`fit`](Self::fit).
     ///
     /// ```
     /// use wengert_nn::Normalize;
@@ -123,14 +125,17 @@ impl<T: Float> Normalize<T> {
     /// If there are no samples, or `inputs` has fewer than two dimensions.
     pub fn fit_channels(inputs: &Tensor<T>) -> Result<Self> {
         if inputs.rank() < 2 {
-            return Err(Error::Dataset(format!("no channels to normalise by: inputs of shape {}", inputs.shape())));
+            return Err(Error::Dataset(format!(
+                "expected inputs [n, c, …] to normalize channels, but got shape {}",
+                inputs.shape()
+            )));
         }
         let others: Vec<isize> = (0..inputs.rank() as isize).filter(|&dim| dim != 1).collect();
         Normalize::over(inputs, Dims::from(&others[..]))
     }
 
-    /// The smallest number of each feature of `inputs` `[n, …]` becomes 0, the largest 1. Where both are equal, all become 0.
-    /// scikit-learn: `MinMaxScaler`.
+    /// Returns a normalization that maps the smallest number of each feature of `inputs` `[n, …]` to 0 and the largest
+    /// to 1. A constant feature becomes 0. scikit-learn: `MinMaxScaler`.
     ///
     /// ```
     /// use wengert_nn::Normalize;
@@ -151,6 +156,7 @@ impl<T: Float> Normalize<T> {
         Ok(Normalize::new(low, one_for_zero(width)?))
     }
 
+    /// Computes mean and standard deviation over the dimensions `dims`.
     fn over(inputs: &Tensor<T>, dims: Dims) -> Result<Self> {
         check_samples(inputs)?;
         let mean = inputs.try_mean_keepdim(dims.clone())?;
@@ -158,7 +164,7 @@ impl<T: Float> Normalize<T> {
         Ok(Normalize::new(mean, one_for_zero(std)?))
     }
 
-    /// (`inputs` - mean) / std.
+    /// Returns (`inputs` - mean) / std.
     ///
     /// # Errors
     ///
@@ -168,7 +174,8 @@ impl<T: Float> Normalize<T> {
         Ok(inputs.try_sub(&self.mean.value)?.try_div(&self.std.value)?)
     }
 
-    /// The inverse: `outputs` · std + mean. scikit-learn: `inverse_transform`. For a model that predicts normalised targets.
+    /// Returns the inverse, `outputs` · std + mean, for a model that predicts normalized targets. scikit-learn:
+    /// `inverse_transform`.
     ///
     /// # Errors
     ///
@@ -187,13 +194,15 @@ impl<T: Float> Layer<T> for Normalize<T> {
     }
 }
 
+/// Replaces zeros of a scale by ones.
 fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }
 
+/// Checks that there are samples.
 fn check_samples<T: Float>(inputs: &Tensor<T>) -> Result<()> {
     if inputs.numel() == 0 || inputs.shape().is_empty() {
-        return Err(Error::Dataset(format!("no samples to normalise by: inputs of shape {}", inputs.shape())));
+        return Err(Error::Dataset(format!("expected samples [n, …] to normalize, but got shape {}", inputs.shape())));
     }
     Ok(())
 }
@@ -205,17 +214,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_feature_comes_to_mean_0_and_deviation_1() {
+    fn each_feature_gets_mean_0_and_deviation_1() {
         let inputs = Tensor::from_fn([50, 3], |i| [10.0, 0.1, 4.0][i[1]] * ((i[0] * 7) % 50) as f64 + 3.0);
         let normalized = Normalize::fit(&inputs).unwrap().apply(&inputs).unwrap();
-        // Sums of 50 numbers below 2, each rounded a few times: 100 roundings of numbers below 4 leave room.
+        // Sums of 50 numbers below 2, each rounded a few times: at most 100 roundings of numbers below 4.
         let tolerance = 400.0 * f64::EPSILON;
         assert!(normalized.mean(0).iter().all(|mean| mean.abs() < tolerance), "{normalized:?}");
         assert!(normalized.square().mean(0).iter().all(|square| (square - 1.0).abs() < tolerance));
     }
 
     #[test]
-    fn nothing_to_normalise_by_and_other_features_are_errors() {
+    fn no_samples_and_other_features_are_errors() {
         assert!(Normalize::fit(&Tensor::<f32>::zeros([0, 3])).is_err());
         assert!(Normalize::fit(&Tensor::scalar(1.0)).is_err());
         let normalize = Normalize::fit(&Tensor::<f32>::zeros([2, 3])).unwrap();
@@ -225,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layer_and_the_inverse_are_those_of_tensors() {
+    fn the_layer_and_the_inverse_agree_with_tensors() {
         let images = Tensor::from_fn([3, 2, 2, 2], |i| (7 * i[0] + 3 * i[1] * i[2] + i[3]) as f64);
         let normalize = Normalize::fit_channels(&images).unwrap();
         let applied = normalize.apply(&images).unwrap();

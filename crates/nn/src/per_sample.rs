@@ -1,4 +1,4 @@
-//! The gradients of each sample's loss by itself.
+//! Gradients of the loss of each single sample.
 
 use std::cell::RefCell;
 
@@ -9,13 +9,15 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use crate::module::Module;
 
-/// The gradients of `loss` for each sample by itself, with respect to every parameter that is not frozen: by path, in the order of
-/// [`named_parameters`](Module::named_parameters), of the shape `[n, …]` for `n` samples and a parameter of the shape `[…]`; zeros
-/// where the loss does not depend on the parameter. All samples are computed together, as by
-/// [`vmap`](wengert_autograd::transforms::vmap). JAX: `vmap(grad(loss), (None, 0, 0))`; PyTorch: the same of a `functional_call`.
+/// Returns the gradients of `loss` for each sample, with respect to every parameter that is not frozen. JAX:
+/// `vmap(grad(loss), (None, 0, 0))`; PyTorch: the same with a `functional_call`.
 ///
-/// `loss` sees one sample: its inputs without their first dimension. What differs from sample to sample is among `samples`, classes
-/// as one-hot rows. The model evaluates: dropout drops nothing.
+/// The result has the path of each parameter, in the order of [`named_parameters`](Module::named_parameters), and its
+/// gradients: `[n, …]` for `n` samples and a parameter of shape `[…]`. They are 0 if the loss does not depend on the
+/// parameter. All samples are computed together, as by [`vmap`](wengert_autograd::transforms::vmap).
+///
+/// `loss` gets one sample: its inputs without their first dimension. Everything that differs between samples must be
+/// among `samples`, for example classes as one-hot rows. The tape evaluates, so that there is no dropout.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -30,14 +32,14 @@ use crate::module::Module;
 /// });
 /// let (path, weight) = &gradients[0];
 /// assert_eq!((path.as_str(), weight.shape().sizes()), ("weight", &[4, 2, 3][..]));
-/// // The norm of each sample's gradient, to clip it by.
+/// // The norm of each sample's gradient, for clipping.
 /// assert_eq!(weight.vector_norm(2.0, [1, 2]).shape(), &[4]);
 /// ```
 ///
 /// # Errors
 ///
-/// If the loss is not one number, an operation in it has no derivative, there are different numbers of samples, or there is not
-/// enough memory.
+/// If the loss is not a single number, an operation in it has no derivative, the numbers of samples differ, or there is
+/// not enough memory.
 #[twins]
 pub fn try_per_sample_gradients<T: Float, const N: usize>(
     model: &(impl Module<T> + ?Sized),
@@ -49,19 +51,19 @@ pub fn try_per_sample_gradients<T: Float, const N: usize>(
         model.named_parameters().into_iter().filter(|(_, parameter)| !parameter.is_frozen()).collect();
     let tape = Tape::new();
     let vars: Vec<Var<'_, T>> = parameters.iter().map(|(_, parameter)| tape.parameter(parameter)).collect();
-    let refused = RefCell::new(None);
+    let failure = RefCell::new(None);
     let inputs = samples.map(|sample| tape.constant(sample));
     let gradients = Vmap::new().try_record_slice(
         |sample| {
             let loss = loss(std::array::from_fn(|position| sample[position]));
             loss.grad_or_zeros(&vars).unwrap_or_else(|error| {
-                refused.replace(Some(error));
+                failure.replace(Some(error));
                 Vec::new()
             })
         },
         &inputs,
     )?;
-    if let Some(error) = refused.take() {
+    if let Some(error) = failure.take() {
         return Err(match error {
             Error::NotScalar { shape, .. } => Error::NotScalar { shape, at },
             Error::NotDifferentiable { operation, recorded, .. } => {
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_the_gradients_of_a_loop() {
+    fn they_agree_with_a_loop_over_the_samples() {
         let (mut model, (x, y)) = (model(), samples());
         model.freeze("norm.bias");
         let got = per_sample_gradients(&model, [&x, &y], |[x, y]| model.loss(x, y));

@@ -1,4 +1,4 @@
-//! The header of a safetensors file, read and checked before anything else of the file.
+//! The header of a safetensors file, which is read and checked before the rest of the file.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,30 +8,32 @@ use std::io::{self, Read};
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 
-/// The header's name for what is no tensor: pairs of texts.
+/// The name of the header's entry for metadata, which is not a tensor.
 pub(super) const METADATA: &str = "__metadata__";
 
-/// The longest header, in bytes, that the format allows.
+/// The largest length of a header in bytes, from the format.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// Bytes of the number at the file's beginning, the header's length.
+/// The number of bytes at the beginning of a file that hold the length of the header.
 const LENGTH: u64 = 8;
 
-/// The header of a checkpoint of `size` bytes, and where the tensors begin; or what is wrong with it. Nothing beyond the
-/// header is read. The tensors of a header that is right cover the rest of the file, without overlap.
+/// Reads the header of a checkpoint of `size` bytes, and nothing after it. Returns the position where the tensors begin
+/// and the header, or the problem of the file.
+///
+/// The tensors of a valid header cover the rest of the file without overlap.
 pub(super) fn read_header(file: &mut File, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
     if size < LENGTH {
-        return Ok(Err(format!("it has {size} bytes, too few for the length of a header")));
+        return Ok(Err(format!("its {size} bytes are too few for the length of a header")));
     }
     let mut length = [0; LENGTH as usize];
     file.read_exact(&mut length)?;
     if length.starts_with(b"PK\x03\x04") || length.starts_with(b"\x80\x02") {
-        let way = "`safetensors.torch.save_file(model.state_dict(), path)` in Python writes one that loads here";
-        return Ok(Err(format!("it is a file of `torch.save` (.pt, .pth); {way}")));
+        let hint = "`safetensors.torch.save_file(model.state_dict(), path)` in Python writes a file that loads here";
+        return Ok(Err(format!("it is a file of `torch.save` (.pt, .pth); {hint}")));
     }
     let length = u64::from_le_bytes(length);
     if length > LONGEST_HEADER {
-        return Ok(Err(format!("a header of {length} bytes, where the format allows {LONGEST_HEADER}")));
+        return Ok(Err(format!("a header of {length} bytes, but the format allows {LONGEST_HEADER}")));
     }
     let start = LENGTH + length;
     if start > size {
@@ -47,14 +49,15 @@ pub(super) fn read_header(file: &mut File, size: u64) -> io::Result<std::result:
         let header = Metadata::new(None, tensors).map_err(|error| error.to_string())?;
         let (expected, found) = (header.data_len() as u64, size - start);
         if expected != found {
-            return Err(format!("the tensors of its header have {expected} bytes, after it come {found}"));
+            return Err(format!("the tensors of its header have {expected} bytes, but {found} bytes follow it"));
         }
         Ok((start, header))
     };
     Ok(parse())
 }
 
-/// The tensors of a header, in its order. Of two entries of one name a map would keep one and say nothing.
+/// A visitor that collects the tensors of a header in order. It reports a repeated name, which a map would silently
+/// drop.
 struct Entries;
 
 impl<'de> Visitor<'de> for Entries {
@@ -73,7 +76,7 @@ impl<'de> Visitor<'de> for Entries {
                 tensors.push((name.clone(), map.next_value()?));
             }
             if let Some(name) = seen.replace(name) {
-                return Err(A::Error::custom(format!("two tensors are named '{name}'")));
+                return Err(A::Error::custom(format!("two tensors have the name '{name}'")));
             }
         }
         Ok(tensors)

@@ -1,21 +1,23 @@
-//! Checkpoints: models, and all that a training run needs to go on, in files of the safetensors format, which PyTorch reads.
+//! Checkpoints: models, and the whole state of a training, in files of the safetensors format, which PyTorch reads too.
 //!
-//! In Python, `safetensors.torch.load_file(path)` gives a `state_dict` that `load_state_dict` takes: the names are the
-//! parameters' and the layouts PyTorch's. The other way round, a `state_dict` saved by `safetensors.torch.save_file`
-//! loads here. The format: <https://github.com/huggingface/safetensors#format>. The same values give the same bytes.
+//! In Python, `safetensors.torch.load_file(path)` returns a `state_dict` for `load_state_dict`: names and layouts are
+//! PyTorch's. In the other direction, this crate loads a `state_dict` that `safetensors.torch.save_file` saved. The
+//! format is described at
+//! <https://github.com/huggingface/safetensors#format>. Equal values give equal bytes.
 //!
-//! What a [`Checkpoint`] holds beside the model has names that begin with `@`, which no field of a model can:
+//! Entries of a [`Checkpoint`] that do not belong to the model have names that begin with `@`. No field of a model can
+//! have such a name.
 //!
-//! | name | element type | what it is |
+//! | name | element type | contents |
 //! |---|---|---|
-//! | `@optimizer.{name}.{path}.{state}` | the model's | a state of the parameter at `path`, with PyTorch's names |
+//! | `@optimizer.{name}.{path}.{state}` | as the model | a state of the parameter at `path`, with PyTorch's names |
 //! | `@optimizer.{name}.{path}.step` | u64 | the steps of that parameter |
 //! | `@settings.{name}.{setting}` | f64 or bool | a setting of the optimiser |
 //! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of its groups |
-//! | `@number.{name}`, `@integer.{name}` | f64, u64 | what the program counts and measures: epoch, step, best loss |
+//! | `@number.{name}`, `@integer.{name}` | f64, u64 | the program's own numbers: epoch, step, best loss |
 //! | `@generator` | u64 | the seed and the count of the generator |
 //!
-//! In Python two lines split such a file:
+//! Two lines of Python load the model of such a file:
 //!
 //! ```python
 //! tensors = safetensors.torch.load_file(path)
@@ -35,9 +37,9 @@ use crate::module::Module;
 pub use read::{LoadReport, Saved};
 pub use write::Checkpoint;
 
-/// Writes the parameters and buffers of `model` to the file `path`, whole or not at all
-/// ([`write_atomically`](crate::write_atomically)). safetensors: `save_file(model.state_dict(), path)`. For more than a model
-/// see [`Checkpoint`].
+/// Writes the parameters and buffers of `model` to the file `path`, completely or not at all (see
+/// [`write_atomically`](crate::write_atomically)). safetensors: `save_file(model.state_dict(), path)`. For the whole
+/// state of a training see [`Checkpoint`].
 ///
 /// ```
 /// use wengert_nn::{Generator, Linear, load, save};
@@ -55,28 +57,30 @@ pub use write::Checkpoint;
 ///
 /// # Errors
 ///
-/// Where two parameters have one name ([`Error::DuplicateName`](crate::Error::DuplicateName)), one has a name that is kept for
-/// other things ([`Error::ReservedName`](crate::Error::ReservedName)), or the file cannot be written
-/// ([`Error::Write`](crate::Error::Write)). What was in the file before is still there.
+/// - Two parameters have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+/// - A parameter has a reserved name: [`Error::ReservedName`](crate::Error::ReservedName).
+/// - The file cannot be written: [`Error::Write`](crate::Error::Write). An existing file keeps its contents.
 pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
     Checkpoint::new().model(model).save(path)
 }
 
-/// Reads the parameters and buffers of `model` from the file `path`. Names, shapes and element types must be those of the model;
-/// what else a [`Checkpoint`] holds is not read. For other element types, other names, or a part of a model see [`Saved`]. PyTorch:
-/// `model.load_state_dict(load_file(path), strict=True)`.
+/// Reads the parameters and buffers of `model` from the file `path`. Names, shapes and element types must agree with
+/// the model. Other entries of a [`Checkpoint`] are not read. For other element types, other names, or a part of a
+/// model see [`Saved`]. PyTorch: `model.load_state_dict(load_file(path), strict=True)`.
 ///
-/// The header is read and checked first, then the tensors, one at a time and only if all fit the model.
+/// The header is read and checked first. The tensors are read one at a time, and only if all fit the model.
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or no regular file (a folder, a device or a pipe): [`Error::Read`](crate::Error::Read).
-/// - It is no checkpoint, is damaged, has a header of more than 100 MB, or has two tensors of one name:
+/// - The file is missing, unreadable or not a regular file (a folder, a device or a pipe):
+///   [`Error::Read`](crate::Error::Read).
+/// - The file is not a checkpoint, is damaged, has a header of more than 100 MB, or has two tensors with the same name:
 ///   [`Error::Checkpoint`](crate::Error::Checkpoint).
-/// - It does not fit the model: [`Error::Keys`](crate::Error::Keys), with all names that are missing, unexpected or mismatched.
-/// - Two parameters of the model have one name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+/// - The file does not fit the model: [`Error::Keys`](crate::Error::Keys), with all missing, unexpected and mismatched
+///   names.
+/// - Two parameters of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
 ///
-/// The model is then as it was.
+/// After an error the model is unchanged.
 pub fn load<T: Float>(model: &mut (impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
     Checkpoint::open(path)?.load_model(model).map(drop)
 }
@@ -95,7 +99,7 @@ mod tests {
     use super::*;
     use crate::{Adam, Buffer, Error, Generator, Layer as _, Lbfgs, Linear, Optimizer, Parameter, Sgd, WeightAverage};
 
-    /// Parameters by names of any kind.
+    /// A model whose parameters have arbitrary names.
     struct Model<T: Float>(Vec<(String, Parameter<T>)>);
 
     impl<T: Float> Module<T> for Model<T> {
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_written_is_read_back_equal_and_writes_the_same_bytes() {
+    fn a_checkpoint_that_is_saved_and_loaded_is_equal_and_gives_the_same_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
         let awkward = [f64::MIN_POSITIVE / 2.0, -0.0, 1.0 / 3.0, f64::INFINITY, f64::NAN, f64::MAX];
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_of_another_model_lists_what_differs_and_changes_nothing() {
+    fn a_checkpoint_of_another_model_lists_the_differences_and_changes_nothing() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut saved = model::<f32>(&[("fc1.weight", &[2, 3]), ("fc1.bias", &[2]), ("fc3.bias", &[1])]);
         saved.0[1].1.value = Tensor::from([1.0, 2.0]);
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_files_and_equal_names_are_errors() {
+    fn damaged_files_and_duplicate_names_are_errors() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut saved = model::<f32>(&[("w", &[4])]);
         save(&saved, &file).unwrap();
@@ -187,12 +191,12 @@ mod tests {
         assert!(matches!(load(&mut saved, "no/such/file"), Err(Error::Read { .. })));
     }
 
-    /// The bytes of a file with such a header, and `size` zeros after it.
+    /// Returns the bytes of a file with this header and `size` zeros after it.
     fn with_header(header: &str, size: usize) -> Vec<u8> {
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![0; size]].concat()
     }
 
-    /// What `load` says of a file with such contents.
+    /// Returns the error of `load` for a file with these contents.
     fn refusal(contents: &[u8]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, contents).unwrap();
@@ -201,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_and_an_average_go_on_where_they_were() {
+    fn restored_line_searches_and_averages_continue_the_same_way() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let new = || Linear::<f64>::new(3, 2, &mut Generator::new(0));
         let x = Tensor::from([[1.0, 2.0, -1.0], [0.5, -2.0, 3.0], [2.0, 0.0, 1.0]]);
@@ -235,14 +239,14 @@ mod tests {
 
     #[test]
     fn headers_are_checked_before_anything_is_read() {
-        let damaged = "'f' is not a safetensors checkpoint, or a damaged one: ";
+        let damaged = "'f' is not a safetensors checkpoint, or is damaged: ";
         let w = r#""w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
         let table = [
-            (vec![0; 7], "it has 7 bytes, too few for the length of a header"),
-            (vec![0xff; 9], "a header of 18446744073709551615 bytes, where the format allows 100000000"),
+            (vec![0; 7], "its 7 bytes are too few for the length of a header"),
+            (vec![0xff; 9], "a header of 18446744073709551615 bytes, but the format allows 100000000"),
             (vec![9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}'], "a header of 9 bytes in a file of 10"),
-            (with_header(&format!("{{{w}}}"), 3), "the tensors of its header have 4 bytes, after it come 3"),
-            (with_header(&format!("{{{w}}}"), 5), "the tensors of its header have 4 bytes, after it come 5"),
+            (with_header(&format!("{{{w}}}"), 3), "the tensors of its header have 4 bytes, but 3 bytes follow it"),
+            (with_header(&format!("{{{w}}}"), 5), "the tensors of its header have 4 bytes, but 5 bytes follow it"),
             (with_header(&format!("{{{w}}} {{}}"), 4), "trailing characters at line 1 column 56"),
             (with_header("[1]", 0), "invalid type: sequence, expected tensors by their names at line 1 column 0"),
             (
@@ -253,14 +257,14 @@ mod tests {
         for (contents, expected) in table {
             assert_eq!(refusal(&contents).strip_prefix(damaged), Some(expected));
         }
-        // A header alone is right where every tensor is empty, and its spaces do not matter.
+        // A file may have a header only, if every tensor is empty. Spaces at its end do not matter.
         assert!(refusal(&with_header("{}   ", 0)).ends_with("missing in the file: 'w'"));
     }
 
     #[test]
-    fn a_large_file_that_is_no_checkpoint_is_not_read() {
+    fn a_large_file_that_is_not_a_checkpoint_is_not_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let size = 1 << 40; // a hole: a file system need not keep it
+        let size = 1 << 40; // a sparse file, if the file system allows it
         if file.as_file().set_len(size).is_ok() {
             let error = load(&mut model::<f32>(&[("w", &[1])]), &file).unwrap_err();
             assert!(matches!(error, Error::Checkpoint { .. }), "{error}");
@@ -270,15 +274,15 @@ mod tests {
     }
 
     #[test]
-    fn two_tensors_of_one_name_are_an_error_that_names_it() {
+    fn two_tensors_with_the_same_name_are_an_error() {
         let entry = r#"{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
         let second = r#"{"dtype":"F32","shape":[1],"data_offsets":[4,8]}"#;
         for (first, again) in [("w", "w"), ("w", r"\u0077"), (METADATA, METADATA)] {
             let text = refusal(&with_header(&format!(r#"{{"{first}":{entry},"{again}":{second}}}"#), 8));
-            assert!(text.contains(&format!("two tensors are named '{first}'")), "{text}");
+            assert!(text.contains(&format!("two tensors have the name '{first}'")), "{text}");
         }
         let error = save(&model::<f32>(&[("w", &[1]), ("w", &[2])]), "unused").unwrap_err();
-        assert_eq!(error.to_string(), "two parameters of the model are named 'w'");
+        assert_eq!(error.to_string(), "two parameters of the model have the name 'w'");
         let error = save(&model::<f32>(&[(METADATA, &[1])]), "unused").unwrap_err();
         assert!(error.to_string().starts_with("a parameter cannot be named '__metadata__'"), "{error}");
     }
@@ -304,16 +308,16 @@ mod tests {
     }
 
     #[test]
-    fn names_are_shown_with_their_control_characters_escaped() {
+    fn control_characters_in_names_are_escaped() {
         let header = r#"{"\u001b[2J":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#;
         assert!(refusal(&with_header(header, 0)).ends_with(r"unexpected in the file: '\u{1b}[2J'"));
         let header = r#"{"w":{"dtype":"\u001b[2J","shape":[0],"data_offsets":[0,0]}}"#;
         assert!(refusal(&with_header(header, 0)).contains(r"unknown variant `\u{1b}[2J`"));
         let error = save(&model::<f32>(&[("a\nb", &[1]), ("a\nb", &[1])]), "unused").unwrap_err();
-        assert_eq!(error.to_string(), r"two parameters of the model are named 'a\nb'");
+        assert_eq!(error.to_string(), r"two parameters of the model have the name 'a\nb'");
     }
 
-    /// A file with tensors of these element types and bytes.
+    /// Returns a file with tensors of these names, element types, shapes and bytes.
     fn written(tensors: &[(&str, Dtype, &[usize], &[u8])]) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         let view = |&(name, dtype, shape, bytes): &(_, _, &[usize], _)| {
@@ -324,8 +328,8 @@ mod tests {
     }
 
     #[test]
-    fn floats_of_every_width_are_converted_where_that_is_asked_for() {
-        // 1.5 and -2, whose upper bits are the same in f32 and bf16.
+    fn floats_of_every_width_are_converted_on_request() {
+        // The numbers 1.5 and -2 in three types.
         let halves = written(&[
             ("a", Dtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
             ("b", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
@@ -340,14 +344,14 @@ mod tests {
         let mut double = model::<f64>(&[("a", &[2]), ("b", &[2]), ("c", &[2])]);
         Checkpoint::open(&halves).unwrap().convert().load_model(&mut double).unwrap();
         assert!(double.parameters().iter().all(|parameter| parameter.value.to_vec() == [1.5, -2.0]));
-        // To nearest, ties to even: 1 + 2⁻²⁴ is half way between two numbers of f32.
+        // Rounding is to nearest, ties to even: 1 + 2⁻²⁴ is half way between two numbers of f32.
         let fine = written(&[("w", Dtype::F64, &[1], &(1.0 + 2f64.powi(-24)).to_le_bytes())]);
         let mut rounded = model::<f32>(&[("w", &[1])]);
         Checkpoint::open(&fine).unwrap().convert().load_model(&mut rounded).unwrap();
         assert_eq!(rounded.0[0].1.value.to_vec(), [1.0]);
     }
 
-    /// A normalisation's running statistics, as PyTorch saves them.
+    /// The running statistics of a batch normalization, as PyTorch saves them.
     #[derive(Module)]
     struct Statistics {
         running_mean: Buffer,
@@ -378,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_load_takes_what_fits_and_reports_the_rest() {
+    fn a_partial_load_reports_the_rest() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut saved = model::<f32>(&[("module.a", &[2]), ("module.b", &[3]), ("module.c", &[1])]);
         saved.0[0].1.value = Tensor::from([1.0, 2.0]);
@@ -397,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_torch_save_is_told_apart() {
+    fn a_file_of_torch_save_is_recognized() {
         for start in [&b"PK\x03\x04\0\0\x08\x08\0\0"[..], b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."] {
             let text = refusal(start);
             assert!(text.contains("it is a file of `torch.save`") && text.contains("save_file"), "{text}");
@@ -414,7 +418,7 @@ mod tests {
         gradients
     }
 
-    /// Trains, saves, goes on, and compares with what a fresh model and optimiser do after reading.
+    /// Checks that a training continues the same way after its model, optimiser and generator are saved and restored.
     fn resumes<O: Optimizer<f64>>(made: impl Fn() -> O, settled: impl Fn(&mut O)) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut generator = Generator::new(5);
@@ -441,22 +445,22 @@ mod tests {
         train(&mut resumed, &mut its, &mut its_generator);
         assert_eq!(resumed.weight.value, model.weight.value);
         assert_eq!(its_generator, generator);
-        load(&mut resumed, &file).unwrap(); // what is no model is not in the way
+        load(&mut resumed, &file).unwrap(); // other entries do not disturb the load of a model
     }
 
     #[test]
-    fn optimisers_go_on_where_they_stopped() {
+    fn restored_optimisers_continue_the_same_way() {
         resumes(|| Sgd::new(0.1).momentum(0.9).group("bias", |sgd| sgd.lr(0.01)), |sgd| sgd.set_lr(0.025));
         resumes(|| Sgd::new(0.1), |_| ());
         resumes(|| Adam::new(0.1).amsgrad().group("weight", |adam| adam.weight_decay(0.5)), |adam| adam.set_lr(0.03));
     }
 
     #[test]
-    fn an_optimiser_of_another_kind_is_refused_and_stays() {
+    fn an_optimiser_of_another_kind_is_an_error_that_changes_nothing() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let (mut model, mut sgd) = (Linear::<f64>::new(3, 2, &mut Generator::new(5)), Sgd::new(0.1).momentum(0.9));
-        let along = gradients(&model, &mut Generator::new(0));
-        sgd.step(&mut model, &along);
+        let step = gradients(&model, &mut Generator::new(0));
+        sgd.step(&mut model, &step);
         Checkpoint::new().model(&model).optimizer("sgd", &sgd, &model).save(&file).unwrap();
         let saved = Checkpoint::open(&file).unwrap();
         let mut adam = Adam::new(0.5);
@@ -466,6 +470,6 @@ mod tests {
         assert!(saved.load_optimizer("other", &mut sgd, &model).is_err());
         let before = fs::read(&file).unwrap();
         Checkpoint::new().model(&model).optimizer("sgd", &sgd, &model).save(&file).unwrap();
-        assert_eq!(fs::read(&file).unwrap(), before); // the same bytes each time
+        assert_eq!(fs::read(&file).unwrap(), before); // equal values give equal bytes
     }
 }

@@ -1,4 +1,4 @@
-//! Reading: tensors by name, with conversion and renaming, into a model and what else was saved with it.
+//! Reading a checkpoint: tensors by name, with conversion and renaming, into a model and other objects.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +19,8 @@ use crate::module::{LeafMut, Module};
 use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
 use crate::{Error, KeyMismatch, Result};
 
-/// A checkpoint in a file, made by [`Checkpoint::open`](crate::Checkpoint::open): what is asked for is read, nothing else.
+/// An open checkpoint file; see [`Checkpoint::open`](crate::Checkpoint::open). Each method reads only the tensors that
+/// it needs.
 ///
 /// ```
 /// use wengert_nn::{Checkpoint, Generator, Linear, Module, save};
@@ -30,7 +31,7 @@ use crate::{Error, KeyMismatch, Result};
 ///     head: Linear,
 /// }
 ///
-/// // A file of the body alone, in f64 and under other names.
+/// // A file with the body only, in f64 and with other names.
 /// let generator = &mut Generator::new(0);
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("body.safetensors");
@@ -45,7 +46,7 @@ use crate::{Error, KeyMismatch, Result};
 pub struct Saved {
     path: PathBuf,
     file: File,
-    /// Where the tensors begin.
+    /// The position in the file where the tensors begin.
     start: u64,
     header: Metadata,
     convert: bool,
@@ -53,19 +54,19 @@ pub struct Saved {
     rename: Box<dyn Fn(&str) -> String>,
 }
 
-/// What [`Saved::load_model`] left as it was. Empty unless the load was [`partial`](Saved::partial).
+/// The names that [`Saved::load_model`] did not load. It is empty unless the load was [`partial`](Saved::partial).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// Names that the model has and the file has not.
+    /// Names that the model has and the file does not have.
     pub missing: Vec<String>,
-    /// Names that the file has and the model has not.
+    /// Names that the file has and the model does not have.
     pub unexpected: Vec<String>,
-    /// Names that both have, with different shapes, or with element types between which nothing was converted.
+    /// Names that both have, with different shapes, or with different element types and no conversion.
     pub mismatched: Vec<KeyMismatch>,
 }
 
 impl LoadReport {
-    /// Whether the whole file went into the whole model.
+    /// Returns true if every tensor of the file was loaded and every tensor of the model was found.
     pub fn is_complete(&self) -> bool {
         *self == LoadReport::default()
     }
@@ -88,12 +89,12 @@ impl fmt::Debug for Saved {
 }
 
 impl Checkpoint {
-    /// The checkpoint in the file `path`, of which the header is read and checked.
+    /// Opens the checkpoint in the file `path`, and reads and checks its header.
     ///
     /// # Errors
     ///
-    /// If the file is missing, unreadable or no regular file ([`Error::Read`]), no checkpoint or a damaged one
-    /// ([`Error::Checkpoint`]).
+    /// - The file is missing, unreadable or not a regular file: [`Error::Read`].
+    /// - The file is not a checkpoint, or is damaged: [`Error::Checkpoint`].
     pub fn open(path: impl AsRef<Path>) -> Result<Saved> {
         let path = path.as_ref().to_owned();
         let (mut file, size) = open_regular(&path)?;
@@ -109,34 +110,37 @@ impl Checkpoint {
 }
 
 impl Saved {
-    /// Converts parameters of another floating-point type (f16, bf16, f32, f64) to the model's, rounding to nearest.
+    /// Converts parameters of other floating-point types (f16, bf16, f32, f64) to the type of the model, rounded to
+    /// nearest.
     #[must_use]
     pub fn convert(self) -> Self {
         Saved { convert: true, ..self }
     }
 
-    /// Loads what fits and reports the rest. PyTorch: `strict=False`, which still refuses other shapes.
+    /// Loads the tensors that fit and reports the others. PyTorch: `strict=False`, where other shapes are still an
+    /// error.
     #[must_use]
     pub fn partial(self) -> Self {
         Saved { partial: true, ..self }
     }
 
-    /// The tensors of the model have in the model the names that `rename` makes from those in the file.
+    /// Translates the names of tensors in the file to names in the model by `rename`.
     #[must_use]
     pub fn rename(self, rename: impl Fn(&str) -> String + 'static) -> Self {
         Saved { rename: Box::new(rename), ..self }
     }
 
-    /// Reads the parameters and buffers of `model`; returns what was left, which is nothing unless the load is
-    /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
+    /// Reads the parameters and buffers of `model`. Returns the names that were not loaded, which can exist only if the
+    /// load is [`partial`](Self::partial). PyTorch: `load_state_dict`.
     ///
     /// # Errors
     ///
-    /// - The file does not fit the model: [`Error::Keys`], with all names that are missing, unexpected or mismatched.
-    /// - Two parameters of the model have one name, or two tensors of the file after renaming: [`Error::DuplicateName`].
+    /// - The file does not fit the model: [`Error::Keys`], with all missing, unexpected and mismatched names.
+    /// - Two parameters of the model, or two tensors of the file after renaming, have the same name:
+    ///   [`Error::DuplicateName`].
     /// - The file cannot be read: [`Error::Read`].
     ///
-    /// The model is then as it was.
+    /// After an error the model is unchanged.
     pub fn load_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<LoadReport> {
         let leaves = model.leaves_mut();
         check_names(leaves.iter().map(|(name, _)| &name[..]))?;
@@ -194,14 +198,16 @@ impl Saved {
         Ok(report)
     }
 
-    /// Reads the settings and states that [`Checkpoint::optimizer`] saved under `name`, for the same
-    /// model and an optimiser of the same kind with the same groups. Settings of the file replace those of the program, as in
+    /// Reads the settings and states that [`Checkpoint::optimizer`] saved under `name`, for the same model and an
+    /// optimiser of the same kind with the same groups. Settings of the file replace the settings of the program, as in
     /// PyTorch's `load_state_dict`.
     ///
     /// # Errors
     ///
-    /// [`Error::Keys`] if it has other states or settings, other groups, or belongs to another model; [`Error::Read`]. The
-    /// optimiser is then as it was.
+    /// - The file has other states, settings or groups, or belongs to another model: [`Error::Keys`].
+    /// - The file cannot be read: [`Error::Read`].
+    ///
+    /// After an error the optimiser is unchanged.
     pub fn load_optimizer<T: Float, O: Optimizer<T>>(
         &self,
         name: &str,
@@ -209,17 +215,19 @@ impl Saved {
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
         let mut restored = optimizer.clone();
-        self.distribute(name, |archive| archive_optimizer(&mut restored, model, archive))?;
+        self.read_entries(name, |archive| archive_optimizer(&mut restored, model, archive))?;
         *optimizer = restored;
         Ok(())
     }
 
-    /// Reads what [`Checkpoint::states`] saved under `name`, for the same model.
+    /// Reads the states that [`Checkpoint::states`] saved under `name`, for the same model, into `of`.
     ///
     /// # Errors
     ///
-    /// [`Error::Keys`] if it has other states or settings, or belongs to another model; [`Error::Read`]. What was there is then as
-    /// it was.
+    /// - The file has other states or settings, or belongs to another model: [`Error::Keys`].
+    /// - The file cannot be read: [`Error::Read`].
+    ///
+    /// After an error `of` is unchanged.
     pub fn load_states<T: Float, R: Resume<T>>(
         &self,
         name: &str,
@@ -227,13 +235,13 @@ impl Saved {
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
         let mut restored = of.clone();
-        self.distribute(name, |archive| restored.archive(model, archive))?;
+        self.read_entries(name, |archive| restored.archive(model, archive))?;
         *of = restored;
         Ok(())
     }
 
-    /// Lets `read` read what was saved under `name`, all of it.
-    fn distribute<T: Float>(&self, name: &str, read: impl FnOnce(&mut Archive<T>)) -> Result<()> {
+    /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` did not take all of them.
+    fn read_entries<T: Float>(&self, name: &str, read: impl FnOnce(&mut Archive<T>)) -> Result<()> {
         let mut entries = HashMap::new();
         for (in_file, info) in self.header.tensors() {
             if let Some(key) = Key::from_file(&in_file, name) {
@@ -258,37 +266,37 @@ impl Saved {
         if report.is_complete() { Ok(()) } else { Err(self.misfit(report)) }
     }
 
-    /// The generator that was saved.
+    /// Returns the saved generator.
     ///
     /// # Errors
     ///
-    /// [`Error::Keys`] if none was; [`Error::Read`].
+    /// [`Error::Keys`] if the file has no generator, [`Error::Read`] if it cannot be read.
     pub fn generator(&self) -> Result<Generator> {
         let [seed, count] = self.words("@generator", Dtype::U64, [2])?;
         Ok(Generator::from_state(u64::from_le_bytes(seed), u64::from_le_bytes(count)))
     }
 
-    /// The count that was saved under `name`.
+    /// Returns the integer that was saved under `name`.
     ///
     /// # Errors
     ///
-    /// [`Error::Keys`] if none was; [`Error::Read`].
+    /// [`Error::Keys`] if the file has no such integer, [`Error::Read`] if it cannot be read.
     pub fn integer(&self, name: &str) -> Result<u64> {
         let [word] = self.words(&format!("@integer.{name}"), Dtype::U64, [])?;
         Ok(u64::from_le_bytes(word))
     }
 
-    /// The number that was saved under `name`.
+    /// Returns the number that was saved under `name`.
     ///
     /// # Errors
     ///
-    /// [`Error::Keys`] if none was; [`Error::Read`].
+    /// [`Error::Keys`] if the file has no such number, [`Error::Read`] if it cannot be read.
     pub fn number(&self, name: &str) -> Result<f64> {
         let [word] = self.words(&format!("@number.{name}"), Dtype::F64, [])?;
         Ok(f64::from_le_bytes(word))
     }
 
-    /// The `N` elements of 8 bytes of the tensor `name`.
+    /// Returns the `N` elements of 8 bytes of the tensor `name`.
     fn words<const N: usize, const R: usize>(
         &self,
         name: &str,
@@ -313,11 +321,13 @@ impl Saved {
         Err(self.misfit(report))
     }
 
+    /// Returns the error for a file that does not fit.
     fn misfit(&self, report: LoadReport) -> Error {
         let LoadReport { missing, unexpected, mismatched } = report;
         Error::Keys { path: self.path.clone(), missing, unexpected, mismatched }
     }
 
+    /// Reads the bytes of a tensor.
     fn bytes(&self, info: &TensorInfo) -> Result<Vec<u8>> {
         let (from, to) = info.data_offsets;
         let mut bytes = vec![0; to - from];
@@ -327,7 +337,7 @@ impl Saved {
         Ok(bytes)
     }
 
-    /// What an optimiser saved.
+    /// Reads an entry of an optimiser.
     fn entry<T: Float>(&self, name: &str, info: &TensorInfo) -> Result<Entry<T>> {
         let (bytes, shape) = (self.bytes(info)?, Shape::from(&info.shape[..]));
         let own = dtype(T::DTYPE);
@@ -346,6 +356,7 @@ impl Saved {
     }
 }
 
+/// Returns true for the floating-point types that can be converted.
 fn is_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }

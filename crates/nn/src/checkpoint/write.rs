@@ -1,4 +1,4 @@
-//! Writing: a builder that collects tensors under their names and writes them as one file.
+//! Writing a checkpoint: a builder that collects tensors by name and writes them to one file.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -15,8 +15,9 @@ use crate::module::{Leaf, Module};
 use crate::optim::{Archive, Entry, Optimizer, Resume, archive_optimizer};
 use crate::{Error, Result};
 
-/// What a training run needs to go on as if it had not stopped, in one file: the model, optimisers, a generator, and numbers. What
-/// is read back has the same bits. PyTorch: `torch.save({"model": model.state_dict(), …})`.
+/// The whole state of a training in one file: the model, optimisers, a generator and numbers. A training that restores
+/// it continues with the same bits as without the interruption. PyTorch: `torch.save({"model": model.state_dict(),
+/// …})`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -43,7 +44,7 @@ use crate::{Error, Result};
 ///         .save(&path)?;
 /// }
 ///
-/// // Another process goes on where this one stopped.
+/// // Another process resumes the training.
 /// let (mut resumed, mut its_adam) = (Linear::new(4, 2, &mut Generator::new(1)), Adam::new(0.1));
 /// let saved = Checkpoint::open(&path)?;
 /// saved.load_model(&mut resumed)?;
@@ -64,7 +65,7 @@ pub struct Checkpoint {
     refused: Option<Error>,
 }
 
-/// A tensor as the file has it.
+/// A tensor in the form of the file.
 #[derive(Debug)]
 struct Named {
     name: String,
@@ -74,12 +75,12 @@ struct Named {
 }
 
 impl Checkpoint {
-    /// Nothing yet.
+    /// Returns an empty checkpoint.
     pub fn new() -> Self {
         Checkpoint::default()
     }
 
-    /// With the parameters and buffers of `model`.
+    /// Adds the parameters and buffers of `model`.
     pub fn model<T: Float>(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
         let leaves = model.leaves();
         if let Some((name, _)) = leaves.iter().find(|(name, _)| name.starts_with('@') || name == METADATA) {
@@ -95,24 +96,24 @@ impl Checkpoint {
         self
     }
 
-    /// With the settings of an optimiser and its states for the parameters of `model`, under a name of its own.
+    /// Adds the settings of an optimiser and its states for the parameters of `model`, under `name`.
     pub fn optimizer<T: Float, O: Optimizer<T>>(
         self,
         name: &str,
         optimizer: &O,
         model: &(impl Module<T> + ?Sized),
     ) -> Self {
-        self.collected(name, |archive| archive_optimizer(&mut optimizer.clone(), model, archive))
+        self.collect(name, |archive| archive_optimizer(&mut optimizer.clone(), model, archive))
     }
 
-    /// With what else has states that belong to `model`, under a name of its own: [`Lbfgs`](crate::Lbfgs),
+    /// Adds another object with states for the parameters of `model`, under `name`: an [`Lbfgs`](crate::Lbfgs) or a
     /// [`WeightAverage`](crate::WeightAverage).
     pub fn states<T: Float, R: Resume<T>>(self, name: &str, of: &R, model: &(impl Module<T> + ?Sized)) -> Self {
-        self.collected(name, |archive| of.clone().archive(model, archive))
+        self.collect(name, |archive| of.clone().archive(model, archive))
     }
 
-    /// With what `write` writes.
-    fn collected<T: Float>(mut self, name: &str, write: impl FnOnce(&mut Archive<T>)) -> Self {
+    /// Adds the entries that `write` writes, under `name`.
+    fn collect<T: Float>(mut self, name: &str, write: impl FnOnce(&mut Archive<T>)) -> Self {
         let mut archive = Archive::writing();
         write(&mut archive);
         for (key, entry) in archive.into_entries() {
@@ -130,7 +131,7 @@ impl Checkpoint {
         self
     }
 
-    /// With the seed and the count of a generator.
+    /// Adds a generator: its seed and its count.
     pub fn generator(mut self, generator: &Generator) -> Self {
         let (seed, count) = generator.state();
         let bytes = [seed, count].map(u64::to_le_bytes).concat();
@@ -138,28 +139,30 @@ impl Checkpoint {
         self
     }
 
-    /// With a count: the epoch, the step.
+    /// Adds an integer, for example the epoch or the step.
     pub fn integer(mut self, name: &str, value: u64) -> Self {
         self.scalar(format!("@integer.{name}"), Dtype::U64, value.to_le_bytes().to_vec());
         self
     }
 
-    /// With a number, kept bit for bit: the best loss so far.
+    /// Adds a number, which keeps its bits, for example the best loss so far.
     pub fn number(mut self, name: &str, value: f64) -> Self {
         self.scalar(format!("@number.{name}"), Dtype::F64, value.to_le_bytes().to_vec());
         self
     }
 
+    /// Adds a tensor of rank 0.
     fn scalar(&mut self, name: String, dtype: Dtype, bytes: Vec<u8>) {
         self.tensors.push(Named { name, dtype, shape: Vec::new(), bytes });
     }
 
-    /// Writes the file `path`, whole or not at all ([`write_atomically`](crate::write_atomically)).
+    /// Writes the file `path`, completely or not at all (see [`write_atomically`](crate::write_atomically)).
     ///
     /// # Errors
     ///
-    /// Where two tensors have one name ([`Error::DuplicateName`]), a parameter has a name that is kept for other things
-    /// ([`Error::ReservedName`]), or the file cannot be written ([`Error::Write`]). What was in the file before is still there.
+    /// - Two tensors have the same name: [`Error::DuplicateName`].
+    /// - A parameter has a reserved name: [`Error::ReservedName`].
+    /// - The file cannot be written: [`Error::Write`]. An existing file keeps its contents.
     pub fn save(self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.refused.map_or(Ok(()), Err)?;
@@ -173,12 +176,13 @@ impl Checkpoint {
             Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?))
         };
         let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
-        // What PyTorch's own files say, and loaders that know several frameworks ask for.
+        // Files from PyTorch have this entry, and loaders for several frameworks read it.
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         write_atomically(path, &serialize(views, Some(metadata)).map_err(refused)?)
     }
 }
 
+/// Returns the element type in the file.
 pub(super) fn dtype(of: DType) -> Dtype {
     match of {
         DType::F32 => Dtype::F32,
@@ -189,7 +193,7 @@ pub(super) fn dtype(of: DType) -> Dtype {
     }
 }
 
-/// [`Error::DuplicateName`] with the first name that stands twice.
+/// Returns [`Error::DuplicateName`] with the first repeated name.
 pub(super) fn check_names<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
     let mut seen = HashSet::new();
     match names.find(|name| !seen.insert(*name)) {

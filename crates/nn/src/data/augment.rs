@@ -1,15 +1,16 @@
-//! Augmentation: samples changed at random, so that a model does not learn them by heart. For
-//! [`DataLoader::map`](crate::DataLoader::map), whose generator makes each batch the same in each run.
+//! Augmentation: random changes of samples, against overfitting. Use it in [`DataLoader::map`](crate::DataLoader::map),
+//! whose generator gives the same batches in each run.
 //!
-//! Images are `[n, c, h, w]`; each is changed in its own way, all channels of one alike. Where nothing is left of an image there is 0.
-//! torchvision: `torchvision.transforms.v2`.
+//! Images are `[n, c, h, w]`. Each image gets its own random change, which is the same for all of its channels. Pixels
+//! from outside of an image are 0. torchvision: `torchvision.transforms.v2`.
 
 use wengert_tensor::ops::{Arithmetic as _, Indexing as _};
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::{Error, Result};
 
-/// Each image shifted by up to `most` pixels in both directions, all distances as likely. torchvision: `RandomAffine(0, translate)`.
+/// Shifts each image by up to `most` pixels in both directions, with equal probabilities. torchvision: `RandomAffine(0,
+/// translate)`.
 ///
 /// ```
 /// use wengert_nn::{Generator, augment::random_shift};
@@ -26,31 +27,31 @@ use crate::{Error, Result};
 /// If the images are not `[n, c, h, w]`.
 pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
-    moved(images, [height, width], || {
+    transform(images, [height, width], || {
         let [down, right] = [(); 2].map(|()| generator.below(2 * most as u64 + 1) as f64 - most as f64);
         Affine { linear: [[1.0, 0.0], [0.0, 1.0]], offset: [-down, -right] }
     })
 }
 
-/// Each image mirrored left to right with probability `p`. torchvision: `RandomHorizontalFlip`.
+/// Mirrors each image from left to right with probability `p`. torchvision: `RandomHorizontalFlip`.
 ///
 /// # Errors
 ///
 /// If the images are not `[n, c, h, w]`.
 pub fn random_horizontal_flip<T: Float>(images: &Tensor<T>, p: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
-    moved(images, [height, width], || match generator.bernoulli(p) {
+    transform(images, [height, width], || match generator.bernoulli(p) {
         true => Affine { linear: [[1.0, 0.0], [0.0, -1.0]], offset: [0.0, width as f64 - 1.0] },
         false => Affine::IDENTITY,
     })
 }
 
-/// A part of `size` (height, width) of each image, with `padding` pixels of 0 around it, all places as likely. torchvision:
-/// `RandomCrop`.
+/// Returns a random part of each image, `size` = `[height, width]`, after `padding` pixels of 0 are added on each side.
+/// All positions are equally likely. torchvision: `RandomCrop`.
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or smaller than the part with their padding.
+/// If the images are not `[n, c, h, w]`, or are smaller than the part even with padding.
 pub fn random_crop<T: Float>(
     images: &Tensor<T>,
     size: [usize; 2],
@@ -62,15 +63,17 @@ pub fn random_crop<T: Float>(
         [(height, size[0]), (width, size[1])].map(|(of, to)| (of + 2 * padding).checked_sub(to))
     else {
         let shape = images.shape();
-        return Err(Error::Dataset(format!("a part of {size:?} of images {shape} with a padding of {padding}")));
+        return Err(Error::Dataset(format!(
+            "a part of size {size:?} is larger than images {shape} with a padding of {padding}"
+        )));
     };
-    moved(images, size, || {
+    transform(images, size, || {
         let offset = [down, right].map(|most| generator.below(most as u64 + 1) as f64 - padding as f64);
         Affine { offset, ..Affine::IDENTITY }
     })
 }
 
-/// Each image turned about its middle by up to `degrees` in both directions, with bilinear interpolation. torchvision:
+/// Rotates each image about its centre by up to `degrees` in both directions, with bilinear interpolation. torchvision:
 /// `RandomRotation`.
 ///
 /// # Errors
@@ -79,7 +82,7 @@ pub fn random_crop<T: Float>(
 pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
     let middle = [height, width].map(|size| (size as f64 - 1.0) / 2.0);
-    moved(images, [height, width], || {
+    transform(images, [height, width], || {
         let (sin, cos) = (degrees * (2.0 * generator.uniform() - 1.0)).to_radians().sin_cos();
         let linear = [[cos, sin], [-sin, cos]];
         let offset = [0, 1].map(|i| middle[i] - linear[i][0] * middle[0] - linear[i][1] * middle[1]);
@@ -87,22 +90,24 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
     })
 }
 
-/// Normal noise of the standard deviation `std` added to each number. torchvision: `GaussianNoise`.
+/// Adds normal noise with standard deviation `std` to each number. torchvision: `GaussianNoise`.
 ///
 /// # Errors
 ///
-/// If memory cannot hold it.
+/// If there is not enough memory.
 pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     Ok(x.try_add(&Tensor::try_randn(x.shape(), generator)?.try_mul(std)?)?)
 }
 
-/// Each sample of a batch mixed with another one of it, inputs and targets alike: λ · sample + (1 - λ) · other, with λ of each batch from
-/// the beta distribution of `alpha` and `alpha` (H. Zhang et al., "mixup: beyond empirical risk minimization", 2017). Targets are
-/// numbers: classes as [`one_hot`](wengert_tensor::ops::one_hot) probabilities `[n, classes]`. torchvision: `MixUp`.
+/// Mixes each sample of a batch with another one, inputs and targets in the same way: λ · sample + (1 - λ) · other (H.
+/// Zhang et al., "mixup: beyond empirical risk minimization", 2017). λ is the same for the whole batch, drawn from the
+/// beta distribution with both parameters `alpha`. torchvision: `MixUp`.
+///
+/// Targets are numbers. Give classes as [`one_hot`](wengert_tensor::ops::one_hot) probabilities, `[n, classes]`.
 ///
 /// # Errors
 ///
-/// If inputs and targets differ in number, have no dimensions, or `alpha` is not more than 0.
+/// If the numbers of inputs and targets differ, they have no dimensions, or `alpha` is not above 0.
 pub fn mixup<T: Float>(
     inputs: &Tensor<T>,
     targets: &Tensor<T>,
@@ -113,7 +118,9 @@ pub fn mixup<T: Float>(
         (Some(&n), Some(&m)) if n == m && alpha > 0.0 => n,
         _ => {
             let (x, y) = (inputs.shape(), targets.shape());
-            return Err(Error::Dataset(format!("mixup: inputs {x}, targets {y} and an alpha of {alpha}")));
+            return Err(Error::Dataset(format!(
+                "mixup: expected as many targets as inputs and an alpha above 0, but got inputs {x}, targets {y} and an alpha of {alpha}"
+            )));
         }
     };
     let lambda = beta(alpha, generator);
@@ -126,9 +133,9 @@ pub fn mixup<T: Float>(
     Ok((mixed(inputs)?, mixed(targets)?))
 }
 
-/// From the beta distribution of two equal parameters, by M. D. Jöhnk's rejection ("Erzeugung von betaverteilten und
-/// gammaverteilten Zufallszahlen", 1964), in logarithms: for small parameters u^(1/α) is 0 in floating point. It is fast for the
-/// parameters below 1 that are used here, and rejects most draws for parameters far above.
+/// Draws from the beta distribution with two equal parameters, by M. D. Jöhnk's rejection method ("Erzeugung von
+/// betaverteilten und gammaverteilten Zufallszahlen", 1964). It works with logarithms, because u^(1/α) underflows for
+/// small α. It is fast for parameters below 1, which are usual here, and rejects most draws for parameters far above 1.
 fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     loop {
         let [x, y] = [(); 2].map(|()| (1.0 - generator.uniform()).ln() / alpha);
@@ -140,18 +147,19 @@ fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     }
 }
 
-/// Where the pixel of a result comes from: row and column times `linear`, plus `offset`.
+/// An affine map from the position of an output pixel, row and column, to a position in the input.
 struct Affine {
     linear: [[f64; 2]; 2],
     offset: [f64; 2],
 }
 
 impl Affine {
+    /// The map that keeps every position.
     const IDENTITY: Affine = Affine { linear: [[1.0, 0.0], [0.0, 1.0]], offset: [0.0, 0.0] };
 }
 
-/// Images of the size `to`, each moved by a map of its own, with bilinear interpolation, which is none between whole pixels.
-fn moved<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut() -> Affine) -> Result<Tensor<T>> {
+/// Returns images of the size `to`, each transformed by its own `map`, with bilinear interpolation.
+fn transform<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut() -> Affine) -> Result<Tensor<T>> {
     let [n, channels, height, width] = sizes(images)?;
     let mut result = Tensor::try_full([n, channels, to[0], to[1]], T::ZERO)?;
     let (from, into) = (images.try_contiguous()?.try_to_vec()?, result.make_mut());
@@ -185,10 +193,11 @@ fn moved<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut() -> 
     Ok(result)
 }
 
+/// Returns the sizes `[n, c, h, w]` of images.
 fn sizes<T: Float>(images: &Tensor<T>) -> Result<[usize; 4]> {
     let shape = images.shape();
     <[usize; 4]>::try_from(shape.sizes())
-        .map_err(|_| Error::Dataset(format!("expected images [n, c, h, w], got a tensor of shape {shape}")))
+        .map_err(|_| Error::Dataset(format!("expected images [n, c, h, w], but got a tensor of shape {shape}")))
 }
 
 #[cfg(test)]
@@ -197,13 +206,13 @@ mod tests {
 
     use super::*;
 
-    /// Two images of two channels with different numbers everywhere.
+    /// Returns two images of two channels whose numbers are all different.
     fn images() -> Tensor<f64> {
         Tensor::from_fn([2, 2, 3, 4], |i| (100 * i[0] + 50 * i[1] + 4 * i[2] + i[3] + 1) as f64)
     }
 
     #[test]
-    fn images_are_shifted_flipped_and_cropped_whole() {
+    fn shifts_flips_and_crops_move_whole_pixels() {
         let (images, generator) = (images(), &mut Generator::new(3));
         let at = |x: &Tensor<f64>, n: usize, c: usize, i: isize, j: isize| {
             let place = [usize::try_from(i), usize::try_from(j)].map(|i| i.unwrap_or(99));
@@ -238,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn rotations_turn_about_the_middle() {
+    fn rotations_are_about_the_centre() {
         let (images, generator) = (images(), &mut Generator::new(3));
         assert_eq!(random_rotation(&images, 0.0, generator).unwrap(), images);
         let cross = Tensor::from_fn([4, 1, 5, 5], |i| f64::from(i[2] == 2 || i[3] == 2));
         let turned = random_rotation(&cross, 20.0, generator).unwrap();
         for n in 0..4 {
             assert!((turned.get(&[n, 0, 2, 2]).unwrap() - 1.0).abs() < 1e-12);
-            // Turning by half a turn is the same as mirroring both ways; a cross turned stays symmetric so.
+            // A rotated cross is unchanged by half a turn, which is the same as mirroring in both directions.
             let one = turned.select(0, n);
             let other = one.flip([1, 2]);
             assert!(one.iter().zip(other.iter()).all(|(x, y)| (x - y).abs() < 1e-12));
@@ -255,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn mixtures_are_between_both_and_their_share_is_of_the_beta_distribution() {
+    fn mixup_interpolates_with_a_share_from_the_beta_distribution() {
         let generator = &mut Generator::new(1);
         for alpha in [0.2, 1.0, 2.0] {
             let shares: Vec<f64> = (0..4000).map(|_| beta(alpha, generator)).collect();
             let mean = shares.iter().sum::<f64>() / 4000.0;
             let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / 4000.0;
             let expected = 1.0 / (4.0 * (2.0 * alpha + 1.0));
-            // Five standard errors: of the mean √(v/n), of the variance not more than 0.25/√n.
+            // The bounds are five standard errors: √(v/n) of the mean, and at most 0.25/√n of the variance.
             assert!((mean - 0.5).abs() < 5.0 * (expected / 4000.0).sqrt(), "{mean}");
             assert!((variance - expected).abs() < 5.0 * 0.25 / 4000f64.sqrt(), "{variance} {expected}");
         }
@@ -275,10 +284,10 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_the_deviation_that_was_asked_for() {
+    fn noise_has_the_given_standard_deviation() {
         let noisy = gaussian_noise(&Tensor::<f64>::zeros([10_000]), 0.5, &mut Generator::new(0)).unwrap();
         let variance = noisy.iter().map(|x| x * x).sum::<f64>() / 10_000.0;
-        // Five standard errors of a variance: 5 · 0.25 · √(2 / n).
+        // The bound is five standard errors of a variance: 5 · 0.25 · √(2 / n).
         assert!((variance - 0.25).abs() < 0.018, "{variance}");
     }
 }

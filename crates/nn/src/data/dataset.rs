@@ -1,4 +1,4 @@
-//! What a data set is: numbered samples, given together as a batch.
+//! The trait of data sets.
 
 use wengert_tensor::ops::{Indexing, Views};
 use wengert_tensor::{Element, Generator, Tensor};
@@ -6,17 +6,17 @@ use wengert_tensor::{Element, Generator, Tensor};
 use crate::data::split;
 use crate::{Error, Result};
 
-/// Samples with numbers from 0. PyTorch: `torch.utils.data.Dataset`, whose samples are given one at a time.
+/// A data set: samples with numbers from 0. PyTorch: `torch.utils.data.Dataset`, which returns one sample at a time.
 ///
-/// A [`Tensor`] is a data set, whose samples lie along dimension 0; [`Samples`](crate::Samples) pairs two data sets, inputs and
-/// targets; [`Sequences`](crate::Sequences) are of different lengths. A [`DataLoader`](crate::DataLoader) puts them in order and makes
+/// A [`Tensor`] is a data set; dimension 0 counts the samples. [`Samples`](crate::Samples) pairs two data sets, inputs
+/// and targets. [`Sequences`](crate::Sequences) have different lengths. A [`DataLoader`](crate::DataLoader) makes
 /// batches.
 ///
 /// ```
 /// use wengert_nn::{DataLoader, Dataset, Result};
 /// use wengert_tensor::prelude::*;
 ///
-/// /// Points of a parabola, computed when they are asked for.
+/// /// Points of a parabola, computed for each batch.
 /// struct Parabola(Vec<usize>);
 ///
 /// impl Dataset for Parabola {
@@ -43,33 +43,33 @@ use crate::{Error, Result};
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 pub trait Dataset: Sized + Send + Sync + 'static {
-    /// Several samples together: a tensor, or inputs and targets.
+    /// The type of a batch, for example a tensor, or inputs and targets.
     type Batch: Send + 'static;
 
-    /// Number of samples.
+    /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// The samples `indices` together, in that order. PyTorch: `__getitems__` and `collate_fn`.
+    /// Returns the samples `indices` as a batch, in that order. PyTorch: `__getitems__` and `collate_fn`.
     ///
     /// # Errors
     ///
-    /// If there is no such sample, or it cannot be read.
+    /// If an index is not the number of a sample, or a sample cannot be read.
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch>;
 
-    /// The samples `indices` as a data set, in that order. PyTorch: `torch.utils.data.Subset`.
+    /// Returns the samples `indices` as a data set, in that order. PyTorch: `torch.utils.data.Subset`.
     ///
     /// # Errors
     ///
-    /// If there is no such sample, or memory cannot hold them.
+    /// If an index is not the number of a sample, or there is not enough memory.
     fn subset(&self, indices: &[usize]) -> Result<Self>;
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Two parts without a sample in common: the rest, and the share `held_out` (from 0 to 1; rounded up to whole
-    /// samples), drawn at random. PyTorch: `torch.utils.data.random_split`. For other splits see [`split`](mod@crate::split).
+    /// Splits the samples at random. Returns the rest, and the share `held_out`, from 0 to 1, rounded up to whole
+    /// samples. PyTorch: `torch.utils.data.random_split`. For other splits see [`split`](mod@crate::split).
     ///
     /// ```
     /// use wengert_nn::{Dataset, Generator, Samples};
@@ -83,14 +83,14 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If `held_out` is not between 0 and 1, or lies strictly between them and one part would still be empty.
+    /// If `held_out` is not from 0 to 1. Also if it is neither 0 nor 1 and one part would be empty.
     fn random_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::random(self.len(), held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }
 }
 
-/// The samples lie along dimension 0. A batch of samples that follow each other is a view. A tensor of rank 0 has none.
+/// Dimension 0 counts the samples. A batch of consecutive samples is a view. A tensor of rank 0 has no samples.
 impl<E: Element> Dataset for Tensor<E> {
     type Batch = Tensor<E>;
 
@@ -99,9 +99,9 @@ impl<E: Element> Dataset for Tensor<E> {
     }
 
     fn batch(&self, indices: &[usize]) -> Result<Tensor<E>> {
-        let follow = indices.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        let consecutive = indices.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         match (indices.first(), indices.last()) {
-            (Some(&first), Some(&last)) if follow && last < Dataset::len(self) => {
+            (Some(&first), Some(&last)) if consecutive && last < Dataset::len(self) => {
                 Ok(self.try_narrow(0, first, indices.len())?)
             }
             _ => self.subset(indices),
@@ -110,7 +110,9 @@ impl<E: Element> Dataset for Tensor<E> {
 
     fn subset(&self, indices: &[usize]) -> Result<Tensor<E>> {
         if self.rank() == 0 {
-            return Err(Error::Dataset("a tensor of rank 0 has no samples".to_owned()));
+            return Err(Error::Dataset(
+                "a tensor of rank 0 has no samples: a data set needs a dimension that counts them".to_owned(),
+            ));
         }
         let positions: Vec<i64> = indices.iter().map(|&index| index as i64).collect();
         Ok(self.try_index_select(0, &Tensor::from(positions))?)

@@ -1,4 +1,4 @@
-//! IDX files, as MNIST has them: <http://yann.lecun.com/exdb/mnist/>.
+//! IDX files, the format of MNIST: <http://yann.lecun.com/exdb/mnist/>.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::Result;
 use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
 use crate::data::source::{open, refused};
 
-/// The tensor of an IDX file, gzipped or not, as one of type `E`: MNIST's images as `[60000, 28, 28]` numbers from 0 to 255, its labels
-/// as `[60000]`.
+/// Reads an IDX file, gzipped or not, as a tensor with elements of type `E`. The images of MNIST become `[60000, 28,
+/// 28]` numbers from 0 to 255, its labels `[60000]`.
 ///
 /// ```
 /// use wengert_nn::read_idx;
@@ -25,9 +25,11 @@ use crate::data::source::{open, refused};
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or no regular file, or it decompresses to far more than its size: [`Error::Read`](crate::Error::Read).
-/// - It is no IDX file, ends too early, goes on after its last number, or has numbers that `E` does not (fractions for integers, 300 for
-///   `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte. Numbers are rounded to floating-point types.
+/// - The file is missing, unreadable or not a regular file, or decompresses to far more than its size:
+///   [`Error::Read`](crate::Error::Read).
+/// - The file is not an IDX file, ends too early, continues after its last number, or has a number that `E` cannot
+///   represent (a fraction for integers, 300 for `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte.
+///   Floating-point types round.
 pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     let path = path.as_ref();
     let mut reader = open(path)?;
@@ -35,10 +37,11 @@ pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     read.map_err(|refusal| refused(path, refusal))
 }
 
+/// Reads the header.
 fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     let start = take(reader, 4)?;
     let [0, 0, kind, rank] = start[..] else {
-        let problem = "expected the start of an IDX file, two bytes of 0 and two of its header";
+        let problem = "expected the start of an IDX file: two bytes of 0, the element type and the rank";
         return Err(Refusal::Malformed(0, problem.to_owned()));
     };
     let Some((width, decode)) = decoder(kind) else {
@@ -47,7 +50,7 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     };
     let sizes = take(reader, 4 * u64::from(rank))?;
     if sizes.len() < 4 * usize::from(rank) {
-        let problem = format!("expected {rank} sizes of 4 bytes, the file ends");
+        let problem = format!("expected {rank} sizes of 4 bytes, but the file ends");
         return Err(Refusal::Malformed(4 + sizes.len() as u64, problem));
     }
     let length = 4 + sizes.len() as u64;
@@ -55,7 +58,7 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     Ok(Header { length, shape: Shape::from(&sizes[..]), width, decode })
 }
 
-/// Width in bytes and meaning of the numbers of a type.
+/// Returns the width in bytes and the decoder of the element type number `kind`.
 fn decoder(kind: u8) -> Option<(usize, Decode)> {
     Some(match kind {
         0x08 => (1, |bytes| Number::Integer(bytes[0].into())),
@@ -96,8 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn bad_files_say_at_which_byte() {
-        let start = "expected the start of an IDX file, two bytes of 0 and two of its header";
+    fn errors_name_the_byte() {
+        let start = "expected the start of an IDX file: two bytes of 0, the element type and the rank";
         for (contents, expected) in [
             (vec![], format!("'f', byte 0: {start}")),
             (vec![0, 0, 8], format!("'f', byte 0: {start}")),
@@ -108,7 +111,7 @@ mod tests {
             ),
             (
                 vec![0, 0, 8, 2, 0, 0, 0, 1],
-                "'f', byte 8: expected 2 sizes of 4 bytes, the file ends".to_owned(),
+                "'f', byte 8: expected 2 sizes of 4 bytes, but the file ends".to_owned(),
             ),
             (
                 idx(8, &[2, 3], &[1, 2, 3, 4]),
@@ -117,16 +120,16 @@ mod tests {
             (idx(8, &[1], &[1, 2]), "'f', byte 9: expected 1 bytes of numbers for the shape [1], found more".to_owned()),
             (
                 idx(8, &[u32::MAX, u32::MAX, u32::MAX], &[1]),
-                "'f', byte 0: the header says a tensor of shape [4294967295, 4294967295, 4294967295], which no file can hold"
+                "'f', byte 0: the header has the shape [4294967295, 4294967295, 4294967295], which is too large for any file"
                     .to_owned(),
             ),
             (
-                idx(8, &[1 << 31, 1 << 20], &[1]), // 2 PiB are not reserved
+                idx(8, &[1 << 31, 1 << 20], &[1]), // must not reserve 2 PiB
                 "'f', byte 13: expected 2251799813685248 bytes of numbers for the shape [2147483648, 1048576], found fewer"
                     .to_owned(),
             ),
-            (idx(0x0b, &[2], &[0, 1, 1, 44]), "'f', byte 10: 300 is no number of the type u8".to_owned()),
-            (idx(0x0d, &[1], &0.5f32.to_be_bytes()), "'f', byte 8: 0.5 is no number of the type u8".to_owned()),
+            (idx(0x0b, &[2], &[0, 1, 1, 44]), "'f', byte 10: 300 is not a number of the type u8".to_owned()),
+            (idx(0x0d, &[1], &0.5f32.to_be_bytes()), "'f', byte 8: 0.5 is not a number of the type u8".to_owned()),
         ] {
             assert_eq!(refusal(&contents, |path| read_idx::<u8>(path)), expected);
             let zipped = refusal(&gzipped(&contents), |path| read_idx::<u8>(path));

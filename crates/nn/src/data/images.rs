@@ -1,4 +1,4 @@
-//! Folders of images, a folder for each class. Images are decoded by the crate `image`, when their batch is made.
+//! Images in folders, with one folder for each class. The crate `image` decodes them when their batch is made.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,11 +17,14 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest width and height of an image; with it goes the crate's limit of 512 MiB for its pixels.
+/// The largest width and height of an image, in pixels. The crate `image` also limits the memory to 512 MiB.
 const LARGEST: u32 = 1 << 14;
 
-/// The images (`.png`, `.jpg`, `.jpeg`) of a folder's folders, whose names are the classes: `cats/tom.png`, `dogs/rex.jpg`. Images are
-/// read when their batch is made: a loader's `prefetch` does that on a thread. torchvision: `ImageFolder`.
+/// A data set of images (`.png`, `.jpg`, `.jpeg`) in subfolders, whose names are the classes: `cats/tom.png`,
+/// `dogs/rex.jpg`. torchvision: `ImageFolder`.
+///
+/// Images are read when their batch is made; [`DataLoader::prefetch`](crate::DataLoader::prefetch) does this on another
+/// thread.
 ///
 /// ```no_run
 /// use wengert_nn::{DataLoader, Dataset, Generator, ImageFolder};
@@ -42,12 +45,12 @@ pub struct ImageFolder {
 }
 
 impl ImageFolder {
-    /// The images of the folders in `folder`. Classes and files are in the order of their names; other files, and what begins with a dot,
-    /// are no images.
+    /// Lists the images in the subfolders of `folder`. Classes and files are in the order of their names. Files of
+    /// other types, and files and folders whose name begins with a dot, are ignored.
     ///
     /// # Errors
     ///
-    /// If the folder or one in it cannot be read, or one has no images: [`Error::Read`].
+    /// If a folder cannot be read or has no images: [`Error::Read`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let (mut files, mut classes) = (Vec::new(), Vec::new());
@@ -60,18 +63,18 @@ impl ImageFolder {
             classes.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
         }
         if classes.is_empty() {
-            return Err(unreadable(folder, std::io::Error::other("it has no folders, of which each would be a class")));
+            return Err(unreadable(folder, std::io::Error::other("it has no subfolders; expected one for each class")));
         }
         Ok(ImageFolder { files, classes, reader: ImageReader::new() })
     }
 
-    /// As [`ImageReader::grayscale`].
+    /// Reads images in gray; see [`ImageReader::grayscale`].
     #[must_use]
     pub fn grayscale(self) -> Self {
         ImageFolder { reader: self.reader.grayscale(), ..self }
     }
 
-    /// As [`ImageReader::resize`]. Without this the images of a batch have to be of one size.
+    /// Resizes images; see [`ImageReader::resize`]. Without it, all images of a batch must have the same size.
     ///
     /// # Panics
     ///
@@ -82,34 +85,35 @@ impl ImageFolder {
         ImageFolder { reader: self.reader.resize(size), ..self }
     }
 
-    /// The names of the classes, in the order of their numbers.
+    /// Returns the names of the classes, in the order of their numbers.
     pub fn classes(&self) -> Vec<&str> {
         self.classes.iter().map(String::as_str).collect()
     }
 
-    /// The files with their classes.
+    /// Returns the files with their classes.
     pub fn files(&self) -> &[(PathBuf, i64)] {
         &self.files
     }
 
-    /// The classes, `[n]`, for a stratified split.
+    /// Returns the class of each image, `[n]`, for example for a stratified split.
     pub fn targets(&self) -> Tensor<i64> {
         Tensor::from(self.files.iter().map(|(_, class)| *class).collect::<Vec<_>>())
     }
 
-    /// [`random_split`](Dataset::random_split) with the classes in the same proportion in both parts; see
-    /// [`split::stratified`].
+    /// Splits as [`random_split`](Dataset::random_split) does, with the classes in the same proportion in both parts;
+    /// see [`split::stratified`].
     ///
     /// # Errors
     ///
-    /// As for `random_split`, and if a class has a single image.
+    /// As for `random_split`. Also if a class has a single image.
     pub fn stratified_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::stratified(&self.targets(), held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }
 }
 
-/// Images `[n, 3, height, width]` (`[n, 1, …]` in gray) with numbers from 0 to 1, and their classes `[n]`.
+/// Batches are images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with numbers from 0 to 1, and their
+/// classes `[n]`.
 impl Dataset for ImageFolder {
     type Batch = (Tensor<f32>, Tensor<i64>);
 
@@ -119,8 +123,9 @@ impl Dataset for ImageFolder {
 
     /// # Errors
     ///
-    /// If a file is unreadable or no regular file ([`Error::Read`]), no image, or larger than 16384 pixels or 512 MiB
-    /// ([`Error::Malformed`]), or of another size than the first of the batch.
+    /// - A file is unreadable or not a regular file: [`Error::Read`].
+    /// - A file is not an image, is wider or higher than 16,384 pixels, needs more than 512 MiB, or has another size
+    ///   than the first image of the batch: [`Error::Malformed`].
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch> {
         let chosen = self.subset(indices)?;
         let mut images: Vec<Tensor<f32>> = Vec::with_capacity(indices.len());
@@ -128,7 +133,8 @@ impl Dataset for ImageFolder {
             let image = self.reader.read(path)?;
             if let Some(first) = images.first().filter(|first| first.shape() != image.shape()) {
                 let (first, found) = (first.shape(), image.shape());
-                let problem = format!("the image is of shape {found}, the first of its batch of {first} (`resize`)");
+                let problem =
+                    format!("the image has shape {found}, but the first of its batch has {first}: use `resize`");
                 return Err(Error::Malformed { path: path.clone(), place: Place::Byte(0), problem });
             }
             images.push(image);
@@ -140,21 +146,20 @@ impl Dataset for ImageFolder {
         let n = self.files.len();
         let file = |&index: &usize| {
             let file = self.files.get(index).cloned();
-            file.ok_or_else(|| Error::Dataset(format!("sample {index} of a data set that has {n}")))
+            file.ok_or_else(|| Error::Dataset(format!("there is no sample {index} in a data set of {n} samples")))
         };
         Ok(ImageFolder { files: indices.iter().map(file).collect::<Result<_>>()?, ..self.clone() })
     }
 }
 
-/// How images are read: in colour or gray, and how large. A trained model is to be used on images that are read as those of its training
-/// were.
+/// A reader of images: in colour or gray, and of which size. Use a trained model with the reader of its training.
 ///
 /// ```no_run
 /// use wengert_nn::ImageReader;
 /// use wengert_tensor::prelude::*;
 ///
 /// let image = ImageReader::new().resize([64, 64]).read("rex.jpg")?; // [3, 64, 64], from 0 to 1
-/// let batch = image.unsqueeze(0); // [1, 3, 64, 64], as models want it
+/// let batch = image.unsqueeze(0); // [1, 3, 64, 64], the input of a model
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,18 +169,18 @@ pub struct ImageReader {
 }
 
 impl ImageReader {
-    /// Red, green and blue, in the image's own size.
+    /// Returns a reader for red, green and blue, without a change of the size.
     pub fn new() -> Self {
         ImageReader::default()
     }
 
-    /// One channel of brightness in place of red, green and blue.
+    /// Reads one channel of brightness instead of red, green and blue.
     #[must_use]
     pub fn grayscale(self) -> Self {
         ImageReader { grayscale: true, ..self }
     }
 
-    /// Images made as large as `[height, width]`, whatever their proportions, with linear interpolation.
+    /// Resizes images to `[height, width]` by linear interpolation. Proportions may change.
     ///
     /// # Panics
     ///
@@ -183,17 +188,18 @@ impl ImageReader {
     #[must_use]
     #[track_caller]
     pub fn resize(self, size: [usize; 2]) -> Self {
-        assert!(!size.contains(&0), "resize: expected a height and a width of 1 or more, got {size:?}");
+        assert!(!size.contains(&0), "resize: expected a height and a width of 1 or more, but got {size:?}");
         ImageReader { size: Some(size), ..self }
     }
 
-    /// The image in a file, `[3, height, width]` (`[1, …]` in gray), with numbers from 0 to 1. A gray image has three equal channels in
-    /// colour; transparency is left out. torchvision: `decode_image`.
+    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with numbers from 0 to 1. A gray image
+    /// becomes three equal channels in colour. Transparency is ignored. torchvision: `decode_image`.
     ///
     /// # Errors
     ///
-    /// If the file is unreadable or no regular file ([`Error::Read`]), no image, or larger than 16384 pixels or 512 MiB
-    /// ([`Error::Malformed`]).
+    /// - The file is unreadable or not a regular file: [`Error::Read`].
+    /// - The file is not an image, is wider or higher than 16,384 pixels, or needs more than 512 MiB:
+    ///   [`Error::Malformed`].
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Tensor<f32>> {
         let image = decode(path.as_ref())?;
         let image = match self.size {
@@ -208,6 +214,7 @@ impl ImageReader {
     }
 }
 
+/// Decodes an image within the limits of size and memory.
 fn decode(path: &Path) -> Result<DynamicImage> {
     let file = BufReader::new(open_regular(path)?.0);
     let mut reader = image::ImageReader::new(file).with_guessed_format().map_err(|source| unreadable(path, source))?;
@@ -220,7 +227,7 @@ fn decode(path: &Path) -> Result<DynamicImage> {
     })
 }
 
-/// What is in a folder, in the order of the names, without what begins with a dot.
+/// Returns the paths in a folder, in the order of their names, without names that begin with a dot.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = || -> std::io::Result<Vec<PathBuf>> {
         let mut paths: Vec<PathBuf> =
@@ -232,6 +239,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     read().map_err(|source| unreadable(folder, source))
 }
 
+/// Returns true if the file name has the extension of an image.
 fn is_image(path: &Path) -> bool {
     let extension = path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
     matches!(extension.as_deref(), Some("png" | "jpg" | "jpeg"))
@@ -243,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// Two classes: of the first two images of 2 x 3 (height, width), of the second one.
+    /// Returns a folder with two images of the first class and one of the second, all of height 2 and width 3.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, red) in [("cats/a.png", 255), ("cats/b.PNG", 51), ("dogs/c.png", 0)] {
@@ -259,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_a_class() {
+    fn each_subfolder_is_a_class() {
         let folder = folder();
         let images = ImageFolder::open(&folder).unwrap();
         assert_eq!((images.classes(), images.len()), (vec!["cats", "dogs"], 3));
@@ -270,10 +278,10 @@ mod tests {
         assert_eq!(pixels.get(&[0, 2, 1, 0]), Some(100.0 / 255.0));
         let small = images.clone().grayscale().resize([4, 5]).batch(&[0]).unwrap().0;
         assert_eq!(small.shape().sizes(), [1, 1, 4, 5]);
-        // What is read alone is what the folder has.
+        // An image that is read alone is the same.
         let alone = ImageReader::new().grayscale().resize([4, 5]).read(folder.path().join("cats/a.png")).unwrap();
         assert_eq!(alone, small.squeeze(0));
-        // A gray image among those in colour.
+        // A gray image among images in colour.
         image::GrayImage::from_pixel(3, 2, image::Luma([102])).save(folder.path().join("dogs/d.png")).unwrap();
         let images = ImageFolder::open(&folder).unwrap();
         assert_eq!(images.batch(&[0, 3]).unwrap().0.select(0, 1), Tensor::full([3, 2, 3], 0.4));
@@ -282,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "resize: expected a height and a width of 1 or more, got [0, 4]")]
-    fn images_of_no_size_are_refused() {
+    #[should_panic(expected = "resize: expected a height and a width of 1 or more, but got [0, 4]")]
+    fn a_size_of_0_panics() {
         let _ = ImageReader::new().resize([0, 4]);
     }
 
     #[test]
-    fn bad_files_and_folders_are_named() {
+    fn errors_name_files_and_folders() {
         let folder = folder();
         let path = folder.path().join("cats/a.png");
         let whole = fs::read(&path).unwrap();
@@ -308,14 +316,14 @@ mod tests {
         RgbImage::new(4, 4).save(&path).unwrap();
         let text = ImageFolder::open(&folder).unwrap().batch(&[1, 0]).unwrap_err().to_string();
         assert!(
-            text.ends_with("the image is of shape [3, 4, 4], the first of its batch of [3, 2, 3] (`resize`)"),
+            text.ends_with("the image has shape [3, 4, 4], but the first of its batch has [3, 2, 3]: use `resize`"),
             "{text}"
         );
         fs::create_dir(folder.path().join("fish")).unwrap();
         let text = ImageFolder::open(&folder).unwrap_err().to_string();
         assert!(text.ends_with("fish': it has no images (.png, .jpg, .jpeg)"), "{text}");
         let text = ImageFolder::open(folder.path().join("cats")).unwrap_err().to_string();
-        assert!(text.ends_with("it has no folders, of which each would be a class"), "{text}");
+        assert!(text.ends_with("it has no subfolders; expected one for each class"), "{text}");
         assert!(ImageFolder::open("no/such/folder").is_err());
     }
 }

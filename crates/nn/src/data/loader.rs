@@ -1,7 +1,7 @@
 //! Batches of a data set, epoch by epoch.
 //!
-//! All that is random is a function of the seed, the number of the epoch and the number of the batch: any batch can be made without
-//! the ones before it, on any thread.
+//! All random choices are a function of the seed, the number of the epoch and the number of the batch. Any batch can
+//! therefore be made without the batches before it, on any thread.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -14,10 +14,10 @@ use wengert_tensor::Generator;
 use crate::Result;
 use crate::data::dataset::Dataset;
 
-/// The samples `indices` as a batch; the generator is for what is random about it.
+/// A function that returns the samples `indices` as a batch. The generator serves random changes of the batch.
 type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 
-/// Gives the samples of a data set in batches, in an order that the seed and the number of the epoch determine. PyTorch:
+/// Returns the samples of a data set in batches. The seed and the number of the epoch determine their order. PyTorch:
 /// `torch.utils.data.DataLoader`.
 ///
 /// ```
@@ -37,8 +37,9 @@ type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 /// ```
 pub struct DataLoader<B> {
     fetch: Arc<Fetch<B>>,
-    /// Of the data set, and of them in an epoch.
+    /// The number of samples of the data set.
     all: usize,
+    /// The number of samples of an epoch.
     samples: usize,
     batch_size: usize,
     shuffle: bool,
@@ -48,7 +49,7 @@ pub struct DataLoader<B> {
 }
 
 impl<B: Send + 'static> DataLoader<B> {
-    /// Batches of `batch_size` samples in their order, the last one smaller.
+    /// Returns a loader with batches of `batch_size` samples in their order. The last batch may be smaller.
     ///
     /// # Panics
     ///
@@ -61,32 +62,32 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { fetch, all: samples, samples, batch_size, shuffle: false, drop_last: false, seed: 0, prefetch: 0 }
     }
 
-    /// In another random order in each epoch.
+    /// Shuffles the samples, with another order in each epoch.
     #[must_use]
     pub fn shuffle(self) -> Self {
         DataLoader { shuffle: true, ..self }
     }
 
-    /// With another seed for all that is random; 0 without this. PyTorch: `generator`.
+    /// Sets the seed of all random choices; 0 by default. PyTorch: `generator`.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         DataLoader { seed, ..self }
     }
 
-    /// Without the last batch, where it would be smaller.
+    /// Leaves out the last batch if it would be smaller.
     #[must_use]
     pub fn drop_last(self) -> Self {
         DataLoader { drop_last: true, ..self }
     }
 
-    /// With an epoch of `samples` samples where the data set has more: with [`shuffle`](Self::shuffle) other ones in each epoch, without it
-    /// always the first ones. PyTorch: `num_samples` of `RandomSampler`.
+    /// Limits an epoch to `samples` samples. With [`shuffle`](Self::shuffle) they are other samples in each epoch,
+    /// otherwise always the first ones. PyTorch: `num_samples` of `RandomSampler`.
     ///
     /// ```
     /// use wengert_nn::{DataLoader, next_tokens};
     /// use wengert_tensor::prelude::*;
     ///
-    /// // A text has almost as many pieces as characters: an epoch of them all would be long.
+    /// // A text has almost as many pieces as characters, so that an epoch of all pieces would be long.
     /// let pieces = next_tokens(&Tensor::arange(100_000), 64)?;
     /// let loader = DataLoader::new(pieces, 16).shuffle().limit(1600);
     /// assert_eq!((loader.samples(), loader.len()), (1600, 100));
@@ -97,15 +98,15 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { samples: samples.min(self.all), ..self }
     }
 
-    /// With a thread that makes up to `batches` batches ahead; 0 means none. The batches are the same. PyTorch: `num_workers`,
-    /// `prefetch_factor`.
+    /// Makes up to `batches` batches in advance on another thread; 0, the default, means no thread. The batches are the
+    /// same. PyTorch: `num_workers`, `prefetch_factor`.
     #[must_use]
     pub fn prefetch(self, batches: usize) -> Self {
         DataLoader { prefetch: batches, ..self }
     }
 
-    /// With each batch changed by `change`: augmentation, scaling, another type. What it draws from its generator is determined by the
-    /// seed, the epoch and the batch. PyTorch: `transform`, of a sample.
+    /// Changes each batch by `change`, for augmentation, scaling or another type. Its generator is determined by the
+    /// seed, the epoch and the batch. PyTorch: `transform`, which changes one sample.
     ///
     /// ```
     /// use wengert_nn::{DataLoader, Samples, augment};
@@ -129,43 +130,44 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { fetch, all, samples, batch_size, shuffle, drop_last, seed, prefetch }
     }
 
-    /// The batches of epoch number `epoch`.
+    /// Returns the batches of epoch number `epoch`.
     pub fn epoch(&self, epoch: u64) -> Batches<B> {
-        // Words of the seed have numbers: the epoch's is the seed of its order, and the seed from which its batches have theirs.
-        let mut of_epoch = Generator::from_state(self.seed, epoch).fork();
-        let mut order = if self.shuffle { of_epoch.fork().permutation(self.all) } else { (0..self.samples).collect() };
+        // Word number `epoch` of the seed gives the generator of the epoch: first of its order, then of its batches.
+        let mut epoch_generator = Generator::from_state(self.seed, epoch).fork();
+        let mut order =
+            if self.shuffle { epoch_generator.fork().permutation(self.all) } else { (0..self.samples).collect() };
         order.truncate(self.samples);
         let (fetch, size) = (Arc::clone(&self.fetch), self.batch_size);
         let make = Arc::new(move |number: usize| {
             let end = order.len().min((number + 1) * size);
-            let mut generator = Generator::from_state(of_epoch.seed(), 1 + number as u64).fork();
+            let mut generator = Generator::from_state(epoch_generator.seed(), 1 + number as u64).fork();
             fetch(&order[number * size..end], &mut generator)
         });
         Batches { make, next: 0, count: self.len(), prefetch: self.prefetch, ahead: None }
     }
 
-    /// Number of batches in an epoch.
+    /// Returns the number of batches in an epoch.
     pub fn len(&self) -> usize {
         if self.drop_last { self.samples / self.batch_size } else { self.samples.div_ceil(self.batch_size) }
     }
 
-    /// Whether an epoch has no batches.
+    /// Returns true if an epoch has no batches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of samples in an epoch.
+    /// Returns the number of samples in an epoch.
     pub fn samples(&self) -> usize {
         self.samples
     }
 
-    /// Number of samples of batch number `batch`.
+    /// Returns the number of samples of batch number `batch`.
     pub fn batch_len(&self, batch: usize) -> usize {
         self.batch_size.min(self.samples.saturating_sub(batch * self.batch_size))
     }
 }
 
-/// Not of the data, which both use.
+/// Copies the settings. Both loaders share the data set.
 impl<B> Clone for DataLoader<B> {
     fn clone(&self) -> Self {
         DataLoader { fetch: Arc::clone(&self.fetch), ..*self }
@@ -181,23 +183,23 @@ impl<B> fmt::Debug for DataLoader<B> {
     }
 }
 
-/// The batches of one epoch. Made by [`DataLoader::epoch`].
+/// An iterator over the batches of one epoch; see [`DataLoader::epoch`].
 pub struct Batches<B> {
     make: Arc<dyn Fn(usize) -> Result<B> + Send + Sync>,
     next: usize,
     count: usize,
     prefetch: usize,
-    ahead: Option<Ahead<B>>,
+    ahead: Option<Prefetch<B>>,
 }
 
-/// A thread that makes batches. It ends when the receiver is gone.
-struct Ahead<B> {
+/// A thread that makes batches in advance. It ends when the receiver is dropped.
+struct Prefetch<B> {
     ready: Receiver<Result<B>>,
     thread: JoinHandle<()>,
 }
 
 impl<B: Send + 'static> Batches<B> {
-    /// From batch number `batch` on, as if those before it had been taken: for training that stopped there.
+    /// Skips the batches before number `batch`, to resume a training.
     ///
     /// ```
     /// use wengert_nn::DataLoader;
@@ -213,14 +215,15 @@ impl<B: Send + 'static> Batches<B> {
         Batches { next: batch.min(self.count), ahead: None, ..self }
     }
 
-    /// The number of the next batch, for [`starting_at`](Self::starting_at).
+    /// Returns the number of the next batch, for [`starting_at`](Self::starting_at).
     pub fn number(&self) -> usize {
         self.next
     }
 
-    fn start(&self) -> Ahead<B> {
+    /// Starts the thread.
+    fn start(&self) -> Prefetch<B> {
         let (make, numbers) = (Arc::clone(&self.make), self.next..self.count);
-        // The thread itself holds one more.
+        // The channel holds one batch less, because the thread holds one while it waits to send.
         let (sender, ready) = sync_channel(self.prefetch - 1);
         let thread = thread::spawn(move || {
             for number in numbers {
@@ -229,7 +232,7 @@ impl<B: Send + 'static> Batches<B> {
                 }
             }
         });
-        Ahead { ready, thread }
+        Prefetch { ready, thread }
     }
 }
 
@@ -254,7 +257,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
                 self.ahead = Some(ahead);
                 Some(batch)
             }
-            // The thread has ended before its last batch: it panicked, which is the caller's panic.
+            // The thread ended before its last batch, because it panicked: panic here too.
             Err(_) => match ahead.thread.join() {
                 Err(panic) => resume_unwind(panic),
                 Ok(()) => None,
@@ -285,7 +288,7 @@ mod tests {
     use super::*;
     use crate::{Error, Samples};
 
-    /// Sample i is [2i, 2i + 1], its class i.
+    /// Returns samples [2i, 2i + 1] with the class i.
     fn numbered(n: usize) -> Samples<Tensor<f64>> {
         use wengert_tensor::ops::Views;
         Samples::new(Tensor::arange(2 * n).reshape([n, 2]), Tensor::arange(n)).unwrap()
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn every_epoch_has_an_order_of_its_own_that_the_seed_tells() {
+    fn the_seed_determines_another_order_for_each_epoch() {
         let loader = DataLoader::new(numbered(50), 8).shuffle().seed(1);
         let (first, second) = (classes(loader.epoch(0)), classes(loader.epoch(1)));
         assert_ne!(first, second);
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_may_be_a_part_of_the_data() {
+    fn an_epoch_may_be_limited_to_a_part_of_the_data() {
         let loader = DataLoader::new(numbered(50), 8).limit(20);
         assert_eq!((loader.samples(), loader.len(), loader.batch_len(2)), (20, 3, 4));
         assert_eq!(classes(loader.epoch(0)).concat(), Vec::from_iter(0..20));
@@ -339,9 +342,9 @@ mod tests {
         assert_eq!(all.limit(99).samples(), 50);
     }
 
-    /// What a batch draws is its own, whatever was drawn before it, and with any number of batches made ahead.
+    /// The random numbers of a batch do not depend on earlier batches or on the number of batches made in advance.
     #[test]
-    fn any_batch_can_be_made_alone_and_ahead() {
+    fn any_batch_can_be_made_alone_and_in_advance() {
         let loader = DataLoader::new(numbered(20), 3).shuffle().seed(5);
         let loader = loader.map(|(_, class), generator| Ok((class, generator.next_u64())));
         let all: Vec<_> = loader.epoch(2).map(Result::unwrap).collect();
@@ -356,12 +359,12 @@ mod tests {
                 assert_eq!(batches.map(Result::unwrap).collect::<Vec<_>>(), all[start.min(7)..]);
             }
         }
-        // An epoch that is not taken to its end.
+        // An epoch that the caller does not finish.
         assert_eq!(loader.prefetch(2).epoch(2).next().unwrap().unwrap(), all[0]);
     }
 
     #[test]
-    fn errors_and_panics_of_the_thread_arrive() {
+    fn errors_and_panics_of_the_thread_reach_the_caller() {
         let failing = |(_, class): (Tensor<f64>, Tensor<i64>), _: &mut Generator| match class.get(&[0]) {
             Some(2) => Err(Error::Dataset("no".to_owned())),
             _ => Ok(class),

@@ -1,12 +1,12 @@
-//! Data: from files to batches.
+//! Data sets, readers of files, and batches.
 //!
-//! | file | duty |
+//! | file | contents |
 //! |---|---|
-//! | `dataset`, `samples`, `sequences` | what a data set is; inputs with targets; sequences of different lengths |
-//! | `split` | which samples are for training |
-//! | `loader` | batches, in the order of an epoch |
-//! | `augment` | images and inputs changed at random |
-//! | `source`, `numbers` | files that are read in bounded memory; numbers after a header |
+//! | `dataset`, `samples`, `sequences` | the trait of data sets; inputs with targets; sequences of different lengths |
+//! | `split` | splits into samples for training and for validation |
+//! | `loader` | the batches of an epoch |
+//! | `augment` | random changes of images and other inputs |
+//! | `source`, `numbers` | reading files in bounded memory; the numbers of binary files |
 //! | `csv`, `rows`, `table`, `idx`, `npy`, `text`, `images` | readers |
 
 pub mod augment;

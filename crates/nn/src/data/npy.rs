@@ -1,4 +1,4 @@
-//! Arrays that NumPy saved: `.npy`, and with the feature `npz` archives of them. The format:
+//! Files of NumPy: `.npy`, and with the feature `npz` archives of them. The format:
 //! <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
 
 use std::io::Read;
@@ -12,10 +12,10 @@ use crate::bytes::f16_to_f64;
 use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
 use crate::data::source::{open, refused};
 
-/// The longest header that is read. Those that NumPy writes have some hundred bytes.
+/// The largest length of a header in bytes. NumPy writes headers of about 100 bytes.
 const LONGEST_HEADER: u32 = 1 << 16;
 
-/// The array of a file that `numpy.save` wrote, as a tensor of the type `E`. NumPy: `numpy.load`.
+/// Reads an array from a file of `numpy.save`, as a tensor with elements of type `E`. NumPy: `numpy.load`.
 ///
 /// ```
 /// use wengert_nn::read_npy;
@@ -30,21 +30,22 @@ const LONGEST_HEADER: u32 = 1 << 16;
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or no regular file: [`Error::Read`](crate::Error::Read).
-/// - It is no such file, has complex numbers, texts or objects, ends too early or goes on after its last number, or has numbers that `E`
-///   does not (fractions for integers, 300 for `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte. Numbers are rounded to
-///   floating-point types.
+/// - The file is missing, unreadable or not a regular file: [`Error::Read`](crate::Error::Read).
+/// - The file is not a file of NumPy, has complex numbers, texts or objects, ends too early, continues after its last
+///   number, or has a number that `E` cannot represent (a fraction for integers, 300 for `u8`):
+///   [`Error::Malformed`](crate::Error::Malformed), with the byte. Floating-point types round.
 pub fn read_npy<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     let path = path.as_ref();
     read(&mut open(path)?).map_err(|refusal| refused(path, refusal))
 }
 
-/// The array `name` of an archive that `numpy.savez` or `numpy.savez_compressed` wrote. NumPy: `numpy.load(path)[name]`.
+/// Reads the array `name` from an archive of `numpy.savez` or `numpy.savez_compressed`. NumPy:
+/// `numpy.load(path)[name]`.
 ///
 /// # Errors
 ///
-/// As for [`read_npy`], and if the file is no archive, or has no such array: [`Error::Malformed`](crate::Error::Malformed), which says what
-/// it has.
+/// As for [`read_npy`]. Also if the file is not an archive, or does not have the array:
+/// [`Error::Malformed`](crate::Error::Malformed), which lists the arrays that it has.
 #[cfg(feature = "npz")]
 pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor<E>> {
     use crate::Error;
@@ -62,7 +63,7 @@ pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor
     let Some(index) = index.or_else(|| archive.index_for_name(name)) else {
         let names = archive.file_names().flatten().take(20).map(|name| name.trim_end_matches(".npy").to_owned());
         let names: Vec<String> = names.collect();
-        return Err(malformed(place(), format!("there is no such array, there are: {}", names.join(", "))));
+        return Err(malformed(place(), format!("there is no such array; the archive has {}", names.join(", "))));
     };
     let entry = archive.by_index(index).map_err(|error| malformed(place(), error.to_string()))?;
     read(&mut Limited::new(entry, size)).map_err(|refusal| match refusal {
@@ -71,6 +72,7 @@ pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor
     })
 }
 
+/// Reads the header and the numbers of a file.
 fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Refusal> {
     let (mut header, transposed) = read_header(reader)?;
     if !transposed {
@@ -82,34 +84,37 @@ fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Re
     tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
 }
 
-/// The header, and whether the numbers are in Fortran's order.
+/// Reads the header. Returns it, and true if the numbers are in Fortran's order.
 fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
     let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
     let start = take(reader, 8)?;
     if start.len() < 8 || !start.starts_with(b"\x93NUMPY") {
-        return refuse(0, "expected the start of a file of NumPy, \\x93NUMPY and its version");
+        return refuse(0, "expected the start of a file of NumPy: \\x93NUMPY and a version");
     }
     let wide = if start[6] == 1 { 2 } else { 4 };
     let size = take(reader, wide)?;
     if size.len() < wide as usize {
-        return refuse(8, "expected the length of the header, the file ends");
+        return refuse(8, "expected the length of the header, but the file ends");
     }
     let size = if wide == 2 { u16::from_le_bytes(word(&size)).into() } else { u32::from_le_bytes(word(&size)) };
     if size > LONGEST_HEADER {
-        return Err(Refusal::Malformed(8, format!("a header of {size} bytes, where {LONGEST_HEADER} are allowed")));
+        return Err(Refusal::Malformed(
+            8,
+            format!("a header of {size} bytes, but at most {LONGEST_HEADER} are allowed"),
+        ));
     }
     let at = 8 + wide;
     let text = take(reader, size.into())?;
     if text.len() < size as usize {
-        return Err(Refusal::Malformed(at, format!("expected a header of {size} bytes, the file ends")));
+        return Err(Refusal::Malformed(at, format!("expected a header of {size} bytes, but the file ends")));
     }
     let text = String::from_utf8_lossy(&text);
-    let Some((descr, transposed, sizes)) = parsed(&text) else {
+    let Some((descr, transposed, sizes)) = parse_header(&text) else {
         return refuse(at, "expected a header {'descr': …, 'fortran_order': …, 'shape': …}");
     };
     let Some((width, decode)) = decoder(descr) else {
         let problem =
-            format!("numbers of the type '{descr}', where bool, integers and floats of up to 8 bytes are read");
+            format!("numbers of the type '{descr}', but only bool, integers and floats of up to 8 bytes are supported");
         return Err(Refusal::Malformed(at, problem));
     };
     let Some(shape) = sizes.iter().map(|size| size.parse().ok()).collect::<Option<Shape>>() else {
@@ -118,8 +123,8 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Re
     Ok((Header { length: at + u64::from(size), shape, width, decode }, transposed))
 }
 
-/// Element type, Fortran's order and sizes of a header: a Python dictionary of one line.
-fn parsed(text: &str) -> Option<(&str, bool, Vec<&str>)> {
+/// Parses a header, a Python dictionary of one line. Returns the element type, true for Fortran's order, and the sizes.
+fn parse_header(text: &str) -> Option<(&str, bool, Vec<&str>)> {
     let after = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'"))?;
         Some(rest.trim_start().strip_prefix(':')?.trim_start())
@@ -134,8 +139,9 @@ fn parsed(text: &str) -> Option<(&str, bool, Vec<&str>)> {
     Some((descr, transposed, sizes.split(',').map(str::trim).filter(|size| !size.is_empty()).collect()))
 }
 
-/// Width in bytes and meaning of the numbers of a type, such as `<f4`.
+/// Returns the width in bytes and the decoder of an element type such as `<f4`.
 fn decoder(descr: &str) -> Option<(usize, Decode)> {
+    /// Returns an unsigned integer as a number.
     fn unsigned(value: u64) -> Number {
         i64::try_from(value).map_or(Number::Large(value), Number::Integer)
     }
@@ -195,27 +201,27 @@ mod tests {
         assert_eq!(read::<f64>("<f2", "(1,)", &[0, 0x3e]), Tensor::from([1.5]));
         assert_eq!(read::<f32>(">f8", "(1,)", &0.1f64.to_be_bytes()), Tensor::from([0.1]));
         assert_eq!(read::<f32>("<f4", "(0, 3)", &[]).shape().sizes(), [0, 3]);
-        // Columns one after the other.
+        // Fortran's order: columns one after the other.
         let fortran = npy(&header("|u1", "True", "(2, 3)"), &[1, 4, 2, 5, 3, 6]);
         assert_eq!(super::read::<i64>(&mut &fortran[..]).ok().unwrap(), Tensor::from([[1, 2, 3], [4, 5, 6]]));
     }
 
     #[test]
-    fn bad_files_say_at_which_byte() {
-        let start = "'f', byte 0: expected the start of a file of NumPy, \\x93NUMPY and its version";
+    fn errors_name_the_byte() {
+        let start = "'f', byte 0: expected the start of a file of NumPy: \\x93NUMPY and a version";
         let good = header("<f4", "False", "(2,)");
         for (contents, expected) in [
             (vec![], start.to_owned()),
             (b"1,2\n3,4\n".to_vec(), start.to_owned()),
-            (npy(&good, &[])[..9].to_vec(), "'f', byte 8: expected the length of the header, the file ends".to_owned()),
-            (npy(&good, &[])[..30].to_vec(), format!("'f', byte 10: expected a header of {} bytes, the file ends", good.len())),
+            (npy(&good, &[])[..9].to_vec(), "'f', byte 8: expected the length of the header, but the file ends".to_owned()),
+            (npy(&good, &[])[..30].to_vec(), format!("'f', byte 10: expected a header of {} bytes, but the file ends", good.len())),
             (
                 npy("{'shape': 3}", &[]),
                 "'f', byte 10: expected a header {'descr': …, 'fortran_order': …, 'shape': …}".to_owned(),
             ),
             (
                 npy(&header("|O", "False", "(2,)"), &[]),
-                "'f', byte 10: numbers of the type '|O', where bool, integers and floats of up to 8 bytes are read".to_owned(),
+                "'f', byte 10: numbers of the type '|O', but only bool, integers and floats of up to 8 bytes are supported".to_owned(),
             ),
             (
                 npy(&header("<f4", "False", "(-1, 2)"), &[]),
@@ -235,18 +241,18 @@ mod tests {
             ),
             (
                 [b"\x93NUMPY\x02\0", &u32::MAX.to_le_bytes()[..]].concat(),
-                "'f', byte 8: a header of 4294967295 bytes, where 65536 are allowed".to_owned(),
+                "'f', byte 8: a header of 4294967295 bytes, but at most 65536 are allowed".to_owned(),
             ),
         ] {
             assert_eq!(refusal(&contents, |path| read_npy::<f32>(path)), expected);
         }
         let half = npy(&header("<f4", "False", "(1,)"), &0.5f32.to_le_bytes());
-        assert!(refusal(&half, |path| read_npy::<i64>(path)).ends_with("0.5 is no number of the type i64"));
+        assert!(refusal(&half, |path| read_npy::<i64>(path)).ends_with("0.5 is not a number of the type i64"));
     }
 
     #[cfg(feature = "npz")]
     #[test]
-    fn arrays_of_an_archive_are_read_by_name_and_bombs_are_not() {
+    fn arrays_of_an_archive_are_read_by_name_and_limited_in_size() {
         use std::io::Write;
 
         use zip::write::SimpleFileOptions;
@@ -263,7 +269,7 @@ mod tests {
         std::fs::write(&file, &good).unwrap();
         assert_eq!(read_npz::<f64>(&file, "x").unwrap(), Tensor::from([1.5]));
         let read = |contents: &[u8], name| refusal(contents, |path| read_npz::<f32>(path, name));
-        assert_eq!(read(&good, "y"), "'f', entry 'y': there is no such array, there are: x");
+        assert_eq!(read(&good, "y"), "'f', entry 'y': there is no such array; the archive has x");
         assert!(read(&good[..good.len() / 2], "x").starts_with("'f', byte 0: expected a zip archive: "));
         assert!(read(b"", "x").starts_with("'f', byte 0: expected a zip archive: "));
         let short = zipped("x.npy", &[&array[..array.len() - 1]]);

@@ -1,33 +1,33 @@
-//! Numbers of a binary file, whose header says how many they are and of which type.
+//! The numbers of a binary file, whose header has their count and type.
 
 use std::io::{self, Read};
 
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
-/// A number of a file.
+/// A number in a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Number {
     Integer(i64),
-    /// One that i64 does not have, as only u64 has.
+    /// An integer of u64 that is too large for i64.
     Large(u64),
     Float(f64),
 }
 
-/// How the bytes of one number are read.
+/// A function that decodes the bytes of one number.
 pub(super) type Decode = fn(&[u8]) -> Number;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug)]
 pub(super) struct Header {
-    /// Its length in bytes, and so where the numbers begin.
+    /// The length of the header in bytes. The numbers begin there.
     pub(super) length: u64,
     pub(super) shape: Shape,
-    /// Bytes of a number.
+    /// The number of bytes of a number.
     pub(super) width: usize,
     pub(super) decode: Decode,
 }
 
-/// Why a file is refused: the system's reason, or the byte and what was expected there.
+/// The reason why a file cannot be read: the system's error, or a byte position and the problem there.
 pub(super) enum Refusal {
     Unreadable(io::Error),
     Malformed(u64, String),
@@ -40,10 +40,11 @@ impl From<io::Error> for Refusal {
 }
 
 impl Number {
-    /// The number as an element, rounded to floating-point types, unchanged in integer types.
+    /// Converts the number to an element. It is rounded to floating-point types; an integer type must represent it
+    /// exactly.
     fn as_element<E: Element>(self) -> std::result::Result<E, String> {
-        let rounds = matches!(E::DTYPE, DType::F32 | DType::F64);
-        let (value, kept, number) = match self {
+        let is_float = matches!(E::DTYPE, DType::F32 | DType::F64);
+        let (value, exact, number) = match self {
             Number::Integer(integer) => {
                 let value = E::from_i64(integer);
                 (value, value.to_i64() == integer, integer.to_string())
@@ -54,18 +55,18 @@ impl Number {
                 (value, value.to_f64() == float, float.to_string())
             }
         };
-        if rounds || kept { Ok(value) } else { Err(format!("{number} is no number of the type {}", E::DTYPE)) }
+        if is_float || exact { Ok(value) } else { Err(format!("{number} is not a number of the type {}", E::DTYPE)) }
     }
 }
 
-/// Up to `count` bytes: memory grows with what is there, not with what was asked for.
+/// Reads up to `count` bytes. Memory grows with the bytes that exist, not with `count`, which a file may exaggerate.
 pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(count).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The numbers after a header, all that is left of the file.
+/// Reads the numbers after a header, to the end of the file.
 pub(super) fn read_numbers<E: Element>(
     reader: &mut impl Read,
     header: Header,
@@ -76,7 +77,7 @@ pub(super) fn read_numbers<E: Element>(
     let Some(expected) = count else {
         return Err(Refusal::Malformed(
             0,
-            format!("the header says a tensor of shape {shape}, which no file can hold"),
+            format!("the header has the shape {shape}, which is too large for any file"),
         ));
     };
     let bytes = take(reader, expected as u64 + 1)?;
@@ -96,7 +97,7 @@ pub(super) fn read_numbers<E: Element>(
     made.map_err(|error| Refusal::Unreadable(io::Error::new(io::ErrorKind::OutOfMemory, error.to_string())))
 }
 
-/// The first bytes of a number, of which there are as many as its width says.
+/// Returns the first `N` bytes of a number as an array.
 pub(super) fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().unwrap_or(&[0; N])
 }

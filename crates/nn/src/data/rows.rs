@@ -7,9 +7,11 @@ use wengert_tensor::{Float, Tensor};
 use crate::data::csv::for_each_record;
 use crate::{Error, Result};
 
-/// A table of numbers, `[rows, columns]`, from a file of comma-separated values; gzipped files are recognised by their
-/// first two bytes. There is no header row; for one see [`Table`]. Blank lines and spaces around numbers do not matter. Numbers are
-/// rounded to `T`; those too small for it become 0. NumPy: `loadtxt(path, delimiter=",", ndmin=2)`.
+/// Reads a table of numbers, `[rows, columns]`, from a file of comma-separated values without a header row. For a
+/// header see [`Table`](crate::Table). NumPy: `loadtxt(path, delimiter=",", ndmin=2)`.
+///
+/// The file may be gzipped; its first two bytes decide. Blank lines and spaces around numbers do not matter. Numbers
+/// are rounded to `T`; numbers that are too small become 0.
 ///
 /// ```
 /// use wengert_nn::read_table;
@@ -23,14 +25,15 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or no regular file (a folder, a device or a pipe, which may never end): [`Error::Read`].
-/// - It holds no rows: [`Error::Table`]. A line is not UTF-8, or a quote is never closed: [`Error::Malformed`].
+/// - The file is missing, unreadable or not a regular file: [`Error::Read`]. A device or a pipe is refused, because it
+///   may never end.
+/// - The file has no rows: [`Error::Table`]. A line is not UTF-8, or a quote is not closed: [`Error::Malformed`].
 /// - A row has more or fewer columns than the first: [`Error::RowWidth`].
-/// - A field is not a finite number (`inf` and `nan` are refused too): [`Error::NotANumber`].
-/// - A number is too large for `T`, as `1e39` is for `f32`: [`Error::NumberTooLarge`].
+/// - A field is not a finite number: [`Error::NotANumber`]. `inf` and `nan` are not allowed.
+/// - A number is too large for `T`, such as `1e39` for `f32`: [`Error::NumberTooLarge`].
 /// - A row is longer than 16 MiB: [`Error::LineTooLong`].
 ///
-/// Errors in a line name it, counted from 1, and the column where there is one.
+/// An error in a line names the line and the column, counted from 1.
 pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
     let mut values = Vec::new();
     let (rows, columns) = for_each_row::<T>(path.as_ref(), |_, row| {
@@ -40,8 +43,8 @@ pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
     Ok(Tensor::try_from_vec(values, [rows, columns])?)
 }
 
-/// Calls `take` with the line of each row, counted from 1, and its values, all finite in `T`. Gives the numbers of rows and columns,
-/// both at least 1.
+/// Calls `take` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the
+/// numbers of rows and columns, both at least 1.
 pub(super) fn for_each_row<T: Float>(
     path: &Path,
     mut take: impl FnMut(u64, &[f64]) -> Result<()>,
@@ -58,15 +61,16 @@ pub(super) fn for_each_row<T: Float>(
     })?;
     match columns {
         Some(columns) => Ok((rows, columns)),
-        None => Err(Error::Table { path: path.to_owned(), problem: "holds no rows" }),
+        None => Err(Error::Table { path: path.to_owned(), problem: "has no rows" }),
     }
 }
 
+/// Returns an error if a row does not have the expected number of columns.
 pub(super) fn check_width(path: &Path, line: u64, expected: usize, found: usize) -> Result<()> {
     if found == expected { Ok(()) } else { Err(Error::RowWidth { path: path.to_owned(), line, expected, found }) }
 }
 
-/// A field as a number that is finite in `T`.
+/// Parses a field as a number that is finite in `T`.
 pub(super) fn number<T: Float>(path: &Path, line: u64, column: usize, field: &str) -> Result<f64> {
     let parsed = field.parse::<f64>();
     if let Ok(value) = parsed
@@ -75,7 +79,7 @@ pub(super) fn number<T: Float>(path: &Path, line: u64, column: usize, field: &st
         return Ok(value);
     }
     let (path, shown) = (path.to_owned(), field.chars().take(40).collect());
-    // `inf` and `nan` are spelled in letters alone.
+    // A field with a digit is a number that is too large; `inf` and `nan` have letters only.
     Err(if parsed.is_ok() && field.contains(|c: char| c.is_ascii_digit()) {
         Error::NumberTooLarge { path, line, column, field: shown, dtype: T::DTYPE }
     } else {

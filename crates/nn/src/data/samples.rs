@@ -1,4 +1,4 @@
-//! Inputs with their targets.
+//! Data sets of inputs and targets.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use crate::data::split;
 use crate::normalize::Normalize;
 use crate::{Error, Result};
 
-/// Inputs and targets, two data sets of the same length: tensors of any element type, sequences, pairs again. PyTorch:
-/// `TensorDataset`, `StackDataset`.
+/// Inputs and targets: two data sets of the same length, such as tensors of any element type, sequences, or pairs
+/// themselves. PyTorch: `TensorDataset`, `StackDataset`.
 ///
 /// ```
 /// use wengert_nn::{DataLoader, Dataset, Generator, Samples};
 /// use wengert_tensor::prelude::*;
 ///
-/// // Numbers for targets; classes would be a `Tensor<i64>`.
+/// // The targets are numbers; classes would be a `Tensor<i64>`.
 /// let x = Tensor::<f32>::randn([100, 3], &mut Generator::new(0));
 /// let y = x.sum(1);
 /// let (train, test) = Samples::new(x, y)?.random_split(0.2, &mut Generator::new(1))?;
@@ -35,25 +35,27 @@ pub struct Samples<X = Tensor<f32>, Y = Tensor<i64>> {
 }
 
 impl<X: Dataset, Y: Dataset> Samples<X, Y> {
-    /// Inputs with one target for each.
+    /// Pairs inputs with targets.
     ///
     /// # Errors
     ///
-    /// If they differ in number.
+    /// If their numbers differ.
     pub fn new(inputs: X, targets: Y) -> Result<Self> {
         let (found, expected) = (targets.len(), inputs.len());
         if found != expected {
-            return Err(Error::Dataset(format!("{expected} inputs need one target each, got {found}")));
+            return Err(Error::Dataset(format!(
+                "expected one target for each of {expected} inputs, but got {found} targets"
+            )));
         }
         Ok(Samples { inputs, targets })
     }
 
-    /// The inputs.
+    /// Returns the inputs.
     pub fn inputs(&self) -> &X {
         &self.inputs
     }
 
-    /// The targets.
+    /// Returns the targets.
     pub fn targets(&self) -> &Y {
         &self.targets
     }
@@ -76,12 +78,12 @@ impl<X: Dataset, Y: Dataset> Dataset for Samples<X, Y> {
 }
 
 impl<X: Dataset> Samples<X, Tensor<i64>> {
-    /// [`random_split`](Dataset::random_split) with the classes in the same proportion in both parts; see
-    /// [`split::stratified`].
+    /// Splits as [`random_split`](Dataset::random_split) does, with the classes in the same proportion in both parts;
+    /// see [`split::stratified`].
     ///
     /// # Errors
     ///
-    /// As for `random_split`, and if a class has a single sample.
+    /// As for `random_split`. Also if a class has a single sample.
     pub fn stratified_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::stratified(&self.targets, held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
@@ -89,11 +91,11 @@ impl<X: Dataset> Samples<X, Tensor<i64>> {
 }
 
 impl<T: Float, Y: Dataset> Samples<Tensor<T>, Y> {
-    /// The same samples with normalised inputs.
+    /// Returns the same samples with normalized inputs.
     ///
     /// # Errors
     ///
-    /// If the features are not those that `normalize` was found on.
+    /// If the shape of the inputs does not fit `normalize`.
     #[track_caller]
     pub fn normalized(self, normalize: &Normalize<T>) -> Result<Self> {
         Ok(Samples { inputs: normalize.apply(&self.inputs)?, targets: self.targets })
@@ -101,20 +103,20 @@ impl<T: Float, Y: Dataset> Samples<Tensor<T>, Y> {
 }
 
 impl<T: Float> Samples<Tensor<T>, Tensor<i64>> {
-    /// A table of comma-separated numbers (see [`read_table`](crate::read_table)), a sample in each row, whose last
-    /// column is its class, from 0 to `classes` - 1. For a table with a header see [`Table`](crate::Table).
+    /// Reads a table of comma-separated numbers (see [`read_table`](crate::read_table)). Each row is a sample. Its last
+    /// column is the class, from 0 to `classes` - 1. For a table with a header see [`Table`](crate::Table).
     ///
     /// # Errors
     ///
-    /// What [`read_table`](crate::read_table) refuses; a table of one column ([`Error::Table`]); a class that is not an integer
-    /// from 0 to `classes` - 1 ([`Error::Class`], with the line).
+    /// As for [`read_table`](crate::read_table). Also for a table of one column ([`Error::Table`]), and for a class
+    /// that is not an integer from 0 to `classes` - 1 ([`Error::Class`], with the line).
     pub fn read_csv(path: impl AsRef<Path>, classes: usize) -> Result<Self> {
         let path = path.as_ref();
         let (mut inputs, mut targets) = (Vec::new(), Vec::new());
         let (rows, columns) = for_each_row::<T>(path, |line, row| {
             let (found, features) = match row {
                 [features @ .., class] if !features.is_empty() => (*class, features),
-                _ => return Err(Error::Table { path: path.to_owned(), problem: "needs two columns or more" }),
+                _ => return Err(Error::Table { path: path.to_owned(), problem: "needs at least two columns" }),
             };
             if found.fract() != 0.0 || !(0.0..classes as f64).contains(&found) {
                 return Err(Error::Class { path: path.to_owned(), line, classes, found });
@@ -133,13 +135,13 @@ mod tests {
 
     use super::*;
 
-    /// Sample i is [2i, 2i + 1], its class i.
+    /// Returns samples [2i, 2i + 1] with the class i.
     fn numbered(n: usize) -> Samples<Tensor<f64>> {
         Samples::new(Tensor::arange(2 * n).reshape([n, 2]), Tensor::arange(n)).unwrap()
     }
 
     #[test]
-    fn a_split_holds_every_sample_once() {
+    fn a_split_has_every_sample_once() {
         let (train, test) = numbered(10).random_split(0.25, &mut Generator::new(5)).unwrap();
         assert_eq!((train.len(), test.len()), (7, 3));
         let mut classes: Vec<i64> = train.targets().iter().chain(test.targets().iter()).collect();
@@ -157,18 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn wrong_counts_and_classes_are_refused() {
+    fn wrong_counts_and_classes_are_errors() {
         let error = Samples::new(Tensor::<f32>::zeros([3, 2]), Tensor::<i64>::zeros([4])).unwrap_err();
-        assert_eq!(error.to_string(), "3 inputs need one target each, got 4");
+        assert_eq!(error.to_string(), "expected one target for each of 3 inputs, but got 4 targets");
         assert!(Tensor::scalar(1.0).subset(&[]).is_err());
         assert!(numbered(3).batch(&[3]).is_err());
         assert!(numbered(3).subset(&[2, 3]).is_err());
         let file = tempfile::NamedTempFile::new().unwrap();
         for (contents, expected) in [
-            ("1,2\n3,10\n", ", line 2: the last column is to be a class from 0 to 9, found 10"),
-            ("1,0.5\n", ", line 1: the last column is to be a class from 0 to 9, found 0.5"),
-            ("1,-1\n", ", line 1: the last column is to be a class from 0 to 9, found -1"),
-            ("1\n2\n", " needs two columns or more"),
+            ("1,2\n3,10\n", ", line 2: expected a class from 0 to 9 in the last column, found 10"),
+            ("1,0.5\n", ", line 1: expected a class from 0 to 9 in the last column, found 0.5"),
+            ("1,-1\n", ", line 1: expected a class from 0 to 9 in the last column, found -1"),
+            ("1\n2\n", " needs at least two columns"),
         ] {
             std::fs::write(&file, contents).unwrap();
             let error = Samples::<Tensor<f32>>::read_csv(&file, 10).unwrap_err().to_string();

@@ -1,12 +1,12 @@
-//! Sequences of different lengths, padded to the longest of a batch.
+//! Sequences of different lengths, padded to the longest sequence of a batch.
 
 use wengert_tensor::{Element, Shape, Tensor};
 
 use crate::data::dataset::Dataset;
 use crate::{Error, Result};
 
-/// Sequences `[length, …]` of different lengths, whose batches are padded to their longest. PyTorch: a list of tensors with
-/// `pad_sequence` as `collate_fn`.
+/// A data set of sequences `[length, …]` of different lengths. Batches are padded to their longest sequence. PyTorch: a
+/// list of tensors with `pad_sequence` as `collate_fn`.
 ///
 /// ```
 /// use wengert_nn::{DataLoader, Samples, Sequences};
@@ -26,36 +26,37 @@ pub struct Sequences<E: Element> {
     padding: E,
 }
 
-/// Sequences in one tensor.
+/// Sequences of different lengths in one tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Padded<E: Element> {
-    /// The sequences, `[n, longest, …]`; after the end of each is padding.
+    /// The sequences, `[n, longest, …]`, with padding after the end of each.
     pub values: Tensor<E>,
-    /// Their lengths.
+    /// The length of each sequence.
     pub lengths: Vec<usize>,
 }
 
 impl<E: Element> Sequences<E> {
-    /// Sequences `[length, …]`, padded by `padding`.
+    /// Returns a data set of sequences `[length, …]`, which batches pad by `padding`.
     ///
     /// # Errors
     ///
-    /// If they differ in another size than the length, or have no dimension.
+    /// If another size than the length differs, or a sequence has no dimension.
     pub fn new(sequences: Vec<Tensor<E>>, padding: E) -> Result<Self> {
-        check(&sequences)?;
+        common_sizes(&sequences)?;
         Ok(Sequences { sequences, padding })
     }
 
-    /// The sequences.
+    /// Returns the sequences.
     pub fn sequences(&self) -> &[Tensor<E>] {
         &self.sequences
     }
 
-    fn chosen(&self, indices: &[usize]) -> Result<Vec<Tensor<E>>> {
+    /// Returns the sequences `indices`.
+    fn select(&self, indices: &[usize]) -> Result<Vec<Tensor<E>>> {
         let n = self.sequences.len();
         let one = |&index: &usize| {
             let sequence = self.sequences.get(index).cloned();
-            sequence.ok_or_else(|| Error::Dataset(format!("sample {index} of a data set that has {n}")))
+            sequence.ok_or_else(|| Error::Dataset(format!("there is no sample {index} in a data set of {n} samples")))
         };
         indices.iter().map(one).collect()
     }
@@ -69,30 +70,30 @@ impl<E: Element> Dataset for Sequences<E> {
     }
 
     fn batch(&self, indices: &[usize]) -> Result<Padded<E>> {
-        pad_sequence(&self.chosen(indices)?, self.padding)
+        pad_sequence(&self.select(indices)?, self.padding)
     }
 
     fn subset(&self, indices: &[usize]) -> Result<Self> {
-        Ok(Sequences { sequences: self.chosen(indices)?, padding: self.padding })
+        Ok(Sequences { sequences: self.select(indices)?, padding: self.padding })
     }
 }
 
 impl<E: Element> Padded<E> {
-    /// Where there is padding, `[n, longest]`. PyTorch: `key_padding_mask`.
+    /// Returns a mask that is true at the padding, `[n, longest]`. PyTorch: `key_padding_mask`.
     pub fn padding_mask(&self) -> Tensor<bool> {
         let longest = self.values.shape().get(1).copied().unwrap_or(0);
         Tensor::from_fn([self.lengths.len(), longest], |i| i[1] >= self.lengths[i[0]])
     }
 }
 
-/// Sequences `[length, …]` as one tensor `[n, longest, …]`, with `padding` after the end of each. No sequences are `[0, 0]`.
-/// PyTorch: `torch.nn.utils.rnn.pad_sequence(batch_first=True)`.
+/// Returns sequences `[length, …]` as one tensor `[n, longest, …]`, with `padding` after the end of each. Without
+/// sequences it is `[0, 0]`. PyTorch: `torch.nn.utils.rnn.pad_sequence(batch_first=True)`.
 ///
 /// # Errors
 ///
-/// If they differ in another size than the length, or have no dimension.
+/// If another size than the length differs, or a sequence has no dimension.
 pub fn pad_sequence<E: Element>(sequences: &[Tensor<E>], padding: E) -> Result<Padded<E>> {
-    let rest = check(sequences)?;
+    let rest = common_sizes(sequences)?;
     let lengths: Vec<usize> = sequences.iter().map(|sequence| sequence.shape()[0]).collect();
     let longest = lengths.iter().copied().max().unwrap_or(0);
     let mut values = Tensor::try_full([&[lengths.len(), longest], &rest[..]].concat(), padding)?;
@@ -107,15 +108,17 @@ pub fn pad_sequence<E: Element>(sequences: &[Tensor<E>], padding: E) -> Result<P
     Ok(Padded { values, lengths })
 }
 
-/// The sizes after the length, which are to be the same.
-fn check<E: Element>(sequences: &[Tensor<E>]) -> Result<Vec<usize>> {
+/// Returns the sizes after the length, if they are equal for all sequences.
+fn common_sizes<E: Element>(sequences: &[Tensor<E>]) -> Result<Vec<usize>> {
     let Some(first) = sequences.first() else { return Ok(Vec::new()) };
     let rest = |shape: &Shape| shape.get(1..).map(<[usize]>::to_vec);
     match sequences.iter().find(|other| other.rank() == 0 || rest(other.shape()) != rest(first.shape())) {
         None => Ok(rest(first.shape()).unwrap_or_default()),
         Some(other) => {
             let (first, other) = (first.shape(), other.shape());
-            Err(Error::Dataset(format!("sequences may differ in their first size alone, got {first} and {other}")))
+            Err(Error::Dataset(format!(
+                "expected sequences that differ in their first size only, but got {first} and {other}"
+            )))
         }
     }
 }
@@ -125,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_of_vectors_are_padded_behind_their_end() {
+    fn sequences_are_padded_after_their_end() {
         let sequences = [Tensor::from([[1.0, 2.0]]), Tensor::zeros([0, 2]), Tensor::from([[3.0, 4.0], [5.0, 6.0]])];
         let padded = pad_sequence(&sequences, -1.0).unwrap();
         let expected = [[[1.0, 2.0], [-1.0, -1.0]], [[-1.0, -1.0], [-1.0, -1.0]], [[3.0, 4.0], [5.0, 6.0]]];
@@ -135,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn a_subset_is_of_the_same_sequences_and_others_are_refused() {
+    fn a_subset_has_the_same_sequences_and_wrong_shapes_are_errors() {
         let data = Sequences::new(vec![Tensor::from([1i64]), Tensor::from([2, 3])], 9).unwrap();
         assert_eq!(data.subset(&[1, 0]).unwrap().batch(&[0]).unwrap().values, Tensor::from([[2i64, 3]]));
         let text = data.batch(&[2]).unwrap_err().to_string();
-        assert_eq!(text, "sample 2 of a data set that has 2");
+        assert_eq!(text, "there is no sample 2 in a data set of 2 samples");
         let text =
             Sequences::new(vec![Tensor::<f32>::zeros([1, 2]), Tensor::zeros([1, 3])], 0.0).unwrap_err().to_string();
-        assert_eq!(text, "sequences may differ in their first size alone, got [1, 2] and [1, 3]");
+        assert_eq!(text, "expected sequences that differ in their first size only, but got [1, 2] and [1, 3]");
         assert!(Sequences::new(vec![Tensor::scalar(1.0)], 0.0).is_err());
     }
 }

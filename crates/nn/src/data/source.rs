@@ -1,4 +1,4 @@
-//! Files that are read in bounded memory: regular files alone, and gzipped ones only up to a multiple of their size.
+//! Reading files in bounded memory: only regular files, and gzipped files only up to a multiple of their size.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,18 +10,19 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// How many times its size in the file a gzipped file may be. Text comes to some 20 times, pictures of one colour to 300; what was made
-/// to fill a memory to 1000, the most that the format allows.
+/// The largest ratio of decompressed to compressed bytes. Text has a ratio of about 20 and images of one colour 300. A
+/// file made to exhaust memory has 1000, the largest ratio of the format.
 const EXPANSION: u64 = 400;
 
-/// What any gzipped file may be decompressed to.
-const ALWAYS: u64 = 256 << 20;
+/// The number of decompressed bytes that is allowed for any file, whatever its size.
+const ALWAYS_ALLOWED: u64 = 256 << 20;
 
-/// The contents of a file, decompressed where its first two bytes say that it is gzipped.
+/// Opens a file for reading, and decompresses it if its first two bytes are the gzip signature.
 ///
 /// # Errors
 ///
-/// If it is missing, unreadable or no regular file: [`Error::Read`]. Reading ends in an error where too much comes out.
+/// If the file is missing, unreadable or not a regular file: [`Error::Read`]. The reader fails if the file decompresses
+/// to too many bytes.
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let (file, size) = open_regular(path)?;
     let mut file = BufReader::new(file);
@@ -32,11 +33,12 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::new(Limited::new(MultiGzDecoder::new(file), size))))
 }
 
+/// Returns the error of a file that cannot be read.
 pub(super) fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Read { path: path.to_owned(), source }
 }
 
-/// The error of a binary file.
+/// Returns the error for a binary file with this problem.
 pub(super) fn refused(path: &Path, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Unreadable(source) => unreadable(path, source),
@@ -46,7 +48,7 @@ pub(super) fn refused(path: &Path, refusal: Refusal) -> Error {
     }
 }
 
-/// A reader of decompressed bytes that fails where more come out than the size of the compressed file makes likely.
+/// A reader of decompressed bytes that fails after more bytes than is plausible for the size of the compressed file.
 pub(super) struct Limited<R> {
     inner: R,
     left: u64,
@@ -54,8 +56,9 @@ pub(super) struct Limited<R> {
 }
 
 impl<R> Limited<R> {
+    /// Returns a reader for a compressed file of `size` bytes.
     pub(super) fn new(inner: R, size: u64) -> Self {
-        let limit = size.saturating_mul(EXPANSION).max(ALWAYS);
+        let limit = size.saturating_mul(EXPANSION).max(ALWAYS_ALLOWED);
         Limited { inner, left: limit, limit }
     }
 }
@@ -68,7 +71,7 @@ impl<R: Read> Read for Limited<R> {
             None => {
                 let limit = self.limit;
                 return Err(io::Error::other(format!(
-                    "it decompresses to more than {limit} bytes, too much for a file of its size"
+                    "it decompresses to more than {limit} bytes, which is too much for a file of its size"
                 )));
             }
         }
@@ -84,24 +87,25 @@ pub(super) mod tests {
 
     use super::*;
 
+    /// Returns gzipped bytes.
     pub(in crate::data) fn gzipped(contents: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(contents).unwrap();
         encoder.finish().unwrap()
     }
 
-    /// What a reader says of a file `f` with such contents.
+    /// Returns the error of a reader for a file `f` with these contents.
     pub(in crate::data) fn refusal<V>(contents: &[u8], read: impl FnOnce(&Path) -> Result<V>) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, contents).unwrap();
-        let error = read(file.path()).err().expect("it is refused");
+        let error = read(file.path()).err().expect("an error");
         error.to_string().replace(file.path().to_str().unwrap(), "f")
     }
 
     #[test]
-    fn a_bomb_ends_in_an_error() {
+    fn a_file_that_expands_too_much_is_an_error() {
         let mebibyte = gzipped(&vec![b'\n'; 1 << 20]);
-        let bomb = mebibyte.repeat(1 + (ALWAYS >> 20) as usize); // members of one file
+        let bomb = mebibyte.repeat(1 + (ALWAYS_ALLOWED >> 20) as usize); // gzip allows several members in one file
         assert!(bomb.len() < 1 << 20);
         let mut taken = 0;
         let text = refusal(&bomb, |path| {
@@ -117,8 +121,8 @@ pub(super) mod tests {
         });
         assert_eq!(
             text,
-            "cannot read 'f': it decompresses to more than 268435456 bytes, too much for a file of its size"
+            "cannot read 'f': it decompresses to more than 268435456 bytes, which is too much for a file of its size"
         );
-        assert!(taken <= ALWAYS);
+        assert!(taken <= ALWAYS_ALLOWED);
     }
 }

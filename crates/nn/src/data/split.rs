@@ -1,5 +1,5 @@
-//! Splits: which samples are for training and which are held out. Each is given as the samples' numbers, for
-//! [`Dataset::subset`](crate::Dataset::subset). scikit-learn: `sklearn.model_selection`.
+//! Splits of a data set into samples for training and samples that are held out. A split has the numbers of the
+//! samples, for [`Dataset::subset`](crate::Dataset::subset). scikit-learn: `sklearn.model_selection`.
 //!
 //! ```
 //! use wengert_nn::{Dataset, Generator, split};
@@ -19,15 +19,15 @@ use wengert_tensor::{Generator, Tensor};
 
 use crate::{Error, Result};
 
-/// The numbers of the samples for training, and of those held out.
+/// The numbers of the samples for training, and of the samples that are held out.
 pub type Split = (Vec<usize>, Vec<usize>);
 
-/// Of `n` samples the share `held_out`, rounded up to whole samples, drawn at random. Both parts are in random order. PyTorch:
-/// `random_split`; scikit-learn: `ShuffleSplit`.
+/// Holds out the share `held_out` of `n` samples, rounded up to whole samples, at random. Both parts are in random
+/// order. PyTorch: `random_split`; scikit-learn: `ShuffleSplit`.
 ///
 /// # Errors
 ///
-/// If `held_out` is not from 0 to 1, or lies strictly between them and one part would be empty.
+/// If `held_out` is not from 0 to 1. Also if it is neither 0 nor 1 and one part would be empty.
 pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Split> {
     let count = held_out_count(n, held_out)?;
     let mut rest = generator.permutation(n);
@@ -35,9 +35,9 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
     Ok((rest, part))
 }
 
-/// The share `held_out`, rounded up to whole samples, with the classes in the same proportion in both parts: each class gives its
-/// share rounded down, and the classes that lost most by that give one more. Both parts are in the order of the samples.
-/// scikit-learn: `StratifiedShuffleSplit`.
+/// Holds out the share `held_out`, rounded up to whole samples, with the classes in the same proportion in both parts.
+/// Each class gives its share rounded down; the classes with the largest remainders give one sample more. Both parts
+/// are in the order of the samples. scikit-learn: `StratifiedShuffleSplit`.
 ///
 /// ```
 /// use wengert_nn::{Generator, split};
@@ -52,19 +52,19 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
 ///
 /// # Errors
 ///
-/// As for [`random`], and if a class has a single sample, which could only be in one part.
+/// As for [`random`]. Also if a class has a single sample, because only one part could have it.
 pub fn stratified(classes: &Tensor<i64>, held_out: f64, generator: &mut Generator) -> Result<Split> {
     let count = held_out_count(classes.numel(), held_out)?;
     let mut members = shuffled_members(classes, 2, generator)?;
     let exact = |members: &[usize]| members.len() as f64 * held_out;
     let mut given: Vec<usize> = members.iter().map(|members| exact(members) as usize).collect();
-    let mut by_loss: Vec<usize> = (0..members.len()).collect();
-    by_loss.sort_by(|&a, &b| {
-        let loss = |class: usize| exact(&members[class]) - given[class] as f64;
-        loss(b).total_cmp(&loss(a))
+    let mut by_remainder: Vec<usize> = (0..members.len()).collect();
+    by_remainder.sort_by(|&a, &b| {
+        let remainder = |class: usize| exact(&members[class]) - given[class] as f64;
+        remainder(b).total_cmp(&remainder(a))
     });
     let missing = count - given.iter().sum::<usize>();
-    for &class in by_loss.iter().take(missing) {
+    for &class in by_remainder.iter().take(missing) {
         given[class] += 1;
     }
     let mut part: Vec<usize> = Vec::with_capacity(count);
@@ -77,8 +77,9 @@ pub fn stratified(classes: &Tensor<i64>, held_out: f64, generator: &mut Generato
     Ok((rest, part))
 }
 
-/// `k` splits of `n` samples in random order, in which each sample is held out once. The parts that are held out differ in size by at
-/// most one, the larger first; all parts are in the order of the samples. scikit-learn: `KFold(k, shuffle=True)`.
+/// Returns `k` random splits of `n` samples, so that each sample is held out once. The sizes of the held-out parts
+/// differ by at most one; larger parts come first. All parts are in the order of the samples. scikit-learn: `KFold(k,
+/// shuffle=True)`.
 ///
 /// # Errors
 ///
@@ -91,8 +92,8 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
     Ok(folds(&fold, k))
 }
 
-/// [`k_fold`] with the classes in the same proportion in each fold: of each class, folds have numbers of samples that differ by at
-/// most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
+/// Returns splits as [`k_fold`] does, with the classes in the same proportion in each fold. For each class, the numbers
+/// of samples in the folds differ by at most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
 ///
 /// # Errors
 ///
@@ -100,13 +101,14 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
     let mut fold = vec![0; classes.numel()];
-    // One class goes on where the last one stopped, so that the folds are of equal size in total too.
+    // Each class continues with the fold after the last one of the class before, so that also the total sizes are
+    // equal.
     let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
     order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);
     Ok(folds(&fold, k))
 }
 
-/// The samples of each class, classes in ascending order, samples in random order.
+/// Returns the samples of each class, with the classes in ascending order and the samples in random order.
 fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
     let mut members: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (sample, class) in classes.iter().enumerate() {
@@ -122,25 +124,28 @@ fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generat
     Ok(members.into_values().collect())
 }
 
+/// Returns the split of each fold from the fold of each sample.
 fn folds(fold_of: &[usize], k: usize) -> Vec<Split> {
     (0..k).map(|fold| (0..fold_of.len()).partition(|&sample| fold_of[sample] != fold)).collect()
 }
 
+/// Checks the number of folds.
 fn check_folds(n: usize, k: usize) -> Result<()> {
     if (2..=n).contains(&k) {
         return Ok(());
     }
-    Err(Error::Dataset(format!("k_fold: expected 2 folds or more and not more than the {n} samples, got {k}")))
+    Err(Error::Dataset(format!("k_fold: expected a number of folds from 2 to {n}, the number of samples, but got {k}")))
 }
 
+/// Returns the number of samples to hold out.
 fn held_out_count(n: usize, held_out: f64) -> Result<usize> {
     if !(0.0..=1.0).contains(&held_out) {
-        return Err(Error::Dataset(format!("a split needs a share from 0 to 1, got {held_out}")));
+        return Err(Error::Dataset(format!("expected a share from 0 to 1 to hold out, but got {held_out}")));
     }
     let count = (n as f64 * held_out).ceil() as usize;
     if held_out > 0.0 && held_out < 1.0 && (count == 0 || count == n) {
         return Err(Error::Dataset(format!(
-            "too few samples: {n} cannot be divided into a share of {held_out} and the rest"
+            "too few samples: of {n} samples, a share of {held_out} or the rest would be empty"
         )));
     }
     Ok(count)
@@ -171,11 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn classes_keep_their_proportion() {
-        // 10 of class 7, 5 of class -1, 3 of class 0.
+    fn both_parts_have_the_classes_in_proportion() {
+        // 10 samples of class 7, 5 of class -1 and 3 of class 0.
         let classes = Tensor::from_fn([18], |i| [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0][i[0]]);
         let of = |part: &[usize], class: i64| part.iter().filter(|&&i| classes.get(&[i]) == Some(class)).count();
-        // 18 · 0.3 = 5.4, rounded up to 6: 3, 1.5 and 0.9 are 3, 2 and 1.
+        // 18 · 0.3 = 5.4 is rounded up to 6. The classes give 3, 1.5 and 0.9: rounded 3, 2 and 1.
         let (train, test) = stratified(&classes, 0.3, &mut Generator::new(0)).unwrap();
         assert_eq!([of(&test, 7), of(&test, -1), of(&test, 0)], [3, 2, 1]);
         assert_eq!([of(&train, 7), of(&train, -1), of(&train, 0)], [7, 3, 2]);
@@ -188,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_split_is_refused() {
+    fn impossible_splits_are_errors() {
         let generator = &mut Generator::new(0);
         for share in [f64::NAN, -0.1, 1.1] {
             assert!(random(10, share, generator).is_err());

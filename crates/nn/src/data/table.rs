@@ -12,8 +12,7 @@ use crate::data::rows::{check_width, number};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// A table with named columns, in memory as text: columns are read as numbers or classes when they are asked for. pandas:
-/// `read_csv`.
+/// A table with named columns, in memory as text. Methods convert columns to numbers or classes. pandas: `read_csv`.
 ///
 /// ```
 /// use wengert_nn::{Samples, Table};
@@ -30,46 +29,49 @@ use crate::{Error, Result};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A field is missing where it is empty or one of `NA`, `N/A`, `NaN`, `nan`, `null`, `NULL`, `None`, `?`. A column of numbers must not
-/// have any: [`drop_missing`](Self::drop_missing) removes their rows, [`numbers_or`](Self::numbers_or) puts a number in their place.
+/// A field is missing if it is empty or one of `NA`, `N/A`, `NaN`, `nan`, `null`, `NULL`, `None`, `?`. A column of
+/// numbers must not have missing fields: [`drop_missing`](Self::drop_missing) removes their rows,
+/// [`numbers_or`](Self::numbers_or) replaces them by a number.
 #[derive(Clone, Debug)]
 pub struct Table {
     path: PathBuf,
     names: Vec<String>,
     /// All fields, one after the other.
     text: String,
-    /// Where each field ends, row by row.
+    /// The end of each field in `text`, row by row.
     ends: Vec<usize>,
-    /// The line of each row of the table.
+    /// The line in the file of each row.
     pub(super) lines: Vec<u64>,
-    /// The numbers of the rows, of `lines` and `ends`, that are in the table.
+    /// The numbers of the rows, in `lines` and `ends`, that the table still has.
     rows: Vec<usize>,
 }
 
 /// A column of classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classes {
-    /// The class of each row, a position in `names`.
+    /// The class of each row, as a position in `names`.
     pub indices: Tensor<i64>,
-    /// The classes, in ascending order: by number where all are numbers, otherwise by their characters.
+    /// The classes in ascending order: by value if all are numbers, otherwise by their characters.
     pub names: Vec<String>,
 }
 
 impl Table {
-    /// The table of a file of comma-separated values, whose first row names the columns; gzipped files are recognised by their first
-    /// two bytes.
+    /// Reads a file of comma-separated values whose first row names the columns. The file may be gzipped; its first two
+    /// bytes decide.
     ///
     /// # Errors
     ///
-    /// - The file is missing, unreadable or no regular file, or it decompresses to far more than its size: [`Error::Read`].
-    /// - It holds no rows after the first: [`Error::Table`].
-    /// - Two columns have one name, a line is not UTF-8, or a quote is never closed: [`Error::Malformed`].
-    /// - A row has more or fewer fields than the first: [`Error::RowWidth`]; it is longer than 16 MiB: [`Error::LineTooLong`].
+    /// - The file is missing, unreadable or not a regular file, or decompresses to far more than its size:
+    ///   [`Error::Read`].
+    /// - The file has no rows after the first: [`Error::Table`].
+    /// - Two columns have the same name, a line is not UTF-8, or a quote is not closed: [`Error::Malformed`].
+    /// - A row has more or fewer fields than the first: [`Error::RowWidth`].
+    /// - A row is longer than 16 MiB: [`Error::LineTooLong`].
     pub fn read_csv(path: impl AsRef<Path>) -> Result<Self> {
         Table::read_separated(path, b',')
     }
 
-    /// [`read_csv`](Self::read_csv) of fields that are separated by another character, such as `b';'` or `b'\t'`.
+    /// Reads a file as [`read_csv`](Self::read_csv) does, with another delimiter, such as `b';'` or `b'\t'`.
     ///
     /// # Errors
     ///
@@ -92,67 +94,68 @@ impl Table {
             Ok(())
         })?;
         if table.lines.is_empty() {
-            return Err(Error::Table { path: path.to_owned(), problem: "holds no rows" });
+            return Err(Error::Table { path: path.to_owned(), problem: "has no rows" });
         }
         table.rows = (0..table.lines.len()).collect();
         Ok(table)
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The names of all columns but `others`: the features, where `others` are targets.
+    /// Returns the names of all columns except `others`: the features, if `others` are the targets.
     ///
     /// # Errors
     ///
-    /// If there is no such column: [`Error::NoSuchColumn`].
+    /// If a column does not exist: [`Error::NoSuchColumn`].
     pub fn names_except(&self, others: &[&str]) -> Result<Vec<&str>> {
         others.iter().try_for_each(|name| self.position(name).map(drop))?;
         Ok(self.names.iter().map(|name| &name[..]).filter(|name| !others.contains(name)).collect())
     }
 
-    /// Number of rows, without the names.
+    /// Returns the number of rows, without the row of names.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none, which [`drop_missing`](Self::drop_missing) may come to.
+    /// Returns true if there are no rows, which can happen after [`drop_missing`](Self::drop_missing).
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The fields of a column, without spaces around them.
+    /// Returns the fields of a column, without spaces around them.
     ///
     /// # Errors
     ///
-    /// If there is no such column: [`Error::NoSuchColumn`].
+    /// If a column does not exist: [`Error::NoSuchColumn`].
     pub fn texts(&self, name: &str) -> Result<Vec<&str>> {
         let column = self.position(name)?;
         Ok(self.rows.iter().map(|&row| self.field(row, column)).collect())
     }
 
-    /// Columns as numbers, `[rows, names.len()]`.
+    /// Returns columns as numbers, `[rows, names.len()]`.
     ///
     /// # Errors
     ///
-    /// If there is no such column ([`Error::NoSuchColumn`]), or a field is missing, no finite number ([`Error::NotANumber`]), or too
-    /// large for `T` ([`Error::NumberTooLarge`]); the line is named.
+    /// If a column does not exist ([`Error::NoSuchColumn`]), a field is missing or not a finite number
+    /// ([`Error::NotANumber`]), or a number is too large for `T` ([`Error::NumberTooLarge`]). The error names the line.
     pub fn numbers<T: Float>(&self, names: &[&str]) -> Result<Tensor<T>> {
         self.read(names, None)
     }
 
-    /// [`numbers`](Self::numbers) with `value`, which may be NaN, where a field is missing. pandas: `fillna`.
+    /// Returns columns as [`numbers`](Self::numbers) does, with `value`, which may be NaN, for missing fields. pandas:
+    /// `fillna`.
     ///
     /// # Errors
     ///
-    /// As for `numbers`, missing fields aside.
+    /// As for `numbers`, except for missing fields.
     pub fn numbers_or<T: Float>(&self, names: &[&str], value: f64) -> Result<Tensor<T>> {
         self.read(names, Some(value))
     }
 
-    /// A column as numbers, `[rows]`: the targets of a regression.
+    /// Returns one column as numbers, `[rows]`, for example the targets of a regression.
     ///
     /// # Errors
     ///
@@ -161,16 +164,19 @@ impl Table {
         Ok(self.numbers(&[name])?.try_flatten(0, -1)?)
     }
 
-    /// A column as classes: each text that is there is one. scikit-learn: `LabelEncoder`.
+    /// Returns a column as classes. Each distinct text is a class. scikit-learn: `LabelEncoder`.
     ///
     /// # Errors
     ///
-    /// If there is no such column ([`Error::NoSuchColumn`]), or a field is missing ([`Error::Malformed`], with the line).
+    /// If the column does not exist ([`Error::NoSuchColumn`]), or a field is missing ([`Error::Malformed`], with the
+    /// line).
     pub fn classes(&self, name: &str) -> Result<Classes> {
         let (column, texts) = (self.position(name)?, self.texts(name)?);
         if let Some(row) = texts.iter().position(|text| is_missing(text)) {
-            let (place, problem) =
-                (Place::Line(self.lines[self.rows[row]]), format!("column {}: no class there", column + 1));
+            let (place, problem) = (
+                Place::Line(self.lines[self.rows[row]]),
+                format!("column {}: expected a class, but the field is missing", column + 1),
+            );
             return Err(Error::Malformed { path: self.path.clone(), place, problem });
         }
         let distinct: HashSet<&str> = texts.iter().copied().collect();
@@ -186,11 +192,11 @@ impl Table {
         Ok(Classes { indices: Tensor::from(indices), names: names.into_iter().map(str::to_owned).collect() })
     }
 
-    /// The rows in which no field of these columns is missing. pandas: `dropna(subset=names)`.
+    /// Returns the rows in which no field of these columns is missing. pandas: `dropna(subset=names)`.
     ///
     /// # Errors
     ///
-    /// If there is no such column: [`Error::NoSuchColumn`].
+    /// If a column does not exist: [`Error::NoSuchColumn`].
     pub fn drop_missing(mut self, names: &[&str]) -> Result<Self> {
         let columns: Vec<usize> = names.iter().map(|name| self.position(name)).collect::<Result<_>>()?;
         let mut rows = std::mem::take(&mut self.rows);
@@ -198,6 +204,7 @@ impl Table {
         Ok(Table { rows, ..self })
     }
 
+    /// Reads columns as numbers; `missing` replaces missing fields.
     fn read<T: Float>(&self, names: &[&str], missing: Option<f64>) -> Result<Tensor<T>> {
         let columns: Vec<usize> = names.iter().map(|name| self.position(name)).collect::<Result<_>>()?;
         let mut values = Vec::with_capacity(self.len() * columns.len());
@@ -213,6 +220,7 @@ impl Table {
         Ok(Tensor::try_from_vec(values, [self.len(), columns.len()])?)
     }
 
+    /// Returns the position of a column.
     fn position(&self, name: &str) -> Result<usize> {
         let found = self.names.iter().position(|other| other == name);
         found.ok_or_else(|| Error::NoSuchColumn {
@@ -222,6 +230,7 @@ impl Table {
         })
     }
 
+    /// Returns a field by the number of its row in the file and its column.
     fn field(&self, row: usize, column: usize) -> &str {
         let place = row * self.names.len() + column;
         let range: Range<usize> = place.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[place];
@@ -229,17 +238,19 @@ impl Table {
     }
 }
 
+/// Returns an error if two columns have the same name.
 fn check_unique(path: &Path, line: u64, names: &[&str]) -> Result<()> {
     let mut seen = HashSet::new();
     match names.iter().find(|name| !seen.insert(**name)) {
         None => Ok(()),
         Some(name) => {
-            let problem = format!("two columns are named '{}'", name.escape_debug());
+            let problem = format!("two columns have the name '{}'", name.escape_debug());
             Err(Error::Malformed { path: path.to_owned(), place: Place::Line(line), problem })
         }
     }
 }
 
+/// Returns true if a field counts as missing.
 fn is_missing(field: &str) -> bool {
     matches!(field, "" | "NA" | "N/A" | "NaN" | "nan" | "null" | "NULL" | "None" | "?")
 }

@@ -24,16 +24,16 @@ fn gzip_is_recognised_by_content() {
 }
 
 #[test]
-fn mistakes_name_their_line() {
+fn errors_name_the_line() {
     for (contents, expected) in [
         (&b"1,2\n3,4\n5\n"[..], "'table.csv', line 3: expected 2 columns as in the first row, found 1"),
         (b"1,2\n\n3,x\n", "'table.csv', line 3, column 2: 'x' is not a finite number"),
         (b"1,2\n3,nan\n", "'table.csv', line 2, column 2: 'nan' is not a finite number"),
         (b"1,2\n3,\n", "'table.csv', line 2, column 2: '' is not a finite number"),
-        (b"", "'table.csv' holds no rows"),
-        (b"\n\n", "'table.csv' holds no rows"),
+        (b"", "'table.csv' has no rows"),
+        (b"\n\n", "'table.csv' has no rows"),
         (b"1,2\n1,\xff\xfe\n", "'table.csv', line 2: it is not text in UTF-8"),
-        (b"1,2\n\"3,4\n5,6\n", "'table.csv', line 2: the quote that begins there is never closed"),
+        (b"1,2\n\"3,4\n5,6\n", "'table.csv', line 2: the quote that begins there is not closed"),
     ] {
         assert_eq!(error(contents), expected);
     }
@@ -46,7 +46,7 @@ fn a_number_too_large_for_the_type_is_an_error_and_one_too_small_is_0() {
     fs::write(&file, "1,2\n3,1e39\n").unwrap();
     assert_eq!(end(read_table::<f32>(&file).unwrap_err()), "line 2, column 2: '1e39' is too large for f32");
     assert_eq!(read_table::<f64>(&file).unwrap(), Tensor::from([[1.0, 2.0], [3.0, 1e39]]));
-    // Half a unit in the last place above the largest f32 rounds up, and anything below it down.
+    // A number half a unit in the last place above the largest f32 rounds up; smaller numbers round down.
     fs::write(&file, "3.4028235677973366e38").unwrap();
     assert!(matches!(read_table::<f32>(&file), Err(Error::NumberTooLarge { line: 1, column: 1, .. })));
     fs::write(&file, "-3.4028235677973362e38, 1e-60").unwrap();
@@ -58,7 +58,7 @@ fn a_number_too_large_for_the_type_is_an_error_and_one_too_small_is_0() {
 }
 
 #[test]
-fn lines_are_bounded() {
+fn lines_have_a_maximal_length() {
     let line = "1,".repeat(LONGEST_LINE / 2);
     let expected = "'table.csv', line 2 is longer than 16777216 bytes";
     assert_eq!(error(&gzipped(format!("1,2\n{line}1\n").as_bytes())), expected);
@@ -70,7 +70,7 @@ fn lines_are_bounded() {
 
 #[cfg(unix)]
 #[test]
-fn what_may_never_end_is_not_read() {
+fn devices_and_pipes_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -81,7 +81,7 @@ fn what_may_never_end_is_not_read() {
 }
 
 #[test]
-fn what_a_terminal_would_act_on_is_escaped() {
+fn control_characters_are_escaped() {
     assert_eq!(
         error(b"1,\x1b[31mred\x07\n"),
         r"'table.csv', line 1, column 2: '\u{1b}[31mred\u{7}' is not a finite number"
@@ -108,7 +108,7 @@ fn table(contents: &str) -> Table {
 }
 
 #[test]
-fn quotes_hold_what_would_end_a_field_or_a_line() {
+fn quotes_protect_delimiters_and_line_ends() {
     let table = table("\u{feff}name, note ,x\r\n\"a \"\"b\"\"\",\"two\nlines, one field\", 1 \r\n\r\nc,,2");
     assert_eq!(table.names(), ["name", "note", "x"]);
     assert_eq!(table.texts("name").unwrap(), ["a \"b\"", "c"]);
@@ -119,7 +119,7 @@ fn quotes_hold_what_would_end_a_field_or_a_line() {
 }
 
 #[test]
-fn missing_fields_are_dropped_filled_or_refused() {
+fn missing_fields_are_dropped_filled_or_errors() {
     let table = table("a,b\n1,?\n2,3\nNA,4\n");
     let text = table.numbers::<f32>(&["b", "a"]).unwrap_err().to_string();
     assert!(text.ends_with(", line 2, column 2: '?' is not a finite number"), "{text}");
@@ -129,7 +129,7 @@ fn missing_fields_are_dropped_filled_or_refused() {
     assert!(table.clone().drop_missing(&["a", "b"]).unwrap().texts("b").unwrap().eq(&["3"]));
     assert_eq!(table.numbers::<f32>(&[]).unwrap().shape().sizes(), [3, 0]);
     let text = table.classes("a").unwrap_err().to_string();
-    assert!(text.ends_with(", line 4: column 1: no class there"), "{text}");
+    assert!(text.ends_with(", line 4: column 1: expected a class, but the field is missing"), "{text}");
     let text = table.column::<f32>("c").unwrap_err().to_string();
     assert!(text.ends_with(" has no column 'c'; it has 'a', 'b'"), "{text}");
 }
@@ -145,15 +145,15 @@ fn classes_are_in_the_order_of_numbers_or_characters() {
 }
 
 #[test]
-fn bad_tables_say_in_which_line() {
+fn errors_of_tables_name_the_line() {
     for (contents, expected) in [
-        (&b""[..], "'f' holds no rows"),
-        (b"a,b\n", "'f' holds no rows"),
-        (b"a,a\n1,2\n", "'f', line 1: two columns are named 'a'"),
+        (&b""[..], "'f' has no rows"),
+        (b"a,b\n", "'f' has no rows"),
+        (b"a,a\n1,2\n", "'f', line 1: two columns have the name 'a'"),
         (b"a,b\n1,2\n\n3\n", "'f', line 4: expected 2 columns as in the first row, found 1"),
         (b"a,b\n1,2,3\n", "'f', line 2: expected 2 columns as in the first row, found 3"),
         (b"a,b\n\"1\n2\",\xff\n", "'f', line 2: it is not text in UTF-8"),
-        (b"a,b\n1,\"2\n", "'f', line 2: the quote that begins there is never closed"),
+        (b"a,b\n1,\"2\n", "'f', line 2: the quote that begins there is not closed"),
     ] {
         assert_eq!(refusal(contents, |path| Table::read_csv(path)), expected);
     }

@@ -1,4 +1,4 @@
-//! Texts as tokens: characters or bytes.
+//! Texts, and their tokens: characters or bytes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
@@ -13,12 +13,12 @@ use crate::data::source::{open, unreadable};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// The text of a file, gzipped or not.
+/// Reads the text of a file, gzipped or not.
 ///
 /// # Errors
 ///
-/// If the file is missing, unreadable or no regular file, or it decompresses to far more than its size: [`Error::Read`]. If it is not
-/// UTF-8: [`Error::Malformed`], with the byte.
+/// - The file is missing, unreadable or not a regular file, or decompresses to far more than its size: [`Error::Read`].
+/// - The text is not UTF-8: [`Error::Malformed`], with the byte.
 pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     let mut bytes = Vec::new();
@@ -29,7 +29,7 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     })
 }
 
-/// The tokens that a text is made of, by number: its characters, or bytes.
+/// A numbering of tokens, which are characters or bytes.
 ///
 /// ```
 /// use wengert_nn::{Vocabulary, next_tokens};
@@ -41,7 +41,7 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
 /// assert_eq!((vocabulary.len(), tokens.narrow(0, 0, 3)), (5, Tensor::from([0, 1, 4])));
 /// assert_eq!(vocabulary.decode(&tokens), text);
 ///
-/// // What a model of the text learns: after "abra" comes "c", and so on.
+/// // Training data of a language model: after "abra" comes "c".
 /// let data = next_tokens(&tokens, 4)?;
 /// assert_eq!(vocabulary.decode(&data.inputs().select(0, 1)), "brac");
 /// assert_eq!(vocabulary.decode(&data.targets().select(0, 1)), "raca");
@@ -49,37 +49,37 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
-    /// In ascending order; `None` where tokens are bytes.
+    /// The characters in ascending order; `None` if tokens are bytes.
     characters: Option<Vec<char>>,
 }
 
 impl Vocabulary {
-    /// The characters of `text`, in ascending order.
+    /// Returns the vocabulary of the characters of `text`, in ascending order.
     pub fn characters(text: &str) -> Self {
         let characters: BTreeSet<char> = text.chars().collect();
         Vocabulary { characters: Some(characters.into_iter().collect()) }
     }
 
-    /// The 256 bytes, of which any text is made.
+    /// Returns the vocabulary of the 256 bytes. It encodes any text.
     pub fn bytes() -> Self {
         Vocabulary { characters: None }
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.characters.as_ref().map_or(256, Vec::len)
     }
 
-    /// Whether there are none: the characters of an empty text.
+    /// Returns true if there are no tokens, as for the characters of an empty text.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The tokens of `text`, `[length]`.
+    /// Returns the tokens of `text`, `[length]`.
     ///
     /// # Errors
     ///
-    /// If it has a character that is not in the vocabulary.
+    /// If `text` has a character that is not in the vocabulary.
     pub fn encode(&self, text: &str) -> Result<Tensor<i64>> {
         let Some(characters) = &self.characters else {
             return Ok(Tensor::from(text.bytes().map(i64::from).collect::<Vec<_>>()));
@@ -92,7 +92,7 @@ impl Vocabulary {
         Ok(Tensor::from(text.chars().enumerate().map(token).collect::<Result<Vec<_>>>()?))
     }
 
-    /// The text of `tokens`. Where there is no such token, or bytes are not UTF-8, it has `\u{fffd}`.
+    /// Returns the text of `tokens`. An unknown token, or bytes that are not UTF-8, become `\u{fffd}`.
     pub fn decode(&self, tokens: &Tensor<i64>) -> String {
         match &self.characters {
             Some(characters) => tokens
@@ -101,7 +101,7 @@ impl Vocabulary {
                 .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
                 .collect(),
             None => {
-                // No byte of UTF-8 is 0xff.
+                // The byte 0xff does not occur in UTF-8, so that an unknown token becomes U+FFFD.
                 let bytes: Vec<u8> = tokens.iter().map(|token| u8::try_from(token).unwrap_or(0xff)).collect();
                 String::from_utf8_lossy(&bytes).into_owned()
             }
@@ -109,15 +109,18 @@ impl Vocabulary {
     }
 }
 
-/// Each part of `length` tokens, with the same part one token later as its targets: both are views of `tokens`, `[n - length, length]`.
+/// Returns every part of `length` consecutive tokens as an input, with the part one token later as its target. Both are
+/// views of `tokens`, `[n - length, length]`.
 ///
 /// # Errors
 ///
-/// If `tokens` is no vector, `length` is 0, or there are not more than `length` tokens.
+/// If `tokens` is not a vector, `length` is 0, or there are not more than `length` tokens.
 pub fn next_tokens(tokens: &Tensor<i64>, length: usize) -> Result<Samples<Tensor<i64>, Tensor<i64>>> {
     if tokens.rank() != 1 || length == 0 || tokens.len() <= length {
         let shape = tokens.shape();
-        return Err(Error::Dataset(format!("parts of {length} tokens, and one more, of tokens of shape {shape}")));
+        return Err(Error::Dataset(format!(
+            "parts of {length} tokens need a vector of more than {length} tokens and a length above 0, but got tokens of shape {shape}"
+        )));
     }
     let parts = tokens.try_unfold(0, length + 1, 1)?;
     let length = length as isize;
@@ -131,7 +134,7 @@ mod tests {
     use crate::data::source::tests::{gzipped, refusal};
 
     #[test]
-    fn texts_are_tokens_and_back() {
+    fn texts_become_tokens_and_back() {
         let text = "größe 1\n";
         for vocabulary in [Vocabulary::characters(text), Vocabulary::bytes()] {
             assert_eq!(vocabulary.decode(&vocabulary.encode(text).unwrap()), text);
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_text_are_views_that_shuffle() {
+    fn parts_of_a_text_are_views_of_its_tokens() {
         let tokens = Tensor::arange(100);
         let data = next_tokens(&tokens, 10).unwrap();
         assert!(data.len() == 90 && data.inputs().shares_storage(&tokens));
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_texts_say_at_which_byte() {
+    fn errors_name_the_byte() {
         assert_eq!(refusal(b"abc\xff", |path| read_text(path)), "'f', byte 3: it is not text in UTF-8");
         assert!(refusal(&gzipped(b"abc")[..9], |path| read_text(path)).starts_with("cannot read 'f': "));
         assert!(read_text("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));

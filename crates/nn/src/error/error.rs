@@ -13,34 +13,33 @@ use crate::error::text::{at, escaped, list, shown};
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that optimisers, data and files refuse. The texts are one line each, but for [`Error::Keys`]. Names and what
-/// else comes from files are shown with control characters escaped, and shortened where they are long; the fields hold
-/// all of it.
+/// The error of layers, optimisers, data and files.
 ///
-/// What layers and losses refuse are errors of the tape or of tensors, as with every other operation.
+/// Its text shows names and other texts from files with escaped control characters, and shortened if they are long. The
+/// fields have the whole text. Errors of losses are errors of the tape or of tensors, as of every other operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A tensor operation refuses its operands.
+    /// An error of a tensor operation.
     #[error(transparent)]
     Tensor(#[from] wengert_tensor::Error),
 
-    /// A tape refuses an operation.
+    /// An error of a recorded operation.
     #[error(transparent)]
     Autograd(#[from] wengert_autograd::Error),
 
-    /// A layer refuses its input.
+    /// An input that does not fit a layer.
     #[error("{source}\n  in the layer {layer}, made at {made}")]
     Layer {
-        /// Its kind and sizes, and the shape of the input.
+        /// The kind and the sizes of the layer, and the shape of the input.
         layer: String,
-        /// The line that made it.
+        /// The line that made the layer.
         made: &'static Location<'static>,
-        /// What the operation refused.
+        /// The error of the operation.
         source: Box<wengert_autograd::Error>,
     },
 
-    /// A path that no parameter is at or below.
+    /// A path without a parameter at or below it.
     #[error("no parameter is at or below the path '{}'; the model has {}", shown(path), list(known))]
     NoSuchPath {
         /// The path.
@@ -49,12 +48,14 @@ pub enum Error {
         known: Vec<String>,
     },
 
-    /// A vector that does not have as many elements as the model has.
-    #[error("a vector of {found} elements for a model of {expected} parameters")]
+    /// A vector whose length is not the number of elements of the model.
+    #[error(
+        "expected a vector of {expected} elements, one for each number in the parameters of the model, but got {found}"
+    )]
     VectorLength {
-        /// Elements of the vector.
+        /// The number of elements of the vector.
         found: usize,
-        /// Numbers of the model.
+        /// The number of elements of all parameters.
         expected: usize,
     },
 
@@ -67,7 +68,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A file that cannot be written. What was there before is still there.
+    /// A file that cannot be written. An existing file has its old contents.
     #[error("cannot write '{}': {source}", at(path))]
     Write {
         /// The file.
@@ -81,11 +82,11 @@ pub enum Error {
     RowWidth {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// Columns of the first row.
+        /// The number of columns of the first row.
         expected: usize,
-        /// Columns of this one.
+        /// The number of columns of this row.
         found: usize,
     },
 
@@ -94,11 +95,11 @@ pub enum Error {
     NotANumber {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// Counted from 1.
+        /// The column, counted from 1.
         column: usize,
-        /// The beginning of what is written there.
+        /// The beginning of the field.
         field: String,
     },
 
@@ -107,62 +108,62 @@ pub enum Error {
     NumberTooLarge {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// Counted from 1.
+        /// The column, counted from 1.
         column: usize,
-        /// The beginning of what is written there.
+        /// The beginning of the field.
         field: String,
         /// The type of the elements.
         dtype: DType,
     },
 
-    /// A line of a table that is longer than lines may be.
+    /// A line of a table that is longer than the limit.
     #[error("'{}', line {line} is longer than {limit} bytes", at(path))]
     LineTooLong {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// How many bytes a line may have.
+        /// The largest number of bytes of a line.
         limit: usize,
     },
 
-    /// A class of a table that is not an integer from 0 to the number of classes less one.
+    /// A class of a table that is not an integer from 0 to `classes` - 1.
     #[error(
-        "'{}', line {line}: the last column is to be a class from 0 to {}, found {found}",
+        "'{}', line {line}: expected a class from 0 to {} in the last column, found {found}",
         at(path), classes.saturating_sub(1)
     )]
     Class {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// How many classes there are.
+        /// The number of classes.
         classes: usize,
-        /// What is written there.
+        /// The number in the file.
         found: f64,
     },
 
-    /// A table without a column that was asked for.
+    /// The name of a column that a table does not have.
     #[error("'{}' has no column '{}'; it has {}", at(path), shown(name), list(known))]
     NoSuchColumn {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The name.
         name: String,
         /// The names of its columns.
         known: Vec<String>,
     },
 
-    /// A file that is not what it is meant to be.
+    /// A file whose contents do not follow their format.
     #[error("'{}', {place}: {}", at(path), escaped(problem))]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The place in the file.
         place: Place,
-        /// What was expected there, and what was found.
+        /// The expected and the found contents.
         problem: String,
     },
 
@@ -171,18 +172,19 @@ pub enum Error {
     Table {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it: `holds no rows`.
+        /// The problem, for example `holds no rows`.
         problem: &'static str,
     },
 
-    /// Inputs and targets that differ in number, a share outside its range, or too few samples.
+    /// A problem of data or of an argument about data, such as different numbers of inputs and targets, a wrong shape
+    /// or share, or too few samples.
     #[error("{0}")]
     Dataset(String),
 
-    /// A setting of an optimiser outside its range.
+    /// A setting outside its range.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
-        /// Its name, as in PyTorch.
+        /// Its name in PyTorch.
         name: &'static str,
         /// Its value.
         value: f64,
@@ -190,40 +192,40 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// A tensor of a step whose shape is not that of its gradient or of its states.
+    /// A tensor of a step whose shape differs from the shape of its gradient or of its states.
     #[error(
-        "tensor {position} of the step is of shape {shape}, its gradient or its state of {other}; nothing was changed"
+        "tensor {position} of the step has shape {shape}, but its gradient or state has shape {other}; nothing was changed"
     )]
     StepShape {
-        /// Its position.
+        /// The position of the tensor.
         position: usize,
-        /// Its shape.
+        /// The shape of the tensor.
         shape: Shape,
-        /// The shape of its gradient, or that of its states from earlier steps.
+        /// The shape of its gradient, or of its states from earlier steps.
         other: Shape,
     },
 
-    /// Parameters of a step's model that the loss does not depend on, and that are not frozen. Nothing was changed.
+    /// Parameters that are not frozen and on which the loss does not depend. Nothing was changed.
     #[error(
-        "the loss does not depend on {}: no gradient to step along (was it used in this step's forward pass? Freeze what is \
-         meant to stay as it is: `model.freeze(path)`)",
+        "the loss does not depend on {}, so there is no gradient for a step. Use it in the forward pass, or freeze it by \
+         `model.freeze(path)` if it is not to be trained",
         list(names)
     )]
     Unreached {
-        /// The parameters' paths.
+        /// The paths of the parameters.
         names: Vec<String>,
     },
 
-    /// A model two of whose parameters have the same name, which a checkpoint cannot tell apart.
-    #[error("two parameters of the model are named '{}'", shown(name))]
+    /// A name that two parameters share. A checkpoint could not tell them apart.
+    #[error("two parameters of the model have the name '{}'", shown(name))]
     DuplicateName {
         /// The name.
         name: String,
     },
 
-    /// A parameter whose name the checkpoints' format keeps for itself.
+    /// A name that the format of checkpoints reserves.
     #[error(
-        "a parameter cannot be named '{}' in a checkpoint: the format keeps that name for itself, and names that begin with '@' are for what is no model",
+        "a parameter cannot be named '{}' in a checkpoint: the format reserves that name, and names that begin with '@'; rename the field",
         shown(name)
     )]
     ReservedName {
@@ -231,12 +233,12 @@ pub enum Error {
         name: String,
     },
 
-    /// A file that is no checkpoint, or a damaged one.
-    #[error("'{}' is not a safetensors checkpoint, or a damaged one: {}", at(path), shown(reason))]
+    /// A file that is not a checkpoint, or is damaged.
+    #[error("'{}' is not a safetensors checkpoint, or is damaged: {}", at(path), shown(reason))]
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
 
@@ -245,9 +247,9 @@ pub enum Error {
     Keys {
         /// The file.
         path: PathBuf,
-        /// Names that the model has and the file has not.
+        /// Names that the model has and the file does not have.
         missing: Vec<String>,
-        /// Names that the file has and the model has not.
+        /// Names that the file has and the model does not have.
         unexpected: Vec<String>,
         /// Names that both have, with different shapes or element types.
         mismatched: Vec<KeyMismatch>,
@@ -259,17 +261,17 @@ pub enum Error {
         origin.as_ref().map_or(String::new(), |origin| format!("\n{origin}"))
     )]
     NonFinite {
-        /// Counted from 1.
+        /// The epoch, counted from 1.
         epoch: u64,
-        /// Counted from 1.
+        /// The batch, counted from 1.
         batch: u64,
-        /// What is not finite.
+        /// The number that is not finite.
         what: String,
-        /// The operation that made it, with its line.
+        /// The operation that computed it, with its line.
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 
-    /// A training that came to nothing, and what to try.
+    /// A training that did not learn, with a hint.
     #[error("{0}")]
     Diverged(String),
 
@@ -278,7 +280,7 @@ pub enum Error {
     Plot(String),
 }
 
-/// What plain methods do with an error: panic at the caller's line with the whole text.
+/// Panics at the caller's line with the whole text of an error, as methods without `try_` do.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {

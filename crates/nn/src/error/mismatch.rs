@@ -27,10 +27,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// A tensor of a checkpoint that is not what the model has under that name.
+/// A tensor of a checkpoint whose shape or element type differs from the tensor of the same name in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyMismatch {
-    /// The name of both.
+    /// The name of both tensors.
     pub name: String,
     /// Shape and element type in the file.
     pub found: (Shape, String),
@@ -46,7 +46,8 @@ impl fmt::Display for KeyMismatch {
     }
 }
 
-/// The names of a file that do not fit a model, or of a model that do not fit a file, each with the one that it may be meant to be.
+/// Returns the text about names that a file or a model lacks, with a similar name as a hint, and about mismatched
+/// tensors.
 pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
     let mut text = String::new();
     if !missing.is_empty() {
@@ -74,13 +75,14 @@ pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyM
     text
 }
 
-/// The name among `names` that is most like `name`: that ends with it, or with at most half of the letters changed.
+/// Returns the name in `names` that is most similar to `name`: one ends with the other, or at most half of the
+/// characters differ.
 fn nearest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
-    let likeness = |other: &&String| match () {
+    let similarity = |other: &&String| match () {
         () if other.len() > SHOWN || name.len() > SHOWN => 0.0,
         () if other.ends_with(&format!(".{name}")) || name.ends_with(&format!(".{other}")) => 1.0,
         () => strsim::normalized_levenshtein(name, other),
     };
-    let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&nearest) >= 0.5).then_some(nearest)
+    let nearest = names.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
+    (similarity(&nearest) >= 0.5).then_some(nearest)
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-/// How many names a text lists; of the others it gives the number.
+/// The largest number of names in a list; of further names an error gives the number.
 pub(super) const LISTED: usize = 10;
 
-/// How many characters of a name, or of what else a file may say at any length, a text shows.
+/// The largest number of characters of a text from a file that an error shows.
 pub(super) const SHOWN: usize = 200;
 
-/// The beginning of `text` with its control characters escaped.
+/// Returns the beginning of `text` with escaped control characters.
 pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => escaped(&text[..end]) + "…",
@@ -16,26 +16,26 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// A file's name with its control characters escaped.
+/// Returns a path with escaped control characters.
 pub(super) fn at(path: &Path) -> String {
     escaped(&path.to_string_lossy())
 }
 
-/// `text` with escapes (`\u{1b}`) for what a terminal acts on, or what cannot be seen and changes how the rest is shown:
-/// control characters, and Unicode's marks of direction and line ends.
+/// Returns `text` with escapes (`\u{1b}`) for the characters that would change how a terminal shows the rest: control
+/// characters, and Unicode's direction marks, invisible characters and line ends.
 pub(super) fn escaped(text: &str) -> String {
-    let acts = |c: char| {
+    let changes_display = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if acts(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
+        if changes_display(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
     }
     escaped
 }
 
-/// `'fc1.weight', 'fc1.bias' and 5 more`: the first few names, and how many follow.
+/// Returns the first names and the number of the others: `'fc1.weight', 'fc1.bias' and 5 more`.
 pub(super) fn list(names: &[String]) -> String {
     let first: Vec<String> = names.iter().take(LISTED).map(|name| format!("'{}'", shown(name))).collect();
     match names.len().saturating_sub(LISTED) {

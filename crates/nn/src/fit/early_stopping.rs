@@ -1,6 +1,6 @@
-//! When to stop.
+//! Early stopping.
 
-/// Watches a measure, and says when it has stopped to improve. Keras, PyTorch Lightning: `EarlyStopping`.
+/// Early stopping: detects that a measure no longer improves. Keras, PyTorch Lightning: `EarlyStopping`.
 ///
 /// ```
 /// use wengert_nn::EarlyStopping;
@@ -20,24 +20,25 @@ pub struct EarlyStopping {
 }
 
 impl EarlyStopping {
-    /// Stops after `patience` measures in a row that are not below the best.
+    /// Returns a detector that stops after `patience` measures in a row without an improvement. Smaller measures are
+    /// better.
     pub fn new(patience: u64) -> Self {
         EarlyStopping { patience, min_delta: 0.0, maximize: false, best: f64::INFINITY, waited: 0 }
     }
 
-    /// What is better by no more than this is no improvement.
+    /// Sets the smallest improvement; 0 by default.
     #[must_use]
     pub fn min_delta(self, min_delta: f64) -> Self {
         EarlyStopping { min_delta, ..self }
     }
 
-    /// Larger measures are better: an accuracy.
+    /// Treats larger measures as better, for example an accuracy.
     #[must_use]
     pub fn maximize(self) -> Self {
         EarlyStopping { maximize: true, best: f64::NEG_INFINITY, ..self }
     }
 
-    /// Takes a measure, and says whether it is the best so far. NaN is not.
+    /// Takes a measure. Returns true if it is the best so far. NaN is not an improvement.
     pub fn update(&mut self, measure: f64) -> bool {
         let gain = if self.maximize { measure - self.best } else { self.best - measure };
         let improved = gain > self.min_delta;
@@ -45,22 +46,22 @@ impl EarlyStopping {
         improved
     }
 
-    /// Whether it has not improved for as long as one wanted to wait.
+    /// Returns true after `patience` measures in a row without an improvement.
     pub fn should_stop(&self) -> bool {
         self.waited >= self.patience.max(1)
     }
 
-    /// The best measure; infinite before the first.
+    /// Returns the best measure; infinite before the first.
     pub fn best(&self) -> f64 {
         self.best
     }
 
-    /// The best measure, and how many have followed it: what is to be saved.
+    /// Returns the state, to save it: the best measure, and the number of measures since.
     pub fn state(&self) -> (f64, u64) {
         (self.best, self.waited)
     }
 
-    /// Goes on from a state that was saved.
+    /// Restores a saved state.
     pub fn set_state(&mut self, (best, waited): (f64, u64)) {
         (self.best, self.waited) = (best, waited);
     }

@@ -8,7 +8,8 @@ use crate::data::DataLoader;
 use crate::history::Scores;
 use crate::metrics::Metric;
 
-/// The loss and the metrics of a model on a data set; nothing is trained. `forward` and `loss` are as for [`Fit::run`].
+/// Returns the loss and the metrics of a model on a data set, without training. `forward` and `loss` are as for
+/// [`Fit::run`](crate::Fit::run).
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -30,7 +31,7 @@ use crate::metrics::Metric;
 ///
 /// # Errors
 ///
-/// What the data and the metrics refuse.
+/// Errors of the data and the metrics.
 pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     model: &M,
     loader: &DataLoader<(X, Y)>,
@@ -54,7 +55,7 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     Ok(Scores { loss: mean.value(), metrics })
 }
 
-/// The mean of batches of different sizes.
+/// The mean over the samples of batches of different sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
     sum: f64,
@@ -62,12 +63,13 @@ pub(super) struct Mean {
 }
 
 impl Mean {
+    /// Adds a batch of `samples` samples with the mean `value`.
     pub(super) fn add(&mut self, value: f64, samples: usize) {
         self.sum += value * samples as f64;
         self.count += samples as f64;
     }
 
-    /// NaN of nothing.
+    /// Returns the mean; NaN without samples.
     pub(super) fn value(self) -> f64 {
         self.sum / self.count
     }

@@ -19,17 +19,17 @@ use crate::optim::Optimizer;
 use crate::schedule::Schedule;
 use crate::{Error, Result};
 
-/// Metrics by name.
+/// The metrics with their names.
 type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 
-/// Trains a model for some epochs. Everything but the number of epochs is optional.
+/// The settings of a training loop. Everything except the number of epochs is optional.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
 /// use wengert_nn::metrics::Accuracy;
 /// use wengert_nn::{Adam, DataLoader, Dataset, Fit, Generator, Layer, Linear, Progress, Samples, cross_entropy};
 ///
-/// // Points above and below a line.
+/// // Two classes: points above and below a line.
 /// let generator = &mut Generator::new(0);
 /// let x = Tensor::<f32>::randn([200, 2], generator);
 /// let classes = x.sum(1).gt(0.0).cast::<i64>();
@@ -54,7 +54,7 @@ type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 ///
-/// By hand, an epoch is this; the rest is bookkeeping:
+/// An epoch without this type is the following loop:
 ///
 /// ```
 /// # use wengert_autograd::prelude::*;
@@ -83,7 +83,7 @@ pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
     progress: Progress,
 }
 
-/// What a schedule counts.
+/// The unit of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
     Epochs,
@@ -91,7 +91,7 @@ enum Pace {
 }
 
 impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
-    /// So many epochs.
+    /// Returns the settings of a training of `epochs` epochs.
     pub fn new(epochs: u64) -> Self {
         Fit {
             epochs,
@@ -107,39 +107,41 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         }
     }
 
-    /// With samples held out, on which the model is evaluated after each epoch.
+    /// Evaluates the model on `loader`, with samples that are not trained on, after each epoch.
     #[must_use]
     pub fn validation(self, loader: &'a DataLoader<(X, Y)>) -> Self {
         Fit { validation: Some(loader), ..self }
     }
 
-    /// With a metric, of the training samples as the epoch goes and of those held out.
+    /// Adds a metric. It is computed on the training samples during the epoch, and on the validation samples after it.
     #[must_use]
     pub fn metric(mut self, name: &str, metric: impl Metric<T, Y> + 'a) -> Self {
         self.metrics.push((name.to_owned(), Box::new(metric)));
         self
     }
 
-    /// With learning rates by epoch, from 0.
+    /// Sets the learning rate of each epoch by a schedule. Epochs count from 0.
     #[must_use]
     pub fn schedule(self, schedule: impl Schedule + 'a) -> Self {
         Fit { schedule: Some((Pace::Epochs, Box::new(schedule))), ..self }
     }
 
-    /// With learning rates by step, from 0: a batch is a step. In place of [`schedule`](Self::schedule).
+    /// Sets the learning rate of each step by a schedule. A batch is a step; steps count from 0. It replaces
+    /// [`schedule`](Self::schedule).
     #[must_use]
     pub fn schedule_steps(self, schedule: impl Schedule + 'a) -> Self {
         Fit { schedule: Some((Pace::Steps, Box::new(schedule))), ..self }
     }
 
-    /// With gradients scaled to a norm of not more than this. PyTorch: `clip_grad_norm_`.
+    /// Scales gradients down to a norm of at most `max_norm`. PyTorch: `clip_grad_norm_`.
     #[must_use]
     pub fn clip_norm(self, max_norm: f64) -> Self {
         Fit { clip_norm: Some(max_norm), ..self }
     }
 
-    /// Measures the best epoch, and when to stop, by this: a loss or metric of the samples held out, or of the training samples where none
-    /// are. Without this, by the loss, and training does not stop early.
+    /// Chooses the measure of the best epoch, and when to stop: `"loss"` or the name of a metric. It is taken from the
+    /// validation samples, or from the training samples if there are none. By default the measure is the loss, and the
+    /// training does not stop early.
     ///
     /// ```
     /// use wengert_nn::{EarlyStopping, Fit};
@@ -151,34 +153,36 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Fit { monitor: measure.to_owned(), stopping, ..self }
     }
 
-    /// With a folder, which is made, for `log.jsonl` ([`History::save`]), `best.safetensors`, the model of the best epoch
-    /// ([`load`](crate::load)), and `last.safetensors`, from which training goes on.
+    /// Writes files into a folder, which is created if needed: `log.jsonl` ([`History::save`]); `best.safetensors`, the
+    /// model of the best epoch, for [`load`](crate::load); and `last.safetensors`, to resume the training.
     #[must_use]
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
         Fit { folder: Some(folder.into()), ..self }
     }
 
-    /// Goes on after the last epoch that is in the folder; from the beginning where there is none. The result is what one run would have
-    /// given.
+    /// Resumes after the last epoch in the folder, or begins if there is none. The result is the same as of a run
+    /// without interruption.
     #[must_use]
     pub fn resume(self) -> Self {
         Fit { resume: true, ..self }
     }
 
-    /// With another way to show the progress.
+    /// Chooses the display of the progress.
     #[must_use]
     pub fn progress(self, progress: Progress) -> Self {
         Fit { progress, ..self }
     }
 
-    /// Trains `model`: `forward` computes its outputs from inputs, on a tape, and `loss` the loss from outputs and targets, which is to be a
-    /// mean over the samples. What is random on the tape comes from `generator`. Returns the history of all epochs.
+    /// Trains `model`, and returns the history of all epochs. `forward` computes the outputs from the inputs, on a
+    /// tape. `loss` computes the loss from outputs and targets; it must be a mean over the samples. Random numbers on
+    /// the tape come from `generator`.
     ///
     /// # Errors
     ///
-    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the operation and the line that made it.
-    /// - There is no measure of the name that [`early_stopping`](Self::early_stopping) asks for: [`Error::Dataset`].
-    /// - What the data, the metrics, the optimiser and the files refuse.
+    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned such a
+    ///   number, and its line.
+    /// - The measure of [`early_stopping`](Self::early_stopping) does not exist: [`Error::Dataset`].
+    /// - Errors of the data, the metrics, the optimiser and the files.
     pub fn run<M: Module<T>, O: Optimizer<T>>(
         mut self,
         model: &mut M,
@@ -232,13 +236,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
                 None => None,
             };
             history.push(Epoch { lr: optimizer.learning_rate(), train: train_scores, validation });
-            self.keep(&history, model, optimizer, generator)?;
+            self.finish_epoch(&history, model, optimizer, generator)?;
             history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last));
         }
         Ok(history)
     }
 
-    /// Where training goes on: sets what is given, and returns the epochs that are done.
+    /// Restores the state of an interrupted training, and returns the completed epochs.
     fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,
@@ -261,9 +265,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Says whether an epoch was the best, and writes what is written after it: the log first, whose epochs may be more than those of the
-    /// checkpoint.
-    fn keep<M: Module<T>, O: Optimizer<T>>(
+    /// Updates early stopping, and writes the files of an epoch. The log comes first: after an interruption it may have
+    /// more epochs than the checkpoint, never fewer.
+    fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,
         model: &M,
@@ -273,7 +277,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         let Some(last) = history.last() else { return Ok(()) };
         let Some(measure) = last.validation.as_ref().unwrap_or(&last.train).get(&self.monitor) else {
             let name = &self.monitor;
-            return Err(Error::Dataset(format!("early stopping: there is no measure '{name}' (`metric`)")));
+            return Err(Error::Dataset(format!("early stopping: there is no measure '{name}'; add it by `metric`")));
         };
         let improved = self.stopping.update(measure);
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -288,10 +292,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     }
 }
 
+/// The file name of the log.
 pub(super) const LOG: &str = "log.jsonl";
 
+/// The file name of the best model.
 pub(super) const BEST: &str = "best.safetensors";
 
+/// The file name of the checkpoint of the last epoch.
 pub(super) const LAST: &str = "last.safetensors";
 
 impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
@@ -312,8 +319,8 @@ fn non_finite<T: Float>(model: &impl Module<T>, loss: T, gradients: &Gradients<T
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// The operation that made what is not finite, in the loss or in its derivative: the step whose generator was `before` is recorded again, on
-/// a tape that stays.
+/// Returns the first operation whose result is not finite, in the loss or in its derivative. It records the step again,
+/// with the generator `before` the step.
 fn origin<T: Float>(
     model: &impl Module<T>,
     before: &Generator,

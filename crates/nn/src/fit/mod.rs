@@ -1,6 +1,6 @@
-//! A training loop, made of parts that also work alone: [`DataLoader`](crate::DataLoader), [`Optimizer`](crate::Optimizer),
-//! [`Metric`](crate::metrics::Metric), [`Schedule`](crate::Schedule), [`EarlyStopping`], [`evaluate`], [`History`](crate::History),
-//! [`Checkpoint`](crate::Checkpoint).
+//! A training loop, made of parts that also work alone: [`DataLoader`](crate::DataLoader),
+//! [`Optimizer`](crate::Optimizer), [`Metric`](crate::metrics::Metric), [`Schedule`](crate::Schedule),
+//! [`EarlyStopping`], [`evaluate`], [`History`](crate::History), [`Checkpoint`](crate::Checkpoint).
 
 mod early_stopping;
 mod evaluate;

@@ -1,24 +1,24 @@
-//! What a training shows while it runs.
+//! The display of the progress of a training.
 
 use std::fmt::Write as _;
 use std::time::Instant;
 
 use crate::history::Epoch;
 
-/// How [`Fit`](crate::Fit) shows its progress.
+/// The display of the progress of [`Fit`](crate::Fit).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// A bar for the batches of the epoch where the standard error is a terminal (with the feature `progress`), and a line on the standard
-    /// output for each epoch.
+    /// A line on the standard output for each epoch. With the feature `progress`, and if the standard error is a
+    /// terminal, also a bar for the batches of the epoch.
     #[default]
     Bar,
     /// A line on the standard output for each epoch.
     Lines,
-    /// Nothing.
+    /// No output.
     Quiet,
 }
 
-/// The progress of one training.
+/// The display of one training.
 pub(super) struct Reporter {
     progress: Progress,
     epochs: u64,
@@ -29,6 +29,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
+    /// Returns a display for a training of `epochs` epochs.
     pub(super) fn new(progress: Progress, epochs: u64) -> Self {
         Reporter {
             progress,
@@ -40,7 +41,7 @@ impl Reporter {
         }
     }
 
-    /// An epoch of so many batches begins.
+    /// Begins the display of an epoch of `batches` batches.
     #[cfg(feature = "progress")]
     pub(super) fn begin(&mut self, epoch: u64, batches: usize) {
         if self.progress == Progress::Bar {
@@ -54,7 +55,7 @@ impl Reporter {
     #[cfg(not(feature = "progress"))]
     pub(super) fn begin(&mut self, _: u64, _: usize) {}
 
-    /// A batch is done; `loss` is the mean so far.
+    /// Shows that a batch is complete. `loss` is the mean loss so far.
     #[cfg(feature = "progress")]
     pub(super) fn batch(&self, loss: f64) {
         if let Some(bar) = &self.bar {
@@ -66,7 +67,7 @@ impl Reporter {
     #[cfg(not(feature = "progress"))]
     pub(super) fn batch(&self, _: f64) {}
 
-    /// An epoch is done.
+    /// Shows that an epoch is complete.
     pub(super) fn epoch(&mut self, number: u64, epoch: &Epoch) {
         #[cfg(feature = "progress")]
         if let Some(bar) = self.bar.take() {
@@ -78,7 +79,7 @@ impl Reporter {
         }
     }
 
-    /// `epoch  3/20   loss: train …   2 s, 15 s left`
+    /// Returns the line of an epoch: `epoch  3/20   loss: train …   2 s, 15 s left`.
     fn line(&self, number: u64, epoch: &Epoch, seconds: f64) -> String {
         let width = self.epochs.to_string().len();
         let mut line = format!("epoch {number:width$}/{}   {epoch}", self.epochs);
@@ -91,7 +92,7 @@ impl Reporter {
     }
 }
 
-/// `0.5 s`, `42 s`, `3 min 10 s`, `2 h 5 min`.
+/// Returns a duration as text: `0.5 s`, `42 s`, `3 min 10 s`, `2 h 5 min`.
 fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -108,7 +109,7 @@ mod tests {
     use crate::history::Scores;
 
     #[test]
-    fn lines_say_how_long_it_will_take() {
+    fn lines_estimate_the_remaining_time() {
         let mut reporter = Reporter::new(Progress::Lines, 20);
         reporter.done = 2;
         let train = Scores { loss: 0.5, metrics: Vec::new() };

@@ -20,7 +20,7 @@ fn model() -> Sequential<f64> {
     Sequential::new().add(Linear::new(2, 8, generator)).add(Dropout::new(0.2)).add(Linear::new(8, 2, generator))
 }
 
-/// Trains for so many epochs in a folder, quietly.
+/// Trains with the given settings, without output.
 fn run(fit: Fit<'_, f64, Tensor<f64>>, model: &mut Sequential<f64>) -> Result<History> {
     fit.progress(Progress::Quiet).run(
         model,
@@ -33,7 +33,7 @@ fn run(fit: Fit<'_, f64, Tensor<f64>>, model: &mut Sequential<f64>) -> Result<Hi
 }
 
 #[test]
-fn it_learns_and_goes_on_where_it_stopped_to_the_same_bits() {
+fn a_resumed_training_learns_and_gives_the_same_bits() {
     let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let test = data();
     let fit = |epochs, folder: &tempfile::TempDir| {
@@ -53,7 +53,7 @@ fn it_learns_and_goes_on_where_it_stopped_to_the_same_bits() {
         let bytes = |folder: &tempfile::TempDir| fs::read(folder.path().join(name)).unwrap();
         assert_eq!(bytes(&whole), bytes(&parts), "{name}");
     }
-    // What is done is done.
+    // A completed training does nothing when it is resumed.
     assert_eq!(run(fit(6, &parts).resume(), &mut self::model()).unwrap(), history);
     let mut best = self::model();
     crate::load(&mut best, whole.path().join(BEST)).unwrap();
@@ -76,17 +76,17 @@ fn losses_are_means_over_samples() {
 }
 
 #[test]
-fn it_stops_early_and_refuses_a_measure_that_is_not_there() {
+fn it_stops_early_and_an_unknown_measure_is_an_error() {
     let stopping = EarlyStopping::new(2).min_delta(f64::INFINITY);
     let history = run(Fit::new(9).early_stopping("loss", stopping), &mut model()).unwrap();
     assert_eq!(history.epochs().len(), 2);
     let text = run(Fit::new(9).early_stopping("f1", EarlyStopping::new(2)), &mut model()).unwrap_err().to_string();
-    assert_eq!(text, "early stopping: there is no measure 'f1' (`metric`)");
+    assert_eq!(text, "early stopping: there is no measure 'f1'; add it by `metric`");
     assert_eq!(run(Fit::new(0), &mut model()).unwrap(), History::default());
 }
 
 #[test]
-fn a_loss_that_is_not_finite_names_the_line_that_made_it() {
+fn a_loss_that_is_not_finite_names_the_line_of_the_operation() {
     let run = |loss: for<'t> fn(Var<'t, f64>, &Tensor<i64>) -> Var<'t, f64>| {
         let fit = Fit::new(2).progress(Progress::Quiet);
         let (mut sgd, generator) = (Sgd::new(0.1), &mut Generator::new(0));
@@ -96,7 +96,7 @@ fn a_loss_that_is_not_finite_names_the_line_that_made_it() {
     let error = run(|outputs, _| outputs.sub(outputs).log().mean(..)).unwrap_err().to_string();
     assert!(error.starts_with("epoch 1, batch 1: the loss is -inf\n'log' made the first -inf at [0, 0]"), "{error}");
     assert!(error.contains(&format!("fit/tests.rs:{line}:")), "{error}");
-    // √0 has a value, and an infinite derivative.
+    // √0 is finite, but its derivative is infinite.
     let line = line!() + 1;
     let error = run(|outputs, _| outputs.sub(outputs).sqrt().mean(..)).unwrap_err().to_string();
     let start = "epoch 1, batch 1: the loss is 0, the gradient of '0.weight' is not finite\n'";

@@ -1,13 +1,15 @@
-//! Metrics of classes: how often the right one was found, and which was taken for which.
+//! Metrics of predicted classes: accuracy and the confusion matrix.
 
 use wengert_tensor::{Float, Tensor};
 
 use super::{argmax, mean, samples};
 use crate::{Error, Result};
 
-/// The share of samples, from 0 to 1, whose class is among the `k` largest logits. Of equal logits the one of the smaller class is
-/// larger; NaN is larger than all, and a sample whose own logit is NaN is wrong. scikit-learn: `accuracy_score`,
-/// `top_k_accuracy_score`.
+/// The accuracy: the share of samples, from 0 to 1, whose class is among the `k` largest logits. scikit-learn:
+/// `accuracy_score`, `top_k_accuracy_score`.
+///
+/// Of equal logits, the smaller class counts as larger. NaN is larger than every number. A sample whose target has the
+/// logit NaN is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accuracy {
     k: usize,
@@ -16,21 +18,21 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// Of the largest logit.
+    /// Returns the accuracy of the largest logit.
     pub fn new() -> Self {
         Accuracy::top_k(1)
     }
 
-    /// Of the `k` largest logits. With `k` = 0 nothing is right.
+    /// Returns the accuracy of the `k` largest logits. With `k` = 0 it is 0.
     pub fn top_k(k: usize) -> Self {
         Accuracy { k, right: 0, count: 0 }
     }
 
-    /// Adds logits `[n, c, …]` and classes `[n, …]`; those of -100 are ignored.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. Samples with the class -100 are ignored.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is no class.
+    /// If the shapes do not fit, or a target is not a class.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
@@ -44,18 +46,18 @@ impl Accuracy {
         Ok(())
     }
 
-    /// The share; NaN of no samples.
+    /// Returns the accuracy; NaN without samples.
     pub fn value(&self) -> f64 {
         mean(self.right as f64, self.count)
     }
 
-    /// Adds the samples of another one of the same `k`.
+    /// Adds the samples of another accuracy with the same `k`.
     pub fn merge(&mut self, other: &Self) {
         self.right += other.right;
         self.count += other.count;
     }
 
-    /// Forgets all samples.
+    /// Removes all samples.
     pub fn reset(&mut self) {
         *self = Accuracy::top_k(self.k);
     }
@@ -67,55 +69,56 @@ impl Default for Accuracy {
     }
 }
 
-/// How the numbers of the classes become one. scikit-learn: `average`.
+/// The average over the classes. scikit-learn: `average`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Average {
     /// The mean over the classes that occur, as targets or as predictions.
     Macro,
-    /// Of all samples together: for samples of one class each, the accuracy.
+    /// The score of all samples together. For samples with one class each it is the accuracy.
     Micro,
-    /// The mean over the classes by how often each is the target.
+    /// The mean over the classes, weighted by the number of samples of each class.
     Weighted,
 }
 
-/// The numbers of one class. What has no sample to be divided by is 0, as with scikit-learn's `zero_division=0`.
+/// The scores of one class. A division by 0 samples gives 0, as with scikit-learn's `zero_division=0`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassScores {
-    /// The share of the predictions of this class that are right.
+    /// The share of the predictions of this class that are correct.
     pub precision: f64,
-    /// The share of the samples of this class that are found.
+    /// The share of the samples of this class that are predicted.
     pub recall: f64,
-    /// The harmonic mean of both.
+    /// The harmonic mean of precision and recall.
     pub f1: f64,
-    /// Samples of this class.
+    /// The number of samples of this class.
     pub support: u64,
 }
 
-/// How often each class was taken for each. scikit-learn: `confusion_matrix`.
+/// The confusion matrix: the number of samples for each pair of target and prediction. scikit-learn:
+/// `confusion_matrix`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfusionMatrix {
     classes: usize,
-    /// By target, then by prediction.
+    /// The counts by target, then by prediction.
     counts: Vec<u64>,
 }
 
 impl ConfusionMatrix {
-    /// Of so many classes.
+    /// Returns an empty matrix of `classes` classes.
     pub fn new(classes: usize) -> Self {
         ConfusionMatrix { classes, counts: vec![0; classes * classes] }
     }
 
-    /// Adds logits `[n, c, …]`, whose largest is the prediction, and classes `[n, …]`; those of -100 are ignored. Of equal logits the
-    /// first counts, and NaN before all.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. The prediction is the largest logit, the first of several equal
+    /// ones; NaN is larger than every number. Samples with the class -100 are ignored.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, there are not as many logits as classes, or a target is no class.
+    /// If the shapes do not fit, the number of logits is not the number of classes, or a target is not a class.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         if classes != self.classes {
             let expected = self.classes;
-            return Err(Error::Dataset(format!("a confusion matrix of {expected} classes and {classes} logits")));
+            return Err(Error::Dataset(format!("expected logits of {expected} classes, but got {classes}")));
         }
         for (row, target) in rows.chunks(classes.max(1)).zip(targets) {
             self.counts[target * classes + argmax(row)] += 1;
@@ -123,18 +126,18 @@ impl ConfusionMatrix {
         Ok(())
     }
 
-    /// The counts, `[classes, classes]`: rows are targets, columns predictions.
+    /// Returns the counts, `[classes, classes]`: rows are targets, columns are predictions.
     pub fn counts(&self) -> Tensor<i64> {
         Tensor::from_fn([self.classes; 2], |i| self.count(i[0], i[1]) as i64)
     }
 
-    /// The share of all samples that are right; NaN of no samples.
+    /// Returns the share of correct samples; NaN without samples.
     pub fn accuracy(&self) -> f64 {
         let right: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
         mean(right as f64, self.counts.iter().sum())
     }
 
-    /// The numbers of each class.
+    /// Returns the scores of each class.
     pub fn by_class(&self) -> Vec<ClassScores> {
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         let scores = |class: usize| {
@@ -150,52 +153,54 @@ impl ConfusionMatrix {
         (0..self.classes).map(scores).collect()
     }
 
-    /// The precision; NaN of no samples.
+    /// Returns the precision; NaN without samples.
     pub fn precision(&self, average: Average) -> f64 {
         self.averaged(average, |scores| scores.precision)
     }
 
-    /// The recall; NaN of no samples.
+    /// Returns the recall; NaN without samples.
     pub fn recall(&self, average: Average) -> f64 {
         self.averaged(average, |scores| scores.recall)
     }
 
-    /// The F1 score; NaN of no samples.
+    /// Returns the F1 score; NaN without samples.
     pub fn f1(&self, average: Average) -> f64 {
         self.averaged(average, |scores| scores.f1)
     }
 
-    /// The [`accuracy`](Self::accuracy). For another number see [`by`](Self::by).
+    /// Returns the [`accuracy`](Self::accuracy). [`by`](Self::by) chooses another number.
     pub fn value(&self) -> f64 {
         self.accuracy()
     }
 
-    /// Adds the samples of another one of as many classes.
+    /// Adds the samples of another matrix.
     ///
     /// # Panics
     ///
-    /// If it has another number of classes.
+    /// If the numbers of classes differ.
     #[track_caller]
     pub fn merge(&mut self, other: &Self) {
-        assert_eq!(self.classes, other.classes, "confusion matrices of different numbers of classes");
+        assert_eq!(self.classes, other.classes, "the confusion matrices have different numbers of classes");
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
     }
 
-    /// Forgets all samples.
+    /// Removes all samples.
     pub fn reset(&mut self) {
         self.counts.fill(0);
     }
 
+    /// Returns the number of samples with this target and prediction.
     fn count(&self, target: usize, prediction: usize) -> u64 {
         self.counts[target * self.classes + prediction]
     }
 
-    /// How often a class is the target, and how often the prediction.
+    /// Returns the number of samples with the class as the target, and with the class as the prediction.
     fn totals(&self, class: usize) -> (u64, u64) {
         let all = 0..self.classes;
         (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
     }
 
+    /// Averages a score over the classes.
     fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
         let occurs = |class: usize| self.totals(class) != (0, 0);
         let weight = |class: usize, scores: &ClassScores| match average {
@@ -218,7 +223,7 @@ impl ConfusionMatrix {
 mod tests {
     use super::*;
 
-    /// Logits that predict these classes.
+    /// Returns logits that predict these classes.
     fn predicting(classes: &[usize], of: usize) -> Tensor<f64> {
         Tensor::from_fn([classes.len(), of], |i| f64::from(u8::from(classes[i[0]] == i[1])))
     }
@@ -227,8 +232,8 @@ mod tests {
         assert!((x - y).abs() <= 4.0 * f64::EPSILON, "{x} is not {y}");
     }
 
-    /// Values of scikit-learn 1.9.1: `confusion_matrix`, `precision_score`, `recall_score`, `f1_score` with `zero_division=0`. Class 3 is
-    /// never predicted, class 4 does not occur.
+    /// The expected values come from scikit-learn 1.9.1: `confusion_matrix`, `precision_score`, `recall_score` and
+    /// `f1_score` with `zero_division=0`. Class 3 is never predicted, class 4 does not occur.
     #[test]
     fn scores_are_scikit_learns() {
         let targets = Tensor::from([0, 1, 2, 2, 1, 0, 2, 1, 3, 0]);
@@ -252,7 +257,7 @@ mod tests {
         assert_eq!(scores[4], ClassScores { precision: 0.0, recall: 0.0, f1: 0.0, support: 0 });
     }
 
-    /// `top_k_accuracy_score([2, 1, 3, 0], …, k=2)` is 0.75 with other ties: there the larger class comes first.
+    /// scikit-learn resolves ties in the other order: there `top_k_accuracy_score([2, 1, 3, 0], …, k=2)` is 0.75.
     #[test]
     fn the_first_of_equal_logits_is_the_largest() {
         let logits = Tensor::from([[0.1, 0.5, 0.3, 0.1], [0.4, 0.3, 0.2, 0.1], [0.25; 4], [0.1, 0.2, 0.3, 0.4]]);
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_together_are_the_whole_and_nothing_is_nan() {
+    fn merged_parts_equal_the_whole_and_no_samples_give_nan() {
         let (logits, targets) = (predicting(&[0, 1, 2, 1, 0], 3), Tensor::from([0, 1, 1, -100, 2]));
         let mut whole = ConfusionMatrix::new(3);
         assert!(whole.accuracy().is_nan() && whole.f1(Average::Macro).is_nan() && Accuracy::new().value().is_nan());
@@ -292,19 +297,19 @@ mod tests {
         assert_eq!(first, whole);
         first.reset();
         assert_eq!(first, ConfusionMatrix::new(3));
-        // Classes of each point of a line, [n, c, d].
+        // Logits with one more dimension, [n, c, d].
         let mut points = Accuracy::new();
         points.update(&logits.reshape([1, 5, 3]).transpose(1, 2), &targets.reshape([1, 5])).unwrap();
         assert_eq!(points.value(), 0.5);
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_changes_nothing() {
+    fn wrong_shapes_and_targets_are_errors_that_change_nothing() {
         let mut accuracy = Accuracy::new();
         let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::zeros([3])).unwrap_err().to_string();
-        assert_eq!(text, "a metric of classes needs logits [n, c, …] and targets [n, …], got [2, 3] and [3]");
+        assert_eq!(text, "expected logits [n, c, …] and targets [n, …], but got [2, 3] and [3]");
         let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 3])).unwrap_err().to_string();
-        assert_eq!(text, "target 3 is no class of logits [2, 3] (-100 would be ignored)");
+        assert_eq!(text, "target 3 is not a class of logits [2, 3]; -100 marks samples to ignore");
         assert_eq!(accuracy, Accuracy::new());
         assert!(ConfusionMatrix::new(2).update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 1])).is_err());
     }

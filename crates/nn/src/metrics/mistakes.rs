@@ -1,4 +1,4 @@
-//! Which samples a model is most wrong about.
+//! The samples with the largest loss among the wrong predictions.
 
 use wengert_tensor::{Float, Tensor};
 
@@ -6,21 +6,21 @@ use super::probability::log_probability;
 use super::{argmax, samples};
 use crate::{Error, Result};
 
-/// A sample whose class was not found.
+/// A sample with a wrong prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mistake {
     /// The number of the sample.
     pub sample: usize,
-    /// Its class.
+    /// The class of the sample.
     pub target: usize,
-    /// The class that was predicted.
+    /// The predicted class.
     pub prediction: usize,
-    /// Its cross-entropy.
+    /// The cross-entropy of the sample.
     pub loss: f64,
 }
 
-/// The samples whose class is not the largest logit, those of the largest cross-entropy first, up to `most`; of equal ones, in their
-/// order. Logits are `[n, c]`, classes `[n]`.
+/// Returns the samples with a wrong prediction, with the largest cross-entropy first, and at most `most` of them.
+/// Samples of equal cross-entropy keep their order. Logits are `[n, c]`, targets `[n]`.
 ///
 /// ```
 /// use wengert_nn::metrics::worst_mistakes;
@@ -34,11 +34,11 @@ pub struct Mistake {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is no class.
+/// If the shapes do not fit, or a target is not a class.
 pub fn worst_mistakes<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>, most: usize) -> Result<Vec<Mistake>> {
     let (classes, rows, kept) = samples(logits, targets)?;
     if logits.rank() != 2 || kept.len() != targets.numel() {
-        return Err(Error::Dataset("mistakes are of logits [n, c], with a class for each".to_owned()));
+        return Err(Error::Dataset("expected logits [n, c] and a class for each sample".to_owned()));
     }
     let rows = rows.chunks(classes.max(1)).zip(kept).enumerate();
     let mut mistakes: Vec<Mistake> = rows

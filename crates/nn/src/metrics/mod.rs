@@ -1,8 +1,8 @@
-//! Metrics: numbers that say how good a model is, of all batches of an epoch together.
+//! Metrics: measures of the quality of a model over all batches of an epoch.
 //!
-//! A metric adds up what it needs of each batch ([`update`](Metric::update)); its value is that of all samples at once, not the mean of
-//! the batches' values. Two of the same kind are put together by `merge`. Names and definitions are those of scikit-learn, and of
-//! torchmetrics where that has none.
+//! [`update`](Metric::update) adds a batch to a metric. The value is computed from all samples, and is not the mean
+//! over the batches. `merge` adds the samples of another metric of the same kind. Names and definitions come from
+//! scikit-learn, or from torchmetrics where scikit-learn has no such metric.
 //!
 //! ```
 //! use wengert_nn::metrics::{Accuracy, Average, ConfusionMatrix};
@@ -37,23 +37,24 @@ pub use regression::RegressionErrors;
 
 use crate::{Error, Result};
 
-/// What a training loop needs of a metric of outputs `Tensor<T>` and targets `Y`. The metrics here have these methods themselves.
+/// The interface of metrics for a training loop, with outputs `Tensor<T>` and targets `Y`. The metrics of this module
+/// also have these methods themselves.
 pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     /// Adds a batch.
     ///
     /// # Errors
     ///
-    /// If the outputs do not fit the targets. The metric is then as it was.
+    /// If the outputs do not fit the targets. After an error the metric is unchanged.
     fn update(&mut self, outputs: &Tensor<T>, targets: &Y) -> Result<()>;
 
-    /// The value of all batches since the beginning or the last [`reset`](Self::reset); NaN of none.
+    /// Returns the value over all batches since the beginning or the last [`reset`](Self::reset); NaN without batches.
     fn value(&self) -> f64;
 
-    /// Forgets all batches.
+    /// Removes all batches.
     fn reset(&mut self);
 }
 
-/// A metric with another number for its value, made by its method `by`.
+/// A metric whose value is another of its numbers. The method `by` of a metric makes it.
 ///
 /// ```
 /// use wengert_nn::Fit;
@@ -80,7 +81,7 @@ impl<T: Float, Y, M: Metric<T, Y>> Metric<T, Y> for By<M> {
     }
 }
 
-/// The trait for metrics that have its methods.
+/// Implements the trait for metrics that have its methods, and the method `by`.
 macro_rules! metrics {
     ($($metric:ty, $targets:ty);* $(;)?) => {$(
         impl<T: Float> Metric<T, $targets> for $metric {
@@ -98,7 +99,7 @@ macro_rules! metrics {
         }
 
         impl $metric {
-            /// The same metric with another number for its value.
+            /// Returns the same metric with `number` as its value.
             pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
                 By { metric: self, number: Box::new(number) }
             }
@@ -115,25 +116,26 @@ metrics! {
     RegressionErrors, Tensor<T>;
 }
 
-/// Targets that count for nothing, as in cross-entropy.
+/// The target of ignored samples, as in cross-entropy.
 const IGNORED: i64 = -100;
 
-/// The logits of each sample with its class, of `[n, c]` and `[n]`, or `[n, c, d1, …]` and `[n, d1, …]`; ignored ones are left out.
+/// Returns the number of classes, the logits of each sample as rows, and the class of each sample, without ignored
+/// samples. Logits are `[n, c]` with targets `[n]`, or `[n, c, d1, …]` with targets `[n, d1, …]`.
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is no class.
+/// If the shapes do not fit, or a target is not a class.
 fn samples<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize, Vec<T>, Vec<usize>)> {
     let (shape, of) = (logits.shape(), targets.shape());
     let mut expected = shape.clone();
     let classes = if shape.rank() >= 2 { expected.remove(1) } else { 0 };
     if shape.rank() < 2 || expected != *of {
-        let problem = format!("a metric of classes needs logits [n, c, …] and targets [n, …], got {shape} and {of}");
+        let problem = format!("expected logits [n, c, …] and targets [n, …], but got {shape} and {of}");
         return Err(Error::Dataset(problem));
     }
     if let Some(target) = targets.iter().find(|&target| target != IGNORED && !(0..classes as i64).contains(&target)) {
         return Err(Error::Dataset(format!(
-            "target {target} is no class of logits {shape} ({IGNORED} would be ignored)"
+            "target {target} is not a class of logits {shape}; {IGNORED} marks samples to ignore"
         )));
     }
     let mut rows = logits.try_movedim(1, -1)?.try_to_vec()?;
@@ -147,7 +149,8 @@ fn samples<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize
     Ok((classes, rows, kept))
 }
 
-/// The position of the largest number, of several equal ones the first. NaN is the largest of all, as in PyTorch's `argmax`.
+/// Returns the position of the largest number, the first of several equal ones. NaN is larger than every number, as in
+/// PyTorch's `argmax`.
 fn argmax<T: Float>(row: &[T]) -> usize {
     let mut best = 0;
     for (position, &value) in row.iter().enumerate() {
@@ -158,7 +161,7 @@ fn argmax<T: Float>(row: &[T]) -> usize {
     best
 }
 
-/// The quotient, NaN of nothing.
+/// Returns `sum` / `count`; NaN if `count` is 0.
 fn mean(sum: f64, count: u64) -> f64 {
     sum / count as f64
 }

@@ -1,18 +1,19 @@
-//! Metrics of the probabilities that a model gives to classes.
+//! Metrics of the predicted probabilities of classes.
 
 use wengert_tensor::{Float, Tensor};
 
 use super::{argmax, mean, samples};
 use crate::Result;
 
-/// e to the mean cross-entropy: among how many equally likely tokens the model chooses. torchmetrics: `Perplexity`.
+/// The perplexity: e to the mean cross-entropy. A model that chooses among `k` equally likely tokens has the perplexity
+/// `k`. torchmetrics: `Perplexity`.
 ///
 /// ```
 /// use wengert_nn::metrics::Perplexity;
 /// use wengert_tensor::prelude::*;
 ///
 /// let mut perplexity = Perplexity::new();
-/// perplexity.update(&Tensor::<f64>::zeros([2, 4, 5]), &Tensor::zeros([2, 5]))?; // five tokens each of four
+/// perplexity.update(&Tensor::<f64>::zeros([2, 4, 5]), &Tensor::zeros([2, 5]))?; // each token has 4 equally likely classes
 /// assert!((perplexity.value() - 4.0).abs() < 1e-12);
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
@@ -23,16 +24,16 @@ pub struct Perplexity {
 }
 
 impl Perplexity {
-    /// Of no tokens.
+    /// Returns a perplexity without tokens.
     pub fn new() -> Self {
         Perplexity::default()
     }
 
-    /// Adds logits `[n, c, …]` and tokens `[n, …]`; those of -100 are ignored.
+    /// Adds logits `[n, c, …]` and tokens `[n, …]`. Tokens of -100 are ignored.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is no class.
+    /// If the shapes do not fit, or a target is not a class.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
@@ -42,45 +43,48 @@ impl Perplexity {
         Ok(())
     }
 
-    /// The perplexity, from 1; NaN of no tokens, infinite where a token had the probability 0.
+    /// Returns the perplexity, 1 or more. It is NaN without tokens, and infinite if a token had the probability 0.
     pub fn value(&self) -> f64 {
         mean(self.sum, self.count).exp()
     }
 
-    /// Adds the tokens of another one.
+    /// Adds the tokens of another perplexity.
     pub fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         self.count += other.count;
     }
 
-    /// Forgets all tokens.
+    /// Removes all tokens.
     pub fn reset(&mut self) {
         *self = Perplexity::new();
     }
 }
 
-/// How far a model's confidence is from its accuracy: samples are put in bins of equal width by the probability of the class that is
-/// predicted, and the value is the mean over the bins of |accuracy - confidence|, by their numbers of samples (C. Guo et al., "On
-/// calibration of modern neural networks", 2017). torchmetrics: `CalibrationError`.
+/// The expected calibration error: the distance between confidence and accuracy (C. Guo et al., "On calibration of
+/// modern neural networks", 2017). torchmetrics: `CalibrationError`.
+///
+/// Samples are sorted into bins of equal width by the probability of their predicted class. The value is the mean over
+/// the bins of
+/// |accuracy - confidence|, weighted by the number of samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationError {
-    /// Samples, sum of confidences, right ones.
+    /// For each bin: the number of samples, the sum of confidences, and the number of correct samples.
     bins: Vec<(u64, f64, u64)>,
 }
 
 /// A bin of [`CalibrationError`], a point of a reliability diagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CalibrationBin {
-    /// Number of samples.
+    /// The number of samples.
     pub count: u64,
-    /// Their mean confidence; NaN of no samples.
+    /// The mean confidence; NaN without samples.
     pub confidence: f64,
-    /// The share that is right; NaN of no samples.
+    /// The share of correct samples; NaN without samples.
     pub accuracy: f64,
 }
 
 impl CalibrationError {
-    /// With so many bins, 15 in the literature.
+    /// Returns an error measure with `bins` bins; the literature uses 15.
     ///
     /// # Panics
     ///
@@ -91,12 +95,13 @@ impl CalibrationError {
         CalibrationError { bins: vec![(0, 0.0, 0); bins] }
     }
 
-    /// Adds logits `[n, c, …]` and classes `[n, …]`; those of -100 are ignored. A confidence between two bins is in the lower one; one that
-    /// is NaN is in the lowest, and makes the value NaN.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. Samples with the class -100 are ignored. A confidence on the
+    /// border of two bins belongs to the lower one. A confidence of NaN belongs to the lowest bin and makes the value
+    /// NaN.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is no class.
+    /// If the shapes do not fit, or a target is not a class.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         let count = self.bins.len();
@@ -111,7 +116,7 @@ impl CalibrationError {
         Ok(())
     }
 
-    /// The bins, from confidence 0 to 1.
+    /// Returns the bins, from confidence 0 to 1.
     pub fn bins(&self) -> Vec<CalibrationBin> {
         let bin = |&(count, confidences, right): &(u64, f64, u64)| CalibrationBin {
             count,
@@ -121,33 +126,33 @@ impl CalibrationError {
         self.bins.iter().map(bin).collect()
     }
 
-    /// The expected calibration error, from 0 to 1; NaN of no samples.
+    /// Returns the expected calibration error, from 0 to 1; NaN without samples.
     pub fn value(&self) -> f64 {
         let total = self.bins.iter().map(|(count, ..)| count).sum();
-        // count · |right / count - confidences / count|
+        // count · |right / count - confidences / count| = |right - confidences|
         mean(self.bins.iter().map(|(_, confidences, right)| (*right as f64 - confidences).abs()).sum(), total)
     }
 
-    /// Adds the samples of another one with as many bins.
+    /// Adds the samples of another calibration error.
     ///
     /// # Panics
     ///
-    /// If it has another number of bins.
+    /// If the numbers of bins differ.
     #[track_caller]
     pub fn merge(&mut self, other: &Self) {
-        assert_eq!(self.bins.len(), other.bins.len(), "calibration errors of different numbers of bins");
+        assert_eq!(self.bins.len(), other.bins.len(), "the calibration errors have different numbers of bins");
         for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
             *bin = (bin.0 + more.0, bin.1 + more.1, bin.2 + more.2);
         }
     }
 
-    /// Forgets all samples.
+    /// Removes all samples.
     pub fn reset(&mut self) {
         self.bins.fill((0, 0.0, 0));
     }
 }
 
-/// The logarithm of the softmax.
+/// Returns the logarithm of the softmax of `row` at `class`.
 pub(super) fn log_probability<T: Float>(row: &[T], class: usize) -> f64 {
     let most = row.iter().map(|x| x.to_f64()).fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = row.iter().map(|x| (x.to_f64() - most).exp()).sum();
@@ -176,10 +181,10 @@ mod tests {
         assert_eq!(perplexity, Perplexity::new());
     }
 
-    /// Confidences 0.55, 0.65, 0.95, 0.78, 0.3, 0.62 in five bins, of which the first, third, fourth and sixth are right. By the formula,
-    /// in NumPy: (|0 - 0.3| + |1 - 0.55| + |2 - 2.05| + |1 - 0.95|) / 6.
+    /// The confidences are 0.55, 0.65, 0.95, 0.78, 0.3 and 0.62, in five bins. The first, third, fourth and sixth
+    /// samples are correct. The formula gives (|0 - 0.3| + |1 - 0.55| + |2 - 2.05| + |1 - 0.95|) / 6.
     #[test]
-    fn confidence_is_compared_with_accuracy_bin_by_bin() {
+    fn the_calibration_error_follows_the_formula() {
         let probabilities = [
             [0.55, 0.15, 0.15, 0.15],
             [0.65, 0.35, 0.0, 0.0],
@@ -201,7 +206,7 @@ mod tests {
         assert!((double.value() - error.value()).abs() < 1e-12);
         double.reset();
         assert_eq!(double, CalibrationError::new(5));
-        // NaN is not hidden.
+        // A confidence of NaN makes the value NaN.
         error.update(&Tensor::from([[f64::NAN, 0.0]]), &Tensor::from([0])).unwrap();
         assert!(error.value().is_nan());
     }

@@ -1,11 +1,13 @@
-//! Metrics of scores for one of two classes: how well they put the samples in order.
+//! Metrics of scores for one of two classes: the curves of all thresholds.
 
 use wengert_tensor::{Float, Tensor};
 
 use crate::{Error, Result};
 
-/// Scores of samples that belong to a class or not, larger for more likely. All are kept: the curves are exact. Samples of equal scores
-/// are one point of a curve. scikit-learn: `roc_curve`, `precision_recall_curve`.
+/// Scores of samples that belong to a class or do not; a larger score means that the class is more likely.
+/// scikit-learn: `roc_curve`, `precision_recall_curve`.
+///
+/// All scores are stored, so that the curves are exact. Samples of equal score are one point of a curve.
 ///
 /// ```
 /// use wengert_nn::metrics::BinaryScores;
@@ -22,22 +24,23 @@ pub struct BinaryScores {
     scored: Vec<(f64, bool)>,
 }
 
-/// A curve of points, each at a threshold: samples of at least this score are taken for the class.
+/// A curve of points, each for a threshold: samples with at least this score are predicted to belong to the class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// False positive and true positive rate, or recall and precision.
+    /// The false positive and true positive rates, or recall and precision.
     pub points: Vec<(f64, f64)>,
-    /// The threshold of each point; infinite where no sample is taken for the class.
+    /// The threshold of each point; infinite if no sample is predicted to belong to the class.
     pub thresholds: Vec<f64>,
 }
 
 impl BinaryScores {
-    /// Of no samples.
+    /// Returns a metric without samples.
     pub fn new() -> Self {
         BinaryScores::default()
     }
 
-    /// Adds scores (probabilities, logits) and, in the same shape, 1 for samples of the class and 0 for others.
+    /// Adds scores, such as probabilities or logits, and labels of the same shape: 1 for samples of the class, 0 for
+    /// others.
     ///
     /// # Errors
     ///
@@ -45,20 +48,22 @@ impl BinaryScores {
     pub fn update<T: Float>(&mut self, scores: &Tensor<T>, labels: &Tensor<i64>) -> Result<()> {
         if scores.shape() != labels.shape() {
             let (scores, labels) = (scores.shape(), labels.shape());
-            return Err(Error::Dataset(format!("scores of shape {scores} need labels of the same, got {labels}")));
+            return Err(Error::Dataset(format!(
+                "expected labels of the shape of the scores, {scores}, but got {labels}"
+            )));
         }
         if let Some(label) = labels.iter().find(|label| !matches!(label, 0 | 1)) {
-            return Err(Error::Dataset(format!("labels are 0 or 1, got {label}")));
+            return Err(Error::Dataset(format!("expected labels of 0 or 1, but got {label}")));
         }
         if scores.iter().any(T::is_nan) {
-            return Err(Error::Dataset("NaN among scores, which no order has a place for".to_owned()));
+            return Err(Error::Dataset("a score is NaN: scores must be numbers, to sort them".to_owned()));
         }
         self.scored.extend(scores.iter().map(T::to_f64).zip(labels.iter().map(|label| label == 1)));
         Ok(())
     }
 
-    /// The true positive rate against the false positive rate, from (0, 0) to (1, 1). Rates are NaN where there are no samples to be
-    /// divided by.
+    /// Returns the ROC curve: the true positive rate against the false positive rate, from (0, 0) to (1, 1). A rate
+    /// without samples of its kind is NaN.
     pub fn roc(&self) -> Curve {
         let (steps, positives) = self.steps();
         let negatives = self.scored.len() as f64 - positives;
@@ -70,17 +75,17 @@ impl BinaryScores {
         Curve { points, thresholds }
     }
 
-    /// The area under [`roc`](Self::roc): the probability that a sample of the class has a larger score than one that is not, equal ones
-    /// counting half. NaN where one kind is missing. scikit-learn: `roc_auc_score`.
+    /// Returns the area under [`roc`](Self::roc): the probability that a sample of the class has a larger score than
+    /// another sample, where equal scores count as a half. NaN if all labels are equal. scikit-learn: `roc_auc_score`.
     pub fn roc_auc(&self) -> f64 {
         let points = self.roc().points;
-        // NaN where one of the rates is.
-        let nothing = points[0].0 + points[0].1;
-        nothing + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum::<f64>()
+        // 0, or NaN if one of the rates is NaN.
+        let zero_or_nan = points[0].0 + points[0].1;
+        zero_or_nan + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum::<f64>()
     }
 
-    /// The precision against the recall, from the largest threshold down, with (0, 1) before the first. Recall is NaN without samples of
-    /// the class. scikit-learn has the same points in the opposite order.
+    /// Returns the precision against the recall, from the largest threshold down, beginning with the point (0, 1). The
+    /// recall is NaN without samples of the class. scikit-learn has the same points in the opposite order.
     pub fn precision_recall(&self) -> Curve {
         let (steps, positives) = self.steps();
         let (mut points, mut thresholds) = (vec![(0.0 / positives, 1.0)], vec![f64::INFINITY]);
@@ -91,39 +96,40 @@ impl BinaryScores {
         Curve { points, thresholds }
     }
 
-    /// The mean of the precision over the recall, each threshold's by how much recall it adds, without interpolation; NaN without samples
-    /// of the class. scikit-learn: `average_precision_score`.
+    /// Returns the average precision: the mean over the thresholds of the precision, weighted by the recall that each
+    /// threshold adds. There is no interpolation. NaN without samples of the class. scikit-learn:
+    /// `average_precision_score`.
     pub fn average_precision(&self) -> f64 {
         let points = self.precision_recall().points;
         points[0].0 + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>()
     }
 
-    /// The [`roc_auc`](Self::roc_auc). For another number see [`by`](Self::by).
+    /// Returns the [`roc_auc`](Self::roc_auc). [`by`](Self::by) chooses another number.
     pub fn value(&self) -> f64 {
         self.roc_auc()
     }
 
-    /// Adds the samples of another one.
+    /// Adds the samples of another metric.
     pub fn merge(&mut self, other: &Self) {
         self.scored.extend_from_slice(&other.scored);
     }
 
-    /// Forgets all samples.
+    /// Removes all samples.
     pub fn reset(&mut self) {
         self.scored.clear();
     }
 
-    /// At each distinct score, from the largest: how many samples of the class and how many others have at least this score. And how
-    /// many are of the class.
+    /// Returns, for each distinct score from the largest down, the score, and the numbers of samples of the class and
+    /// of other samples with at least this score. Also returns the number of samples of the class.
     fn steps(&self) -> (Vec<(f64, f64, f64)>, f64) {
         let mut scored = self.scored.clone();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
         let (mut steps, mut right, mut wrong) = (Vec::new(), 0.0, 0.0);
-        for of_one_score in scored.chunk_by(|a, b| a.0 == b.0) {
-            let positives = of_one_score.iter().filter(|(_, label)| *label).count();
+        for equal in scored.chunk_by(|a, b| a.0 == b.0) {
+            let positives = equal.iter().filter(|(_, label)| *label).count();
             right += positives as f64;
-            wrong += (of_one_score.len() - positives) as f64;
-            steps.push((of_one_score[0].0, right, wrong));
+            wrong += (equal.len() - positives) as f64;
+            steps.push((equal[0].0, right, wrong));
         }
         (steps, right)
     }
@@ -140,8 +146,8 @@ mod tests {
         scores
     }
 
-    /// Values of scikit-learn 1.9.1: `roc_curve(drop_intermediate=False)`, `roc_auc_score`, `precision_recall_curve`,
-    /// `average_precision_score`.
+    /// The expected values come from scikit-learn 1.9.1: `roc_curve(drop_intermediate=False)`, `roc_auc_score`,
+    /// `precision_recall_curve`, `average_precision_score`.
     #[test]
     fn curves_and_areas_are_scikit_learns() {
         let scores = scores();
@@ -156,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_missing_kinds_and_nan() {
+    fn ties_equal_labels_and_nan() {
         let of = |x: &[f64], labels: &[i64]| {
             let mut scores = BinaryScores::new();
             scores.update(&Tensor::from(x), &Tensor::from(labels)).map(|()| scores)

@@ -1,11 +1,14 @@
-//! Metrics of numbers that are predicted.
+//! Metrics of predicted numbers.
 
 use wengert_tensor::{Float, Tensor};
 
 use crate::{Error, Result};
 
-/// How far predictions are from their targets: R², MAE, RMSE. Of targets `[n, …]` each feature has numbers of its own, and the value is their
-/// mean. A NaN makes the values NaN. scikit-learn: `r2_score`, `mean_absolute_error`, `root_mean_squared_error`.
+/// The errors of predicted numbers: R², MAE and RMSE. scikit-learn: `r2_score`, `mean_absolute_error`,
+/// `root_mean_squared_error`.
+///
+/// With targets `[n, …]`, each number is the mean over the features. A NaN among the predictions or targets makes all
+/// numbers NaN.
 ///
 /// ```
 /// use wengert_nn::metrics::RegressionErrors;
@@ -28,13 +31,14 @@ pub struct RegressionErrors {
 struct Feature {
     absolute: f64,
     squared: f64,
-    /// The mean of the targets, and the sum of their squared distances from it.
+    /// The mean of the targets.
     mean: f64,
+    /// The sum of the squared distances of the targets from their mean.
     spread: f64,
 }
 
 impl RegressionErrors {
-    /// Of no samples.
+    /// Returns a metric without samples.
     pub fn new() -> Self {
         RegressionErrors::default()
     }
@@ -43,13 +47,15 @@ impl RegressionErrors {
     ///
     /// # Errors
     ///
-    /// If the shapes differ (`[n, 1]` and `[n]` do), or are not those of the batches before, but for `n`.
+    /// If the shapes differ (also `[n, 1]` and `[n]`), or another size than `n` differs from earlier batches.
     pub fn update<T: Float>(&mut self, predictions: &Tensor<T>, targets: &Tensor<T>) -> Result<()> {
         let (shape, of) = (predictions.shape(), targets.shape());
         let features = shape.iter().skip(1).product();
         if shape != of || shape.rank() == 0 || !(self.features.is_empty() || self.features.len() == features) {
             let before = self.features.len();
-            let problem = format!("predictions of shape {shape}, targets of {of}, and {before} features before");
+            let problem = format!(
+                "expected predictions and targets of the same shape, with as many features as before, but got {shape} and {of} after {before} features"
+            );
             return Err(Error::Dataset(problem));
         }
         let mut batch = RegressionErrors { count: shape[0] as f64, features: vec![Feature::default(); features] };
@@ -67,40 +73,41 @@ impl RegressionErrors {
         Ok(())
     }
 
-    /// The mean absolute error.
+    /// Returns the mean absolute error.
     pub fn mae(&self) -> f64 {
-        self.over(|feature| feature.absolute / self.count)
+        self.mean_over_features(|feature| feature.absolute / self.count)
     }
 
-    /// The root of the mean squared error.
+    /// Returns the root of the mean squared error.
     pub fn rmse(&self) -> f64 {
-        self.over(|feature| (feature.squared / self.count).sqrt())
+        self.mean_over_features(|feature| (feature.squared / self.count).sqrt())
     }
 
-    /// The coefficient of determination: 1 for perfect predictions, 0 for those no better than the targets' mean. Where all targets are
-    /// equal, 1 if they are predicted exactly and otherwise 0. NaN of fewer than two samples.
+    /// Returns the coefficient of determination: 1 for perfect predictions, 0 for predictions no better than the mean
+    /// of the targets. If all targets are equal, it is 1 for exact predictions and 0 otherwise. NaN with fewer than two
+    /// samples.
     pub fn r2(&self) -> f64 {
         if self.count < 2.0 {
             return f64::NAN;
         }
-        self.over(|feature| match (feature.squared, feature.spread) {
+        self.mean_over_features(|feature| match (feature.squared, feature.spread) {
             (0.0, 0.0) => 1.0,
             (_, 0.0) => 0.0,
             (squared, spread) => 1.0 - squared / spread,
         })
     }
 
-    /// The [`rmse`](Self::rmse). For another number see [`by`](Self::by).
+    /// Returns the [`rmse`](Self::rmse). [`by`](Self::by) chooses another number.
     pub fn value(&self) -> f64 {
         self.rmse()
     }
 
-    /// Adds the samples of another one of as many features (T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise
+    /// Adds the samples of another metric (T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise
     /// algorithm for computing sample variances", 1979).
     ///
     /// # Panics
     ///
-    /// If it has another number of features.
+    /// If the numbers of features differ.
     #[track_caller]
     pub fn merge(&mut self, other: &Self) {
         if self.count == 0.0 {
@@ -110,7 +117,11 @@ impl RegressionErrors {
         if other.count == 0.0 {
             return;
         }
-        assert_eq!(self.features.len(), other.features.len(), "regression errors of different numbers of features");
+        assert_eq!(
+            self.features.len(),
+            other.features.len(),
+            "the regression errors have different numbers of features"
+        );
         let count = self.count + other.count;
         for (feature, more) in self.features.iter_mut().zip(&other.features) {
             let distance = more.mean - feature.mean;
@@ -122,13 +133,13 @@ impl RegressionErrors {
         self.count = count;
     }
 
-    /// Forgets all samples.
+    /// Removes all samples.
     pub fn reset(&mut self) {
         *self = RegressionErrors::new();
     }
 
-    /// The mean over the features; NaN of none.
-    fn over(&self, number: impl Fn(&Feature) -> f64) -> f64 {
+    /// Returns the mean of a number over the features; NaN without samples.
+    fn mean_over_features(&self, number: impl Fn(&Feature) -> f64) -> f64 {
         if self.count == 0.0 {
             return f64::NAN;
         }
@@ -146,7 +157,7 @@ mod tests {
         assert!((x - y).abs() <= 4.0 * f64::EPSILON, "{x} is not {y}");
     }
 
-    /// Values of scikit-learn 1.9.1.
+    /// The expected values come from scikit-learn 1.9.1.
     #[test]
     fn errors_are_scikit_learns() {
         let (targets, predictions) =
@@ -171,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn edges() {
+    fn empty_constant_and_nan_targets() {
         let of = |predictions: &[f64], targets: &[f64]| {
             let mut errors = RegressionErrors::new();
             errors.update(&Tensor::from(predictions), &Tensor::from(targets)).unwrap();

@@ -1,4 +1,4 @@
-//! Lines: how a training went, and how scores put samples in order.
+//! Line charts: the losses and metrics of a training, ROC and precision-recall curves.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,43 +13,45 @@ use crate::history::{Epoch, History, Scores};
 use crate::metrics::BinaryScores;
 use crate::{Error, Result};
 
+/// The width and height of a chart in pixels.
 const SIZE: (u32, u32) = (800, 500);
-/// What a guess would be, beside a curve of rates.
+/// The colour of the line for random guesses.
 const CHANCE: RGBColor = RGBColor(170, 170, 170);
 
 impl History {
-    /// The losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic where
-    /// they span more than a factor of 100 and all are positive. A loss that is infinite, NaN or beyond 10¹² leaves a
-    /// gap.
+    /// Draws the losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic
+    /// if all are positive and they span more than a factor of 100. A loss that is infinite, NaN or beyond 10¹² leaves
+    /// a gap.
     ///
     /// # Errors
     ///
-    /// [`Error::Plot`], where the drawing library fails; no loss makes it fail.
+    /// [`Error::Plot`] if the drawing library fails. No value of a loss makes it fail.
     pub fn loss_curve(&self) -> Result<String> {
-        Chart { title: "Loss per epoch", y: "mean loss", ..Chart::default() }.of(self, "loss")
+        Chart { title: "Loss per epoch", y: "mean loss", ..Chart::default() }.draw_history(self, "loss")
     }
 
-    /// A metric against the epoch, drawn as losses are. Epochs without it leave a gap.
+    /// Draws a metric against the epoch. Epochs without the metric leave a gap.
     ///
     /// # Errors
     ///
-    /// [`Error::Plot`], where the drawing library fails.
+    /// [`Error::Plot`] if the drawing library fails.
     pub fn curve(&self, metric: &str) -> Result<String> {
         Chart { title: &format!("{metric} per epoch"), y: metric, from_zero: false, ..Chart::default() }
-            .of(self, metric)
+            .draw_history(self, metric)
     }
 
-    /// [`loss_curve`](Self::loss_curve) into a file, whole or not at all.
+    /// Writes [`loss_curve`](Self::loss_curve) to a file, completely or not at all.
     ///
     /// # Errors
     ///
-    /// Where the curve cannot be drawn or the file not written ([`Error::Write`]).
+    /// If the curve cannot be drawn ([`Error::Plot`]), or the file cannot be written ([`Error::Write`]).
     pub fn save_loss_curve(&self, path: impl AsRef<Path>) -> Result<()> {
         write_atomically(path, self.loss_curve()?.as_bytes())
     }
 }
 
-/// Lines through points, as an SVG image of 800 x 500 pixels, with a legend. What is not finite leaves a gap.
+/// Draws lines through points, as an SVG image of 800 x 500 pixels, with a legend. A point that is not finite leaves a
+/// gap.
 ///
 /// ```
 /// use wengert_nn::plots::lines;
@@ -64,17 +66,17 @@ impl History {
 ///
 /// # Errors
 ///
-/// [`Error::Plot`], where the drawing library fails; no point makes it fail.
+/// [`Error::Plot`] if the drawing library fails. No value of a point makes it fail.
 pub fn lines(title: &str, [x, y]: [&str; 2], lines: &[(&str, &[(f64, f64)])]) -> Result<String> {
     let lines = lines.iter().map(|&(name, points)| (name.to_owned(), points.to_vec())).collect();
     Chart { title, x, y, lines, markers: false, from_zero: false, ..Chart::default() }.draw()
 }
 
-/// The true positive rate against the false positive rate, with the area below, as an SVG image.
+/// Draws the true positive rate against the false positive rate, with the area under the curve, as an SVG image.
 ///
 /// # Errors
 ///
-/// [`Error::Plot`], where the drawing library fails.
+/// [`Error::Plot`] if the drawing library fails.
 pub fn roc(scores: &BinaryScores) -> Result<String> {
     let lines = vec![
         (format!("area {}", significant(scores.roc_auc())), scores.roc().points),
@@ -84,11 +86,11 @@ pub fn roc(scores: &BinaryScores) -> Result<String> {
     Chart { title, x, y, lines, ..Chart::of_rates() }.draw()
 }
 
-/// The precision against the recall, with the average precision, as an SVG image.
+/// Draws the precision against the recall, with the average precision, as an SVG image.
 ///
 /// # Errors
 ///
-/// [`Error::Plot`], where the drawing library fails.
+/// [`Error::Plot`] if the drawing library fails.
 pub fn precision_recall(scores: &BinaryScores) -> Result<String> {
     let name = format!("average precision {}", significant(scores.average_precision()));
     let (title, x, y) = ("Precision and recall", "recall", "precision");
@@ -103,19 +105,19 @@ pub fn precision_recall(scores: &BinaryScores) -> Result<String> {
     .draw()
 }
 
-/// Lines with their names, before they are drawn.
+/// A chart: its lines with their names, and its settings.
 struct Chart<'c> {
     title: &'c str,
     x: &'c str,
     y: &'c str,
     lines: Vec<(String, Vec<(f64, f64)>)>,
-    /// Whether points are shown, of which there may be only one.
+    /// True if points have markers, so that a single point is visible.
     markers: bool,
-    /// Whether the vertical axis begins at 0 or below, and may be logarithmic.
+    /// True if the vertical axis begins at 0 or below, or is logarithmic.
     from_zero: bool,
-    /// Both axes from 0 to 1.
+    /// True if both axes go from 0 to 1.
     rates: bool,
-    /// Where the legend is; without it, where the lines are not at their right end.
+    /// The corner of the legend; `None` for a corner on the right away from the ends of the lines.
     corner: Option<SeriesLabelPosition>,
 }
 
@@ -135,12 +137,13 @@ impl Default for Chart<'_> {
 }
 
 impl Chart<'_> {
+    /// Returns the settings of a chart of rates.
     fn of_rates() -> Self {
         Chart { markers: false, rates: true, corner: Some(LowerRight), ..Chart::default() }
     }
 
-    /// A loss or metric of both parts against the epoch.
-    fn of(mut self, history: &History, name: &str) -> Result<String> {
+    /// Draws a loss or a metric of the training and validation samples against the epoch.
+    fn draw_history(mut self, history: &History, name: &str) -> Result<String> {
         for part in ["train", "validation"] {
             if history.epochs.iter().any(|epoch| scores(epoch, part).is_some()) {
                 let value = |epoch: &Epoch| scores(epoch, part).and_then(|scores| scores.get(name)).unwrap_or(f64::NAN);
@@ -152,6 +155,7 @@ impl Chart<'_> {
         self.draw()
     }
 
+    /// Draws the chart, and chooses the ranges of the axes.
     fn draw(&self) -> Result<String> {
         let drawn = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         let range = |value: fn(&(f64, f64)) -> f64| {
@@ -180,6 +184,7 @@ impl Chart<'_> {
         Ok(svg)
     }
 
+    /// Returns the corner of the legend.
     fn legend(&self) -> SeriesLabelPosition {
         let points = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         let (low, high) = points().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (p.1.min(l), p.1.max(h)));
@@ -237,11 +242,11 @@ impl Chart<'_> {
             .draw()?;
         for (number, (name, points)) in self.lines.iter().enumerate() {
             let colour = if self.rates && number > 0 { CHANCE } else { colour(number) };
-            // The line is interrupted at a gap.
+            // A gap interrupts the line.
             for run in points.split(|point| !is_drawn(point)) {
                 chart.draw_series(LineSeries::new(run.iter().copied(), colour.stroke_width(2)))?;
             }
-            // The markers carry the legend: they show a single point too.
+            // The markers have the entry of the legend, because a single point has a marker and no line.
             let markers = points.iter().filter(|point| self.markers && is_drawn(point));
             chart
                 .draw_series(markers.map(|&point| Circle::new(point, 2, colour.filled())))?
@@ -263,11 +268,13 @@ impl Chart<'_> {
     }
 }
 
+/// Returns the scores of an epoch on the training or validation samples.
 fn scores<'e>(epoch: &'e Epoch, part: &str) -> Option<&'e Scores> {
     if part == "train" { Some(&epoch.train) } else { epoch.validation.as_ref() }
 }
 
-/// Whether a point is drawn. Larger numbers come from training that diverged, and would flatten the rest of the curve.
+/// Returns true if a point is drawn. Larger numbers come from a training that diverged, and would flatten the rest of
+/// the curve.
 fn is_drawn((x, y): &(f64, f64)) -> bool {
     x.abs() <= 1e12 && y.abs() <= 1e12
 }
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_history_has_a_curve() {
+    fn any_history_can_be_drawn() {
         let nan = f64::NAN;
         for losses in [
             &[][..],
@@ -308,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn both_curves_and_their_last_values_are_there() {
+    fn curves_have_their_last_values() {
         let svg = history(&[1.0, 0.5, 0.25]).loss_curve().unwrap();
         for part in ["train: 0.25 at last", "validation: 0.5 at last", "epoch", "#1F77B4", "#D66014"] {
             assert!(svg.contains(part), "{part}");
@@ -320,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_of_scores_say_their_area() {
+    fn curves_of_scores_have_their_area() {
         let mut scores = BinaryScores::new();
         assert!(roc(&scores).unwrap().contains("area NaN"));
         scores.update(&Tensor::from([0.1, 0.4, 0.35, 0.8]), &Tensor::from([0, 0, 1, 1])).unwrap();

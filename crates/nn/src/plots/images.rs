@@ -1,4 +1,4 @@
-//! Images, with what a model says of them, and a model's own filters.
+//! Images with captions, and the filters of a model.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,9 @@ use wengert_tensor::{Float, Tensor};
 use super::style::{escaped, png};
 use crate::{Error, Result};
 
-/// Images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) in rows of `columns`, each with its caption below, as an SVG image.
-/// The smallest number of all is black, the largest white. A caption that begins with `!` is red, without the mark.
+/// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) in rows of `columns`, each with its caption
+/// below, as an SVG image. The smallest number of all images is black, the largest white. A caption that begins with
+/// `!` is red; the mark is not shown.
 ///
 /// ```
 /// use wengert_nn::plots::image_grid;
@@ -23,7 +24,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// If the images are of another shape, or `columns` is 0: [`Error::Dataset`].
+/// If the images have another shape, or `columns` is 0: [`Error::Dataset`].
 pub fn image_grid<T: Float>(images: &Tensor<T>, captions: &[&str], columns: usize) -> Result<String> {
     let finite = || images.iter().map(T::to_f64).filter(|x| x.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
@@ -35,13 +36,14 @@ pub fn image_grid<T: Float>(images: &Tensor<T>, captions: &[&str], columns: usiz
     })
 }
 
-/// The weights of a layer as images: of a convolution `[out, in, h, w]` each filter, the mean over its inputs where these are not three
-/// colours; of a linear layer `[out, in]` each row, where `in` is a square. Blue is negative, white 0, red positive; each filter has its own
-/// scale.
+/// Draws the weights of a layer as images. For a convolution, `[out, in, h, w]`, each filter is the mean over its
+/// inputs. For a linear layer, `[out, in]`, each row is a square image. Blue is negative, white is 0, red is positive.
+/// Each filter has its own scale.
 ///
 /// # Errors
 ///
-/// If the weights are of another shape, or `columns` is 0: [`Error::Dataset`].
+/// If the weights have another shape, `in` of a linear layer is not a square number, or `columns` is 0:
+/// [`Error::Dataset`].
 pub fn filters<T: Float>(weight: &Tensor<T>, columns: usize) -> Result<String> {
     let side = weight.shape().last().map_or(0, |&features| features.isqrt());
     let maps = match weight.shape()[..] {
@@ -49,7 +51,9 @@ pub fn filters<T: Float>(weight: &Tensor<T>, columns: usize) -> Result<String> {
         [out, features] if side * side == features => weight.try_reshape([out, 1, side, side])?,
         _ => {
             let shape = weight.shape();
-            return Err(Error::Dataset(format!("filters are [out, in, h, w] or [out, side · side], got {shape}")));
+            return Err(Error::Dataset(format!(
+                "expected filters [out, in, h, w] or [out, side · side], but got {shape}"
+            )));
         }
     };
     let n = maps.shape()[0];
@@ -67,6 +71,7 @@ pub fn filters<T: Float>(weight: &Tensor<T>, columns: usize) -> Result<String> {
     })
 }
 
+/// Draws images in rows of `columns`. `colour` returns the colour of a pixel from its channels.
 fn grid<T: Float>(
     images: &Tensor<T>,
     captions: &[&str],
@@ -76,13 +81,13 @@ fn grid<T: Float>(
     let &[n, channels @ (1 | 3), height, width] = &images.shape()[..] else {
         let shape = images.shape();
         return Err(Error::Dataset(format!(
-            "expected images [n, 1, h, w] or [n, 3, h, w], got a tensor of shape {shape}"
+            "expected images [n, 1, h, w] or [n, 3, h, w], but got a tensor of shape {shape}"
         )));
     };
     if columns == 0 {
-        return Err(Error::Dataset("images in rows of 0 columns".to_owned()));
+        return Err(Error::Dataset("expected at least 1 column of images, but got 0".to_owned()));
     }
-    // Small images are shown larger, a whole number of times.
+    // Small images are enlarged by a whole factor.
     let scale = (96 / width.max(height).max(1)).max(1);
     let (wide, high) = (width * scale, height * scale);
     let letters = captions.iter().map(|caption| caption.chars().count()).max().unwrap_or(0);
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grids_have_their_images_and_captions() {
+    fn a_grid_has_its_images_and_captions() {
         let images = Tensor::from_fn([5, 3, 4, 6], |i| i[3] as f64);
         let svg = image_grid(&images, &["a", "!b & c"], 3).unwrap();
         assert_eq!(svg.matches("<image").count(), 5);

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use super::style::escaped;
 use crate::metrics::ConfusionMatrix;
 
+/// The width and height of a cell in pixels.
 const CELL: usize = 46;
 
-/// How often each class was taken for each, as an SVG image: a row for each class, a column for each prediction, darker where more of the
-/// row's samples are. Names that are missing are numbers.
+/// Draws a confusion matrix as an SVG image: a row for each class, a column for each prediction. A cell is darker if it
+/// has a larger share of the samples of its row. A class without a name is shown by its number.
 ///
 /// ```
 /// use wengert_nn::metrics::ConfusionMatrix;
@@ -24,7 +25,7 @@ pub fn confusion_matrix(confusion: &ConfusionMatrix, names: &[&str]) -> String {
     let counts = confusion.counts();
     let classes = counts.shape()[0];
     let name = |class: usize| names.get(class).map_or_else(|| class.to_string(), |name| escaped(name));
-    // Letters are about 8 pixels wide.
+    // A letter is about 8 pixels wide.
     let longest = (0..classes).map(|class| name(class).chars().count()).max().unwrap_or(0);
     let (side, long) = (60 + 8 * longest, longest > 5);
     let top = if long { 70 + 6 * longest } else { 90 };
@@ -42,12 +43,12 @@ pub fn confusion_matrix(confusion: &ConfusionMatrix, names: &[&str]) -> String {
         let total: i64 = (0..classes).filter_map(|column| counts.get(&[row, column])).sum();
         let _ = writeln!(svg, "<text x=\"{}\" y=\"{base}\" text-anchor=\"end\">{}</text>", side - 10, name(row));
         let (x, y) = (side + middle, top - 12);
-        let turned = if long {
+        let placement = if long {
             format!("text-anchor=\"start\" transform=\"rotate(-45 {x} {y})\"")
         } else {
             "text-anchor=\"middle\"".to_owned()
         };
-        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\" {turned}>{}</text>", name(row));
+        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\" {placement}>{}</text>", name(row));
         for column in 0..classes {
             let count = counts.get(&[row, column]).unwrap_or(0);
             let share = if total == 0 { 0.0 } else { count as f64 / total as f64 };

@@ -1,7 +1,8 @@
-//! Pictures of a training and of what came out of it, as SVG: text that a browser shows, without fonts to install. Each function returns
-//! the picture; [`write_atomically`](crate::write_atomically) makes a file of it. [`Page`] puts several on one HTML page.
+//! Pictures of a training and its results, as SVG, which any browser shows without installed fonts. Each function
+//! returns the picture as text; [`write_atomically`](crate::write_atomically) writes it to a file. [`Page`] collects
+//! pictures on one HTML page.
 //!
-//! The recorded program is drawn by [`Graph::to_svg`](wengert_autograd::Graph::to_svg).
+//! [`Graph::to_svg`](wengert_autograd::Graph::to_svg) draws a recorded program.
 
 mod curves;
 mod images;

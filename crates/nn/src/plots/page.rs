@@ -1,4 +1,4 @@
-//! One HTML page for a run: a single file, without anything from the network.
+//! An HTML page about a training: a single file that loads nothing from the network.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::file::write_atomically;
 use crate::history::History;
 use crate::metrics::{ConfusionMatrix, Mistake};
 
-/// A page about a run, put together part by part and written by [`save`](Self::save).
+/// An HTML page about a training. Methods add its parts; [`save`](Self::save) writes it.
 ///
 /// ```
 /// use wengert_nn::plots::Page;
@@ -42,12 +42,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with a title.
+    /// Returns a page with a title.
     pub fn new(title: &str) -> Self {
         Page { title: title.to_owned(), body: String::new() }
     }
 
-    /// With a table of names and values.
+    /// Adds a table of names and values.
     pub fn settings(mut self, settings: &[(&str, String)]) -> Self {
         self.body += "<h2>Settings</h2>\n<table>\n";
         for (name, value) in settings {
@@ -57,11 +57,11 @@ impl Page {
         self
     }
 
-    /// With the last epoch in a table, and a curve for the loss and each metric.
+    /// Adds a table of the last epoch, and curves of the loss and of each metric.
     ///
     /// # Errors
     ///
-    /// [`Error::Plot`](crate::Error::Plot), where the drawing library fails.
+    /// [`Error::Plot`](crate::Error::Plot) if the drawing library fails.
     pub fn history(mut self, history: &History) -> Result<Self> {
         let Some(last) = history.last() else { return Ok(self) };
         let names: Vec<&str> =
@@ -82,7 +82,7 @@ impl Page {
         Ok(self)
     }
 
-    /// With a confusion matrix and the scores of each class. Names that are missing are numbers.
+    /// Adds a confusion matrix and the scores of each class. A class without a name is shown by its number.
     pub fn confusion(mut self, confusion: &ConfusionMatrix, names: &[&str]) -> Self {
         let _ = writeln!(self.body, "<h2>Confusion matrix</h2>\n{}<table>", confusion_matrix(confusion, names));
         self.body += "<tr><th>class</th><th>precision</th><th>recall</th><th>F1</th><th>samples</th></tr>\n";
@@ -95,8 +95,8 @@ impl Page {
         self
     }
 
-    /// With the images of mistakes, `[mistakes, c, h, w]` in their order, and below each the class it is of and the one that was predicted.
-    /// Names that are missing are numbers. Nothing where there are no mistakes.
+    /// Adds the images of mistakes, `[mistakes, c, h, w]` in their order, each with its class and its prediction below.
+    /// A class without a name is shown by its number. Without mistakes nothing is added.
     ///
     /// ```
     /// use wengert_nn::metrics::worst_mistakes;
@@ -106,8 +106,8 @@ impl Page {
     /// let images = Tensor::from_fn([3, 1, 8, 8], |i| (i[0] + i[2] * i[3]) as f32);
     /// let logits = Tensor::from([[2.0, 1.0], [1.0, 5.0], [0.0, 3.0]]);
     /// let mistakes = worst_mistakes(&logits, &Tensor::from([1, 0, 1]), 10)?;
-    /// let theirs: Vec<i64> = mistakes.iter().map(|mistake| mistake.sample as i64).collect();
-    /// let images = images.index_select(0, &Tensor::from(theirs));
+    /// let samples: Vec<i64> = mistakes.iter().map(|mistake| mistake.sample as i64).collect();
+    /// let images = images.index_select(0, &Tensor::from(samples));
     /// let page = Page::new("Pets").mistakes(&images, &mistakes, &["cat", "dog"])?;
     /// assert!(page.to_html().contains("cat as dog"));
     /// # Ok::<(), wengert_nn::Error>(())
@@ -128,7 +128,7 @@ impl Page {
         self.images("Worst mistakes", images, &captions)
     }
 
-    /// With images and their captions below a heading, as [`image_grid`](super::image_grid()) draws them.
+    /// Adds images and their captions below a heading, as [`image_grid`](super::image_grid()) draws them.
     ///
     /// # Errors
     ///
@@ -137,13 +137,13 @@ impl Page {
         Ok(self.picture(heading, &image_grid(images, captions, 8)?))
     }
 
-    /// With an SVG image below a heading.
+    /// Adds an SVG image below a heading.
     pub fn picture(mut self, heading: &str, svg: &str) -> Self {
         let _ = writeln!(self.body, "<h2>{}</h2>\n{svg}", escaped(heading));
         self
     }
 
-    /// The page.
+    /// Returns the page as HTML.
     pub fn to_html(&self) -> String {
         let Page { title, body } = self;
         let title = escaped(title);
@@ -154,7 +154,7 @@ impl Page {
         )
     }
 
-    /// Writes the page into a file, whole or not at all ([`write_atomically`]).
+    /// Writes the page to a file, completely or not at all (see [`write_atomically`]).
     ///
     /// # Errors
     ///
@@ -164,10 +164,12 @@ impl Page {
     }
 }
 
+/// Returns the name of a class, or its number if there is no name.
 fn class_name(names: &[&str], class: usize) -> String {
     names.get(class).map_or_else(|| class.to_string(), |name| (*name).to_owned())
 }
 
+/// The style sheet of the page.
 const STYLE: &str = "\
 body { font-family: sans-serif; color: #3c3c3c; max-width: 860px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.7em; }
@@ -183,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_one_file_whose_text_is_escaped() {
+    fn the_text_of_a_page_is_escaped_and_nothing_is_loaded() {
         let html = Page::new("<run> & more")
             .settings(&[("lr", "0.1".to_owned()), ("note", "<script>".to_owned())])
             .history(&History::default())
@@ -203,7 +205,7 @@ mod tests {
             Page::new("").mistakes(&Tensor::<f32>::zeros([0]), &[], &[]).unwrap().to_html(),
             Page::new("").to_html()
         );
-        // Nothing comes from the network: the only address is that of the format's name space.
+        // The only address is the name of the SVG format, which browsers do not load.
         assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
     }
 }

@@ -1,4 +1,4 @@
-//! Points in the plane: data of two features, embeddings, and where a classifier changes its mind.
+//! Points in the plane, such as data of two features or embeddings, and the decision boundary of a classifier.
 
 use plotters::prelude::*;
 use wengert_tensor::{Float, Tensor};
@@ -6,22 +6,25 @@ use wengert_tensor::{Float, Tensor};
 use super::style::{GRID, INK, colour, on_axis, png, text};
 use crate::{Error, Result};
 
+/// The width and height of a picture in pixels.
 const SIZE: (u32, u32) = (640, 560);
 
-/// Pixels of the picture of a boundary in each direction.
+/// The width and height of the picture of a decision boundary, in pixels.
 const REGION: usize = 160;
 
-/// Points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Points that are not finite are left out.
+/// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Points that are not finite are left
+/// out.
 ///
 /// # Errors
 ///
-/// If the points are of another shape, or there is not one class for each ([`Error::Dataset`]); [`Error::Plot`], where the drawing library
-/// fails.
+/// If the points have another shape, or there is not one class for each point ([`Error::Dataset`]), or the drawing
+/// library fails ([`Error::Plot`]).
 pub fn points<T: Float>(title: &str, points: &Tensor<T>, classes: &Tensor<i64>) -> Result<String> {
     draw(title, points, classes, None::<fn(&Tensor<T>) -> Tensor<i64>>)
 }
 
-/// [`points`] over the classes that `classify` gives to a grid of points `[m, 2]`, in lighter colours.
+/// Draws [`points`] over the regions of the classes, in lighter colours. `classify` returns the classes of a grid of
+/// points `[m, 2]`.
 ///
 /// ```
 /// use wengert_nn::plots::decision_boundary;
@@ -36,7 +39,7 @@ pub fn points<T: Float>(title: &str, points: &Tensor<T>, classes: &Tensor<i64>) 
 ///
 /// # Errors
 ///
-/// As for `points`, and if `classify` does not give a class for each point of the grid.
+/// As for `points`. Also if `classify` does not return a class for each point of the grid.
 pub fn decision_boundary<T: Float>(
     title: &str,
     points: &Tensor<T>,
@@ -46,6 +49,7 @@ pub fn decision_boundary<T: Float>(
     draw(title, points, classes, Some(classify))
 }
 
+/// Draws points and, with `classify`, the regions of the classes.
 fn draw<T: Float>(
     title: &str,
     points: &Tensor<T>,
@@ -55,7 +59,7 @@ fn draw<T: Float>(
     let shape = points.shape();
     if shape.rank() != 2 || shape[1] != 2 || classes.shape().sizes() != [shape[0]] {
         let of = classes.shape();
-        return Err(Error::Dataset(format!("expected points [n, 2] and classes [n], got {shape} and {of}")));
+        return Err(Error::Dataset(format!("expected points [n, 2] and classes [n], but got {shape} and {of}")));
     }
     let values: Vec<f64> = points.iter().map(T::to_f64).collect();
     let finite = |(point, _): &(&[f64; 2], i64)| point.iter().all(|x| x.is_finite());
@@ -80,10 +84,12 @@ fn draw<T: Float>(
         let classes = classify(&grid);
         if classes.shape().sizes() != [REGION * REGION] {
             let (found, expected) = (classes.shape(), REGION * REGION);
-            return Err(Error::Dataset(format!("classes of shape {found} for {expected} points of a grid")));
+            return Err(Error::Dataset(format!(
+                "expected a class for each of {expected} points of the grid, but got classes of shape {found}"
+            )));
         }
         let light = |class: i64| {
-            let RGBColor(r, g, b) = of_class(class);
+            let RGBColor(r, g, b) = class_colour(class);
             [r, g, b].map(|part| 255 - (255 - part) / 4)
         };
         let pixels: Vec<[u8; 3]> = classes.iter().map(light).collect();
@@ -95,18 +101,19 @@ fn draw<T: Float>(
             place.1.len(),
             png(&pixels, REGION),
         );
-        // Over the white of the background, below all else.
+        // The image goes above the white background and below the rest.
         let background = svg.find("/>").map_or(0, |end| end + 3);
         svg.insert_str(background, &image);
     }
     Ok(svg)
 }
 
-fn of_class(class: i64) -> RGBColor {
+/// Returns the colour of a class.
+fn class_colour(class: i64) -> RGBColor {
     colour(class.rem_euclid(10) as usize)
 }
 
-/// Axes and points. `place` becomes the pixels between the axes.
+/// Draws axes and points. Sets `place` to the pixels between the axes.
 fn chart(
     svg: &mut String,
     place: &mut (std::ops::Range<i32>, std::ops::Range<i32>),
@@ -125,14 +132,14 @@ fn chart(
         .build_cartesian_2d(across.0..across.1, up.0..up.1)
         .map_err(|error| error.to_string())?;
     let [wide, high] = [across, up].map(|(low, high)| low.abs().max(high.abs()));
-    let (along, upward) = (|x: &f64| on_axis(*x, wide), |y: &f64| on_axis(*y, high));
+    let (x_label, y_label) = (|x: &f64| on_axis(*x, wide), |y: &f64| on_axis(*y, high));
     let mut mesh = chart.configure_mesh();
     mesh.axis_style(INK).bold_line_style(GRID).light_line_style(TRANSPARENT).label_style(text(14));
-    mesh.x_label_formatter(&along).y_label_formatter(&upward);
+    mesh.x_label_formatter(&x_label).y_label_formatter(&y_label);
     mesh.draw().map_err(|error| error.to_string())?;
     *place = chart.plotting_area().get_pixel_range();
     let circles = points.iter().flat_map(|&(&[x, y], class)| {
-        [Circle::new((x, y), 4, of_class(class).filled()), Circle::new((x, y), 4, WHITE.stroke_width(1))]
+        [Circle::new((x, y), 4, class_colour(class).filled()), Circle::new((x, y), 4, WHITE.stroke_width(1))]
     });
     chart.draw_series(circles).map_err(|error| error.to_string())?;
     area.present().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What all pictures have in common: colours, text, pixels.
+//! Colours, texts and pixel images, for all pictures.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 use plotters::prelude::*;
 
-/// The colours of lines and classes, of M. Bostock's and Tableau's scale `category10`.
+/// The colours of lines and classes, from the scale `category10` of M. Bostock and Tableau.
 pub(super) const PALETTE: [RGBColor; 10] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 20),
@@ -19,24 +19,27 @@ pub(super) const PALETTE: [RGBColor; 10] = [
     RGBColor(160, 160, 30),
     RGBColor(20, 160, 180),
 ];
+/// The colour of texts and axes.
 pub(super) const INK: RGBColor = RGBColor(60, 60, 60);
+/// The colour of grid lines.
 pub(super) const GRID: RGBColor = RGBColor(232, 232, 232);
 
+/// Returns the style of a text of this size.
 pub(super) fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
-/// The colour of line or class number `number`.
+/// Returns the colour of line or class number `number`.
 pub(super) fn colour(number: usize) -> RGBColor {
     PALETTE[number % PALETTE.len()]
 }
 
-/// Text between the tags of SVG and HTML, or in quotes there.
+/// Escapes a text for SVG and HTML, also for use in quotes.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Three significant digits without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`.
+/// Returns a number with three significant digits and without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`.
 pub(super) fn significant(x: f64) -> String {
     let trimmed = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -55,24 +58,25 @@ pub(super) fn significant(x: f64) -> String {
     }
 }
 
-/// A number beside an axis that goes up to `largest`; what is 0 but for rounding is 0.
+/// Returns the label of a number on an axis that goes up to `largest`. A number that differs from 0 by rounding only is
+/// shown as 0.
 pub(super) fn on_axis(x: f64, largest: f64) -> String {
     significant(if x.abs() < 1e-9 * largest { 0.0 } else { x })
 }
 
-/// Red, green and blue of each pixel, row by row, as the address of an image (`data:image/png;base64,…`). The format:
-/// <https://www.w3.org/TR/png/>. Writing it takes these few lines, so that pictures need no other crate.
+/// Returns an image as a PNG in an address, `data:image/png;base64,…`. `pixels` are red, green and blue, row by row.
+/// The format is described at <https://www.w3.org/TR/png/>. This function replaces a dependency on a crate for PNG.
 pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     let height = pixels.len().checked_div(width).unwrap_or(0);
     let size = [width as u32, height as u32].map(u32::to_be_bytes).concat();
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks(width.max(1)) {
-        // Each row begins with its filter, which is none. Writing to memory does not fail.
+        // Each row begins with the number of its filter: 0 for none. Writing to memory cannot fail.
         let _ = packed.write_all(&[&[0][..], row.as_flattened()].concat());
     }
     let packed = packed.finish().unwrap_or_default();
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
-    // Eight bits for each of three colours.
+    // The header has the size, then 8 bits for each of three colours.
     for (kind, content) in [(b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat()), (b"IDAT", &packed), (b"IEND", &vec![])]
     {
         let mut crc = Crc::new();
@@ -86,8 +90,9 @@ pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     format!("data:image/png;base64,{}", base64(&bytes))
 }
 
-/// Base64 of RFC 4648.
+/// Encodes bytes in Base64 (RFC 4648).
 fn base64(bytes: &[u8]) -> String {
+    /// The digits of Base64.
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
@@ -121,14 +126,15 @@ mod tests {
         assert_eq!([on_axis(2.2e-16, 1.0), on_axis(2.2e-16, 1e-15)], ["0", "2.2e-16"]);
     }
 
-    /// The vectors of RFC 4648; a picture of two pixels as Python's zlib and struct write it.
+    /// The expected values are the test vectors of RFC 4648, and an image of two pixels made by Python's zlib and
+    /// struct.
     #[test]
     fn pictures_are_png_in_base64() {
         for (bytes, expected) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
             assert_eq!(base64(bytes.as_bytes()), expected);
         }
         let address = png(&[[255, 0, 0], [0, 0, 255]], 2);
-        // Signature, length and kind of the first part, sizes 2 and 1.
+        // The signature, the length and kind of the first chunk, and the sizes 2 and 1.
         assert!(address.starts_with("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjd"), "{address}");
         assert!(address.ends_with("AAAABJRU5ErkJggg=="), "{address}");
     }
