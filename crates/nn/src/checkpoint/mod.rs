@@ -26,6 +26,7 @@
 
 mod header;
 mod read;
+mod report;
 mod write;
 
 use std::path::Path;
@@ -34,7 +35,8 @@ use wengert_tensor::Float;
 
 use crate::Result;
 use crate::module::Module;
-pub use read::{LoadReport, Saved};
+pub use read::Saved;
+pub use report::LoadReport;
 pub use write::Checkpoint;
 
 /// Writes the parameters and buffers of `model` to the file `path`, completely or not at all (see

@@ -11,9 +11,9 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use wengert_tensor::{Float, Generator, Shape};
 
 use super::header::read_header;
+use super::report::LoadReport;
 use super::write::{Checkpoint, check_names, dtype};
 use crate::bytes::{from_floats, to_bytes};
-use crate::error::keys;
 use crate::file::open_regular;
 use crate::module::{LeafMut, Module};
 use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
@@ -52,33 +52,6 @@ pub struct Saved {
     convert: bool,
     partial: bool,
     rename: Box<dyn Fn(&str) -> String>,
-}
-
-/// The names that [`Saved::load_model`] did not load. It is empty unless the load was [`partial`](Saved::partial).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoadReport {
-    /// Names that the model has and the file does not have.
-    pub missing: Vec<String>,
-    /// Names that the file has and the model does not have.
-    pub unexpected: Vec<String>,
-    /// Names that both have, with different shapes, or with different element types and no conversion.
-    pub mismatched: Vec<KeyMismatch>,
-}
-
-impl LoadReport {
-    /// Returns true if every tensor of the file was loaded and every tensor of the model was found.
-    pub fn is_complete(&self) -> bool {
-        *self == LoadReport::default()
-    }
-}
-
-impl fmt::Display for LoadReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_complete() {
-            return f.write_str("everything was loaded");
-        }
-        write!(f, "not loaded:{}", keys(&self.missing, &self.unexpected, &self.mismatched))
-    }
 }
 
 impl fmt::Debug for Saved {

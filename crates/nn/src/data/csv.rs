@@ -65,11 +65,7 @@ pub(super) fn for_each_record(
                 }
                 ReadRecordResult::Record => {
                     let line = first_line.take().unwrap_or(line);
-                    let text =
-                        str::from_utf8(&output[..written]).map_err(|_| malformed(line, "it is not text in UTF-8"))?;
-                    let starts = [0].into_iter().chain(ends[..ended].iter().copied());
-                    let field = |(start, &end)| text.get(start..end).map(str::trim);
-                    let fields: Option<Vec<&str>> = starts.zip(&ends[..ended]).map(field).collect();
+                    let fields = split_fields(&output[..written], &ends[..ended]);
                     take(line, &fields.ok_or_else(|| malformed(line, "it is not text in UTF-8"))?)?;
                     (written, ended) = (0, 0);
                 }
@@ -80,4 +76,11 @@ pub(super) fn for_each_record(
         }
     }
     Ok(())
+}
+
+/// Returns the fields of a record without the spaces around them, or `None` if they are not UTF-8.
+fn split_fields<'o>(record: &'o [u8], ends: &[usize]) -> Option<Vec<&'o str>> {
+    let text = str::from_utf8(record).ok()?;
+    let starts = [0].into_iter().chain(ends.iter().copied());
+    starts.zip(ends).map(|(start, &end)| text.get(start..end).map(str::trim)).collect()
 }

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | `dataset`, `samples`, `sequences` | the trait of data sets; inputs with targets; sequences of different lengths |
 //! | `split` | splits into samples for training and for validation |
-//! | `loader` | the batches of an epoch |
+//! | `loader`, `batches` | the batches of an epoch |
 //! | `augment` | random changes of images and other inputs |
 //! | `source`, `numbers` | reading files in bounded memory; the numbers of binary files |
 //! | `csv`, `rows`, `table`, `idx`, `npy`, `text`, `images` | readers |
 
 pub mod augment;
+mod batches;
 mod csv;
 mod dataset;
 mod idx;
@@ -28,11 +29,12 @@ mod table;
 mod table_tests;
 mod text;
 
+pub use batches::Batches;
 pub use dataset::Dataset;
 pub use idx::read_idx;
 #[cfg(feature = "images")]
 pub use images::{ImageFolder, ImageReader};
-pub use loader::{Batches, DataLoader};
+pub use loader::DataLoader;
 pub use npy::read_npy;
 #[cfg(feature = "npz")]
 pub use npy::read_npz;

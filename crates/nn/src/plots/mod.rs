@@ -4,6 +4,7 @@
 //!
 //! [`Graph::to_svg`](wengert_autograd::Graph::to_svg) draws a recorded program.
 
+mod chart;
 mod curves;
 mod images;
 mod matrix;

@@ -1,0 +1,33 @@
+//! The names that a load left out.
+
+use std::fmt;
+
+use crate::KeyMismatch;
+use crate::error::keys;
+
+/// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. It is empty unless the load was [`partial`](crate::Saved::partial).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Names that the model has and the file does not have.
+    pub missing: Vec<String>,
+    /// Names that the file has and the model does not have.
+    pub unexpected: Vec<String>,
+    /// Names that both have, with different shapes, or with different element types and no conversion.
+    pub mismatched: Vec<KeyMismatch>,
+}
+
+impl LoadReport {
+    /// Returns true if every tensor of the file was loaded and every tensor of the model was found.
+    pub fn is_complete(&self) -> bool {
+        *self == LoadReport::default()
+    }
+}
+
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_complete() {
+            return f.write_str("everything was loaded");
+        }
+        write!(f, "not loaded:{}", keys(&self.missing, &self.unexpected, &self.mismatched))
+    }
+}

@@ -1,0 +1,105 @@
+//! The batches of one epoch, made one after the other or in advance on another thread.
+
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use crate::Result;
+
+/// An iterator over the batches of one epoch; see [`DataLoader::epoch`].
+pub struct Batches<B> {
+    pub(super) make: Arc<dyn Fn(usize) -> Result<B> + Send + Sync>,
+    pub(super) next: usize,
+    pub(super) count: usize,
+    pub(super) prefetch: usize,
+    pub(super) ahead: Option<Prefetch<B>>,
+}
+
+/// A thread that makes batches in advance. It ends when the receiver is dropped.
+pub(super) struct Prefetch<B> {
+    ready: Receiver<Result<B>>,
+    thread: JoinHandle<()>,
+}
+
+impl<B: Send + 'static> Batches<B> {
+    /// Skips the batches before number `batch`, to resume a training.
+    ///
+    /// ```
+    /// use wengert_nn::DataLoader;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let loader = DataLoader::new(Tensor::<i64>::arange(10), 4).shuffle();
+    /// let all: Vec<_> = loader.epoch(3).collect::<Result<_, _>>()?;
+    /// assert_eq!(loader.epoch(3).starting_at(2).next().unwrap()?, all[2]);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn starting_at(self, batch: usize) -> Self {
+        Batches { next: batch.min(self.count), ahead: None, ..self }
+    }
+
+    /// Returns the number of the next batch, for [`starting_at`](Self::starting_at).
+    pub fn number(&self) -> usize {
+        self.next
+    }
+
+    /// Starts the thread.
+    fn start(&self) -> Prefetch<B> {
+        let (make, numbers) = (Arc::clone(&self.make), self.next..self.count);
+        // The channel holds one batch less, because the thread holds one while it waits to send.
+        let (sender, ready) = sync_channel(self.prefetch - 1);
+        let thread = thread::spawn(move || {
+            for number in numbers {
+                if sender.send(make(number)).is_err() {
+                    return;
+                }
+            }
+        });
+        Prefetch { ready, thread }
+    }
+}
+
+impl<B: Send + 'static> Iterator for Batches<B> {
+    type Item = Result<B>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.count {
+            return None;
+        }
+        if self.prefetch == 0 {
+            self.next += 1;
+            return Some((self.make)(self.next - 1));
+        }
+        let ahead = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.start(),
+        };
+        match ahead.ready.recv() {
+            Ok(batch) => {
+                self.next += 1;
+                self.ahead = Some(ahead);
+                Some(batch)
+            }
+            // The thread ended before its last batch, because it panicked: panic here too.
+            Err(_) => match ahead.thread.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => None,
+            },
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.count - self.next;
+        (left, Some(left))
+    }
+}
+
+impl<B: Send + 'static> ExactSizeIterator for Batches<B> {}
+
+impl<B> fmt::Debug for Batches<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").field("next", &self.next).field("count", &self.count).finish_non_exhaustive()
+    }
+}
