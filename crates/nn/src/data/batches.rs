@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::Result;
 
-/// An iterator over the batches of one epoch; see [`DataLoader::epoch`].
+/// An iterator over the batches of one epoch; see [`DataLoader::epoch`](crate::DataLoader::epoch).
 pub struct Batches<B> {
     pub(super) make: Arc<dyn Fn(usize) -> Result<B> + Send + Sync>,
     pub(super) next: usize,
