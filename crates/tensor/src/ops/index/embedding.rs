@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wengert_macros::twins;
 
 use crate::ops::compose::Compose;
-use crate::ops::index::positions::check_within;
+use crate::ops::index::positions::check_index;
 use crate::ops::{Result, TensorLike};
 use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 
@@ -42,23 +42,20 @@ pub trait Embedding: TensorLike<Elem: Float> {
             }
             row => row.map(|row| if row < 0 { row + rows } else { row }),
         };
-        let line = index.elements(at)?;
-        check_within(&line, table[0], 0, |_| "index out of range in self".into(), at)?;
-        let index = Tensor::try_from_vec(line, index.shape())?;
+        let index = check_index(index, table[0], 0, |_| "index out of range in self".into(), at)?;
         let mut read = self.apply_index_select(0, &index, at)?;
-        let mut column = index.shape().clone();
-        column.push(1);
+        let column = || index.shape().replaced(index.rank()..index.rank(), &[1]);
         if options.scale_grad_by_freq {
             let mut counts: HashMap<i64, u32> = HashMap::new();
             index.iter().for_each(|row| *counts.entry(row).or_default() += 1);
             let share = index.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[&row])));
-            let share = Tensor::try_from_vec(share.collect(), &column)?;
+            let share = Tensor::try_from_vec(share.collect(), column())?;
             let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).over(&read.shape(), at)?))]);
             read = read.with_derivative(terms, at)?;
         }
         if let Some(padding) = padding.filter(|&padding| index.iter().any(|row| row == padding)) {
             let is_word = index.iter().map(|row| row != padding).collect();
-            let mask = self.mask_over(&Tensor::try_from_vec(is_word, &column)?, &read.shape(), at)?;
+            let mask = self.mask_over(&Tensor::try_from_vec(is_word, column())?, &read.shape(), at)?;
             read = read.chosen(&mask, &read.apply_detach(at)?, at)?;
         }
         Ok(read)

@@ -7,7 +7,7 @@
 use wengert_macros::twins;
 
 use crate::ops::compose::{Compose, join};
-use crate::ops::index::positions::{check_range, check_within, gathered_positions, positions_in, wrap_negative};
+use crate::ops::index::positions::{check_index, check_range, gathered_positions, positions_in, wrap_negative};
 use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};
@@ -30,15 +30,14 @@ pub trait Indexing: TensorLike {
         let axis = dims::axis(dim, shape.rank(), at)?;
         ensure!(index.rank() <= 1, at, "index_select(): Index is supposed to be a vector");
         let whole = one_dim(&shape);
-        let line = index.elements(at)?;
         let sentence = |id| format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
-        check_within(&line, whole[axis], axis, sentence, at)?;
+        let line = check_index(index, whole[axis], axis, sentence, at)?.reshaped([index.numel()], at)?;
         ensure!(
-            shape.rank() > 0 || line.len() == 1,
+            shape.rank() > 0 || line.numel() == 1,
             at,
             "index_select(): Index to scalar can have only 1 value, got 0 value(s)"
         );
-        let slices = self.reshaped(whole, at)?.apply_index_select(axis, &Tensor::from(line), at)?;
+        let slices = self.reshaped(whole, at)?.apply_index_select(axis, &line, at)?;
         if shape.rank() == 0 { slices.reshaped(shape, at) } else { Ok(slices) }
     }
 

@@ -103,13 +103,30 @@ pub(crate) fn check_within(
     sentence: impl FnOnce(i64) -> String,
     at: Site,
 ) -> Result<(), Error> {
-    let outside = |&(_, &position): &(usize, &i64)| position < 0 || position as usize >= size;
-    match index.iter().enumerate().find(outside) {
+    // A negative position is a large unsigned number. The first loop has no early exit, so that it is vectorized.
+    let is_outside = |position: i64| position as u64 >= size as u64;
+    if !index.iter().fold(false, |found, &position| found | is_outside(position)) {
+        return Ok(());
+    }
+    match index.iter().enumerate().find(|&(_, &position)| is_outside(position)) {
         None => Ok(()),
         Some((place, &position)) => Err(Error::IndexRange { message: sentence(position), at }.with_hint(format_args!(
             "element {place} of the index, in row-major order, is {position}; dimension {axis} has size {size}"
         ))),
     }
+}
+
+/// Returns a contiguous index. Refuses indices outside dimension `axis` like [`check_within`].
+pub(crate) fn check_index(
+    index: &Tensor<i64>,
+    size: usize,
+    axis: usize,
+    sentence: impl FnOnce(i64) -> String,
+    at: Site,
+) -> Result<Tensor<i64>, Error> {
+    let index = if index.is_contiguous() { index.clone() } else { index.copied(at)? };
+    check_within(index.as_slice().unwrap_or_default(), size, axis, sentence, at)?;
+    Ok(index)
 }
 
 /// Returns the indices with negative ones counted from the end. They must be from `-size` to `size - 1`.

@@ -9,7 +9,7 @@ use crate::ops::compose::{Compose, join};
 use crate::ops::index::indexing::one_dim;
 use crate::ops::index::items::is_view;
 use crate::ops::index::items::positions_of;
-use crate::ops::index::positions::{check_range, check_within, gathered_positions, slice_positions, wrap};
+use crate::ops::index::positions::{check_index, check_range, gathered_positions, slice_positions, wrap};
 use crate::ops::index::replace::{add_at, mask_without, overwrite, overwrite_with_number};
 use crate::ops::shape::views::Views;
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, Result, TensorLike};
@@ -90,13 +90,12 @@ pub trait Scatter: TensorLike {
         let source = &source.into_array(self);
         let at = Site::here("index_add");
         let (whole, from, axis) = slices("index_add_()", self, dim, index, source, at)?;
-        let line = index.elements(at)?;
-        check_within(&line, whole[axis], axis, |_| "index out of range in self".into(), at)?;
+        let line = check_index(index, whole[axis], axis, |_| "index out of range in self".into(), at)?;
         if from.numel() == 0 {
             return Ok(self.clone());
         }
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
-        let terms = [(&values.reshaped(from, at)?, &Tensor::from(line))];
+        let terms = [(&values.reshaped(from, at)?, &line.reshaped([line.numel()], at)?)];
         let added = Self::apply_index_add(&terms, axis, whole[axis], at)?;
         self.plus(&added.reshaped(self.shape(), at)?, at)
     }
