@@ -2,7 +2,7 @@
 //!
 //! An evaluation visits only the ancestors of the requested nodes and keeps only the requested values.
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op, Subgraph, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
@@ -21,6 +21,7 @@ const REPEATED: usize = 3;
 const KEPT: usize = 256 << 20;
 
 #[twins]
+#[precompiled]
 impl<T: Float> Tape<T> {
     /// The values of `vars`, computed together: what they share is computed once.
     ///
@@ -115,6 +116,7 @@ struct Evaluated<T: Float> {
     work: usize,
 }
 
+#[precompiled]
 impl<T: Float> Record<T> {
     /// The values of `wanted` where some were computed before: only the part that is new is looked at. `last` is the last node
     /// that was evaluated, `times` how often.

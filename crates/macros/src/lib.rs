@@ -1,6 +1,7 @@
 //! Attributes of the wengert crates.
 
 mod module;
+mod precompiled;
 mod twins;
 
 use proc_macro::TokenStream;
@@ -42,6 +43,40 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     twins::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Compiles a function that is generic over the element type in its own crate, once for each type, instead of in every crate that
+/// calls it.
+///
+/// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that names its types, here in every program of a user.
+/// The attribute leaves the signature as it is and replaces the body: an inlined choice among functions that are not generic.
+///
+/// ```text
+/// #[precompiled]
+/// fn twice<T: Float>(x: &Tensor<T>) -> Tensor<T> { body }
+/// ```
+///
+/// becomes, in short,
+///
+/// ```text
+/// #[inline(always)]
+/// fn twice<T: Float>(x: &Tensor<T>) -> Tensor<T> {
+///     fn generic<T: Float>(x: &Tensor<T>) -> Tensor<T> { body }
+///     fn single(x: &Tensor<f32>) -> Tensor<f32> { generic::<f32>(x) }
+///     fn double(x: &Tensor<f64>) -> Tensor<f64> { generic::<f64>(x) }
+///     match T { f32 => single(x), f64 => double(x) }
+/// }
+/// ```
+///
+/// where a method of `Float` chooses the function when the program is compiled. The function has one type parameter, bound by `Float`
+/// or `Element` (of whose types f32, f64 and i64 are compiled in advance, the others as before). Its arguments are plain names, without
+/// `impl Trait`: pass closures as `&mut dyn FnMut`. It must not need its caller's line.
+///
+/// On an `impl` block the attribute changes every method without type parameters and `impl Trait` of its own, unless its name begins
+/// with `try_`, or it is marked `#[inline]` or `#[track_caller]`.
+#[proc_macro_attribute]
+pub fn precompiled(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+    precompiled::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Implements the trait `Module`, which must be in scope, for a struct: its children are its fields, in their order, by their

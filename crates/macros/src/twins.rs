@@ -40,12 +40,12 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
 }
 
 /// A member of a trait or an `impl` block; with its name, if it is a function.
-struct Member {
-    function: Option<Ident>,
-    tokens: TokenStream,
+pub(crate) struct Member {
+    pub(crate) function: Option<Ident>,
+    pub(crate) tokens: TokenStream,
 }
 
-fn members(input: ParseStream) -> Result<Vec<Member>> {
+pub(crate) fn members(input: ParseStream) -> Result<Vec<Member>> {
     let mut members = Vec::new();
     while !input.is_empty() {
         let ahead = input.fork();
@@ -377,6 +377,6 @@ fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
     Ok(())
 }
 
-fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
+pub(crate) fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
     matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
 }

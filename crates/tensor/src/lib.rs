@@ -13,6 +13,9 @@
 //! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
 //! ```
 
+// The attribute `precompiled` names this crate from within and from outside.
+extern crate self as wengert_tensor;
+
 mod engine;
 mod kernel;
 mod memory;
@@ -24,6 +27,8 @@ mod thresholds;
 
 #[doc(hidden)]
 pub use engine::plan;
+#[doc(hidden)]
+pub use kernel::element::instances;
 pub use kernel::element::{Element, Float, Integer, Number};
 pub use memory::pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 #[doc(hidden)]

@@ -8,6 +8,7 @@ use wengert_tensor::{Float, Site};
 use crate::tape::BatchedCall;
 use crate::{Error, Tape, Var, rules};
 
+#[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Records each of `outputs` for a batch of `size` examples, with the batch dimension first. Every input is replaced by the variable
     /// beside it, which has the batch dimension first. An output that depends on no input is repeated.

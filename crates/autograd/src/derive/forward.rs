@@ -1,6 +1,6 @@
 //! Forward mode as a program transformation: records tangents from the inputs up to the requested outputs.
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
@@ -10,6 +10,7 @@ use crate::rules::{self, Primitive, Tangent};
 use crate::{Error, Tape, Var};
 
 #[twins]
+#[precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Records the directional derivative of each of `outputs` as each input moves along its tangent. It is zero for an output that
     /// depends on no input. PyTorch: `torch.func.jvp`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{Arithmetic as _, Clamp as _, Norms as _};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site, Tensor};
@@ -51,6 +51,7 @@ pub trait Key {
 }
 
 #[twins]
+#[precompiled]
 impl<T: Float> Gradients<T> {
     /// Sorts gradients by parameter and variable. `by_node` and `nodes`, the nodes of the tape's parameters, must be in ascending order.
     pub(crate) fn new(
@@ -124,11 +125,13 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the number of gradients.
+    #[inline]
     pub fn len(&self) -> usize {
         self.variables.len() + self.parameters.len()
     }
 
     /// Returns true if there are no gradients.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

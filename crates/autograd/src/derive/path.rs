@@ -30,6 +30,7 @@ impl Path {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Returns the nodes up to `last` that depend on one of `sources` through the inputs that `through` allows, with `sources` themselves.
     pub(crate) fn dependents(&self, sources: &[Index], last: Index, through: Through) -> Path {

@@ -3,7 +3,7 @@
 //! Nothing is computed here, and no node is changed: the derivative is appended to the program on the same tape, and can be
 //! differentiated again.
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site, Tensor};
@@ -67,6 +67,7 @@ impl<T: Float> Tape<T> {
 }
 
 #[twins]
+#[precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` if the outputs do not
     /// depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
@@ -199,6 +200,7 @@ impl Adjoints {
 }
 
 #[twins]
+#[precompiled]
 impl<'t, T: Float> Var<'t, T> {
     /// Records the gradient of this single number with respect to each of `inputs`. The gradients are variables on the same tape and can
     /// be differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.

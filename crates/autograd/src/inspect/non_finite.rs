@@ -7,7 +7,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Tensor};
@@ -81,42 +81,48 @@ impl<T: Float> Tape<T> {
     ///
     /// If there is not enough memory for a value, or a custom operation fails.
     pub fn try_first_non_finite(&self) -> Result<Option<NonFinite>, Error> {
-        let record = self.record.borrow();
-        let count = record.len() as Index;
-        let mut last_use: Vec<Index> = (0..count).collect();
-        for index in 0..count {
-            for input in record.inputs(index) {
-                last_use[input as usize] = index;
-            }
-        }
-        let mut values: Vec<Option<(Tensor<T>, Content)>> = Vec::with_capacity(count as usize);
-        for index in 0..count {
-            let inputs = record.inputs(index);
-            let operands: Vec<&(Tensor<T>, Content)> =
-                inputs.iter().filter_map(|&input| values[input as usize].as_ref()).collect();
-            let value = match record.leaf(index) {
-                Some(data) => data,
-                None => {
-                    let values: Vec<_> = operands.iter().map(|(value, _)| value.clone()).collect();
-                    record.compute(index, &values)?
-                }
-            };
-            let content = Content::of(&value);
-            let had = operands.iter().fold(Content::default(), |all, (_, content)| all.with(*content));
-            let meant = matches!(record.node(index).op, Op::Constant(_) | Op::Number(_));
-            if (content.nan && !had.nan) || (content.infinity && !meant && !had.infinity && !had.nan) {
-                let operands: Vec<&Tensor<T>> = operands.iter().map(|(value, _)| value).collect();
-                return Ok(Some(described(&record, index, &value, &operands)));
-            }
-            values.push(Some((value, content)));
-            for input in inputs {
-                if last_use[input as usize] == index {
-                    values[input as usize] = None;
-                }
-            }
-        }
-        Ok(None)
+        first_non_finite(self)
     }
+}
+
+/// Evaluates the tape one operation at a time, up to the first that produces a NaN or an infinity.
+#[precompiled]
+fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error> {
+    let record = tape.record.borrow();
+    let count = record.len() as Index;
+    let mut last_use: Vec<Index> = (0..count).collect();
+    for index in 0..count {
+        for input in record.inputs(index) {
+            last_use[input as usize] = index;
+        }
+    }
+    let mut values: Vec<Option<(Tensor<T>, Content)>> = Vec::with_capacity(count as usize);
+    for index in 0..count {
+        let inputs = record.inputs(index);
+        let operands: Vec<&(Tensor<T>, Content)> =
+            inputs.iter().filter_map(|&input| values[input as usize].as_ref()).collect();
+        let value = match record.leaf(index) {
+            Some(data) => data,
+            None => {
+                let values: Vec<_> = operands.iter().map(|(value, _)| value.clone()).collect();
+                record.compute(index, &values)?
+            }
+        };
+        let content = Content::of(&value);
+        let had = operands.iter().fold(Content::default(), |all, (_, content)| all.with(*content));
+        let meant = matches!(record.node(index).op, Op::Constant(_) | Op::Number(_));
+        if (content.nan && !had.nan) || (content.infinity && !meant && !had.infinity && !had.nan) {
+            let operands: Vec<&Tensor<T>> = operands.iter().map(|(value, _)| value).collect();
+            return Ok(Some(described(&record, index, &value, &operands)));
+        }
+        values.push(Some((value, content)));
+        for input in inputs {
+            if last_use[input as usize] == index {
+                values[input as usize] = None;
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a tensor has a NaN or an infinity among its elements.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
@@ -52,6 +52,7 @@ struct Training {
 }
 
 #[twins]
+#[precompiled]
 impl<T: Float> Tape<T> {
     /// An empty tape.
     pub fn new() -> Self {
@@ -76,6 +77,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Whether this is the tape of a training step.
+    #[inline]
     pub fn is_training(&self) -> bool {
         self.training.is_some()
     }
@@ -131,6 +133,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Whether nothing is recorded.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -319,6 +322,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// The variable of node `index`.
+    #[inline]
     pub(crate) fn at(&self, index: Index) -> Var<'_, T> {
         Var::new(self, index)
     }
@@ -370,12 +374,15 @@ impl<T: Float> Clone for Var<'_, T> {
 
 impl<T: Float> Copy for Var<'_, T> {}
 
+#[precompiled]
 impl<'t, T: Float> Var<'t, T> {
+    #[inline]
     pub(crate) fn new(tape: &'t Tape<T>, index: Index) -> Self {
         Var { tape, index }
     }
 
     /// The tape it is recorded on.
+    #[inline]
     pub fn tape(self) -> &'t Tape<T> {
         self.tape
     }
@@ -435,6 +442,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 }
 
+#[precompiled]
 impl<T: Float> fmt::Debug for Var<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let record = self.tape.record.borrow();
@@ -549,6 +557,7 @@ pub struct Call<'t, T: Float = f32> {
     pub(crate) lacks_jvp: Cell<bool>,
 }
 
+#[precompiled]
 impl<'t, T: Float> Call<'t, T> {
     /// Input number `position`.
     ///
@@ -561,11 +570,13 @@ impl<'t, T: Float> Call<'t, T> {
     }
 
     /// All inputs.
+    #[inline]
     pub fn inputs(&self) -> &[Var<'t, T>] {
         &self.inputs
     }
 
     /// The result.
+    #[inline]
     pub fn output(&self) -> Var<'t, T> {
         self.output
     }

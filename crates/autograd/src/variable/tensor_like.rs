@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use wengert_macros::precompiled;
 use wengert_tensor::ops::{Argument, ArrayOperand, InPlace, IntoArray, Operand, TensorLike};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
@@ -12,6 +13,7 @@ use crate::rules::{
 };
 use crate::{Error, Var};
 
+#[precompiled]
 impl<'t, T: Float> TensorLike for Var<'t, T> {
     type Elem = T;
     type Mask = Self;
@@ -59,9 +61,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         terms: impl FnOnce() -> Result<Vec<(Self, Option<Self>)>, Error>,
         at: Site,
     ) -> Result<Self, Error> {
-        let (slopes, mut inputs) = Slopes::new(terms()?);
-        inputs.insert(0, *self);
-        self.tape.record_operation(Rc::new(WithDerivative(slopes)), &inputs, &self.shape(), at)
+        with_slopes(*self, terms()?, at)
     }
 
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Error> {
@@ -186,6 +186,19 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
         parts[0].tape.record_cat(parts, axis, &shape, at)
     }
+}
+
+/// Records the values of `x` with the derivative Σ slope · d input over `terms`.
+#[precompiled]
+#[allow(clippy::type_complexity)]
+fn with_slopes<'t, T: Float>(
+    x: Var<'t, T>,
+    terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>,
+    at: Site,
+) -> Result<Var<'t, T>, Error> {
+    let (slopes, mut inputs) = Slopes::new(terms);
+    inputs.insert(0, x);
+    x.tape.record_operation(Rc::new(WithDerivative(slopes)), &inputs, &x.shape(), at)
 }
 
 impl<T: Float> InPlace for Var<'_, T> {

@@ -103,6 +103,7 @@ fn outputs<T: Float, R>(
 /// # Errors
 ///
 /// If memory cannot hold copies of transposed inputs, or totals for each task.
+#[wengert_macros::precompiled]
 pub(crate) fn run_bound<T: Float>(
     program: &Program,
     binding: &Binding,
@@ -165,12 +166,13 @@ impl Binding {
     /// # Errors
     ///
     /// Where an output is larger than memory can be.
+    #[wengert_macros::precompiled]
     pub(crate) fn new<T: Float>(
         program: &Program,
         inputs: &[Argument<'_, T>],
         shape: &Shape,
         at: Site,
-    ) -> Result<Self, Error> {
+    ) -> Result<Binding, Error> {
         assert_eq!(inputs.len(), program.inputs() as usize, "a program is run with as many inputs as it has");
         assert!(program.row().is_none() || shape.numel() > 0, "rows of no elements are not reduced");
         let mut outputs: SmallVec<[Layout; 2]> = SmallVec::new();

@@ -6,8 +6,48 @@ use crate::Scalar;
 use crate::kernel::conv::direct::DirectConvolutions;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 
+/// Generic functions as types, for the attribute `precompiled` of the crate `wengert-macros`.
+///
+/// Rust has no pointers to generic functions. A type that implements one of these traits stands for one: `Of<T>` is the type of a
+/// pointer to the function for elements `T`. The methods return the pointers.
+pub mod instances {
+    use super::{Element, Float};
+
+    /// A function for each element type, compiled in its own crate for the types that most programs compute with.
+    pub trait ElementInstances {
+        /// The type of a pointer to the function for elements `T`.
+        type Of<T: Element>;
+
+        /// Returns the function for f32.
+        fn f32() -> Self::Of<f32>;
+        /// Returns the function for f64.
+        fn f64() -> Self::Of<f64>;
+        /// Returns the function for i64.
+        fn i64() -> Self::Of<i64>;
+        /// Returns the function for elements of another type. It is compiled in the crate that calls it.
+        fn generic<T: Element>() -> Self::Of<T>;
+    }
+
+    /// A function for each floating-point type, compiled in its own crate.
+    pub trait FloatInstances {
+        /// The type of a pointer to the function for elements `T`.
+        type Of<T: Float>;
+
+        /// Returns the function for f32.
+        fn f32() -> Self::Of<f32>;
+        /// Returns the function for f64.
+        fn f64() -> Self::Of<f64>;
+    }
+}
+
+use instances::{ElementInstances, FloatInstances};
+
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
-pub trait Element: Scalar + BlockKernels + DirectConvolutions {}
+pub trait Element: Scalar + BlockKernels + DirectConvolutions {
+    /// Returns the function that is compiled for this type.
+    #[doc(hidden)]
+    fn element_instance<F: ElementInstances>() -> F::Of<Self>;
+}
 
 /// Numbers: every element type but `bool`. Sealed.
 #[diagnostic::on_unimplemented(
@@ -41,14 +81,27 @@ pub trait Float:
     fn is_nan(self) -> bool;
     /// Whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
+
+    /// Returns the function that is compiled for this type.
+    #[doc(hidden)]
+    fn float_instance<F: FloatInstances>() -> F::Of<Self>;
 }
 
 /// Integers, with bitwise operations: `i64`, `u8`. Sealed.
 pub trait Integer: Number {}
 
-impl Element for i64 {}
-impl Element for u8 {}
-impl Element for bool {}
+macro_rules! elements {
+    ($($type:ident by $method:ident $(::<$argument:ident>)?),*) => {$(
+        impl Element for $type {
+            #[inline(always)]
+            fn element_instance<F: ElementInstances>() -> F::Of<$type> {
+                F::$method$(::<$argument>)?()
+            }
+        }
+    )*};
+}
+
+elements!(f32 by f32, f64 by f64, i64 by i64, u8 by generic::<u8>, bool by generic::<bool>);
 
 impl Number for f32 {}
 impl Number for f64 {}
@@ -57,24 +110,30 @@ impl Number for u8 {}
 
 macro_rules! floats {
     ($($type:ident),*) => {$(
-        impl Element for $type {}
-
         impl Float for $type {
             const EPSILON: Self = $type::EPSILON;
             const MAX: Self = $type::MAX;
             const INFINITY: Self = $type::INFINITY;
             const NAN: Self = $type::NAN;
 
+            #[inline]
             fn sqrt(self) -> Self {
                 $type::sqrt(self)
             }
 
+            #[inline]
             fn is_nan(self) -> bool {
                 $type::is_nan(self)
             }
 
+            #[inline]
             fn is_finite(self) -> bool {
                 $type::is_finite(self)
+            }
+
+            #[inline(always)]
+            fn float_instance<F: FloatInstances>() -> F::Of<$type> {
+                F::$type()
             }
         }
     )*};

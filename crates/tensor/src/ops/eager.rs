@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use wengert_macros::precompiled;
+
 use crate::engine::elementwise;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::batched::{self, Onto};
@@ -17,6 +19,7 @@ use crate::ops::traced;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
+#[precompiled]
 impl<T: Element> TensorLike for Tensor<T> {
     type Elem = T;
     type Mask = Tensor<bool>;
@@ -246,6 +249,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 }
 
+#[precompiled]
 impl<T: Float> Tensor<T> {
     /// This plus the matrix product of `x` and `y`, which has this shape: in place, if nothing else holds the memory.
     pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
@@ -268,6 +272,7 @@ impl<T: Float> Tensor<T> {
     }
 }
 
+#[precompiled]
 impl<T: Element> Tensor<T> {
     /// The reduction over `axes`, whose results have the shape `result`: the dimensions `axes` are of size 1 there, or missing.
     fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {

@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 
+use wengert_macros::precompiled;
+
 use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
 use crate::memory::reserve::addressable;
 use crate::ops::evaluate::Evaluate;
@@ -25,6 +27,7 @@ struct Trace<T: Float> {
     at: Site,
 }
 
+#[precompiled]
 impl<T: Float> Evaluate<T> for Trace<T> {
     type Error = Error;
 
@@ -87,7 +90,8 @@ impl<'e, T: Float> Traced<'e, T> {
     }
 }
 
-impl<T: Float> TensorLike for Traced<'_, T> {
+#[precompiled]
+impl<'e, T: Float> TensorLike for Traced<'e, T> {
     type Elem = T;
     type Mask = Self;
     type Error = Error;

@@ -4,7 +4,7 @@
 
 use std::ops::Index;
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 
 use crate::engine::elementwise;
 use crate::kernel::strided::Source;
@@ -46,7 +46,9 @@ pub struct Tensor<T: Element = f32> {
 }
 
 #[twins]
+#[precompiled]
 impl<T: Element> Tensor<T> {
+    #[inline]
     pub(crate) fn from_parts(storage: Storage<T>, layout: Layout) -> Self {
         debug_assert!(layout.numel() == 0 || layout.extent().1 < storage.len());
         Tensor { storage, layout }
@@ -73,21 +75,25 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the buffer and the layout of the elements in it.
+    #[inline]
     pub(crate) fn parts(&self) -> (&Storage<T>, &Layout) {
         (&self.storage, &self.layout)
     }
 
     /// Converts the tensor into its buffer and layout.
+    #[inline]
     pub(crate) fn into_parts(self) -> (Storage<T>, Layout) {
         (self.storage, self.layout)
     }
 
     /// Returns the elements and the layout in the form that kernels take.
+    #[inline]
     pub(crate) fn source(&self) -> Source<'_, T> {
         Source { data: self.storage.as_slice(), layout: &self.layout }
     }
 
     /// Returns a tensor with the same buffer and another layout, which the caller has derived from this tensor's layout.
+    #[inline]
     pub(crate) fn with_layout(&self, layout: Layout) -> Self {
         Tensor::from_parts(self.storage.clone(), layout)
     }
@@ -127,6 +133,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the number of elements.
+    #[inline]
     pub fn numel(&self) -> usize {
         self.layout.numel()
     }
@@ -144,11 +151,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns whether the elements are adjacent in memory in row-major order.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.layout.is_contiguous()
     }
 
     /// Returns whether both tensors share a buffer. A view shares the buffer of its operand.
+    #[inline]
     pub fn shares_storage(&self, other: &Self) -> bool {
         self.storage.same(&other.storage)
     }
@@ -160,6 +169,7 @@ impl<T: Element> Tensor<T> {
 
     /// Returns the elements in row-major order, or `None` if the tensor is not contiguous. [`to_vec`](Self::to_vec) supports any
     /// layout.
+    #[inline]
     pub fn as_slice(&self) -> Option<&[T]> {
         let start = self.layout.offset();
         self.is_contiguous().then(|| match self.numel() {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::Float;
-use crate::engine::plan::expression::{ByNode, Expression, Index};
+use crate::engine::plan::expression::{Expression, Index, KnownNodes};
 use crate::engine::plan::planner;
 use crate::engine::plan::simplification::simplification;
 use crate::engine::plan::steps::Plan;
@@ -34,14 +34,15 @@ thread_local! {
 
 /// Returns the plan for the values of `roots`, given the values of the nodes in `known`: the plan of an equal expression from before, or a
 /// new one.
-pub fn plan_for<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Rc<Plan<T>> {
+#[wengert_macros::precompiled]
+pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();
     let serves = |entry: &Entry<T>| {
         entry.roots == roots
             && entry.simplify == simplify
             && entry.known.len() == known.len()
             && entry.expression.same(expression)
-            && entry.known.iter().all(|node| known.contains_key(node))
+            && entry.known.iter().all(|&node| known.has(node))
     };
     let found = CACHE.with_borrow_mut(|cache| {
         let position = cache.iter().position(|cached| cached.entry.downcast_ref().is_some_and(serves))?;
@@ -52,7 +53,7 @@ pub fn plan_for<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, root
         let plan = Rc::new(planner::plan(expression, known, roots, simplify));
         let nodes = expression.len();
         if nodes <= MAX_PLANNED_NODES {
-            let (roots, known) = (roots.to_vec(), known.keys().copied().collect());
+            let (roots, known) = (roots.to_vec(), known.nodes());
             let entry = Entry { expression: expression.clone(), roots, known, simplify, plan: Rc::clone(&plan) };
             keep(Cached { entry: Box::new(entry), nodes });
         }

@@ -310,3 +310,31 @@ impl Hasher for IndexHasher {
 
 /// Values by node.
 pub type ByNode<V> = HashMap<Index, V, BuildHasherDefault<IndexHasher>>;
+
+/// The nodes whose values are there before a plan runs: the keys of a [`ByNode`].
+pub trait KnownNodes {
+    /// Returns the number of nodes.
+    fn len(&self) -> usize;
+    /// True if no node is known.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// True if the node is known.
+    fn has(&self, node: Index) -> bool;
+    /// Returns all nodes, in any order.
+    fn nodes(&self) -> Vec<Index>;
+}
+
+impl<V> KnownNodes for ByNode<V> {
+    fn len(&self) -> usize {
+        ByNode::len(self)
+    }
+
+    fn has(&self, node: Index) -> bool {
+        self.contains_key(&node)
+    }
+
+    fn nodes(&self) -> Vec<Index> {
+        self.keys().copied().collect()
+    }
+}

@@ -32,7 +32,7 @@ mod sums;
 mod values;
 
 pub use cache::plan_for;
-pub use expression::{ByNode, Expression, Index, Inputs, Node, Op};
+pub use expression::{ByNode, Expression, Index, Inputs, KnownNodes, Node, Op};
 pub use planner::plan;
 pub use simplification::{set_simplification, simplification};
 pub use steps::{ConcatBuffers, Offset, OperandRef, Plan, Step, Work};

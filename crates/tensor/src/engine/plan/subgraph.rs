@@ -2,7 +2,7 @@
 //! renumbered, so that equal subgraphs of a growing expression get equal plans.
 
 use crate::Scalar;
-use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op};
 
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Subgraph<T> {
 
 impl<T: Scalar> Subgraph<T> {
     /// Returns the nodes that compute `roots` from the values of the nodes in `known`. This takes time proportional to the subgraph.
-    pub fn new<V>(whole: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Self {
+    pub fn new(whole: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();
         while let Some(index) = open.pop() {
@@ -27,7 +27,7 @@ impl<T: Scalar> Subgraph<T> {
                 continue;
             }
             let is_leaf = matches!(whole.op(index), Op::Constant(_) | Op::Variable(_) | Op::Number(_));
-            let computed = !is_leaf && !known.contains_key(&index);
+            let computed = !is_leaf && !known.has(index);
             needed.insert(index, computed);
             if computed {
                 open.extend(whole.operands(index));

@@ -13,7 +13,7 @@ use std::mem::take;
 
 use smallvec::SmallVec;
 
-use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
 use crate::engine::plan::sums;
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
@@ -140,7 +140,7 @@ const SCALAR: ShapeId = 0;
 
 impl<T: Float> Values<T> {
     /// Returns the values of the nodes that `roots` need, given the values of the nodes in `known`.
-    pub(super) fn new<V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index], simplify: bool) -> Self {
+    pub(super) fn new(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Self {
         let order = needed(expression, known, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
@@ -510,13 +510,13 @@ fn is_of_integers(op: Binary) -> bool {
 }
 
 /// Returns the nodes that must be computed for `roots`, ascending.
-fn needed<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Vec<Index> {
+fn needed<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
     let mut open: Vec<Index> = roots.to_vec();
     while let Some(index) = open.pop() {
         let is_leaf = matches!(expression.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
-        if !seen[index as usize] && !is_leaf && !known.contains_key(&index) {
+        if !seen[index as usize] && !is_leaf && !known.has(index) {
             seen[index as usize] = true;
             order.push(index);
             open.extend(expression.read(index));

@@ -140,6 +140,7 @@ pub trait InPlace: TensorLike {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Element> InPlace for Tensor<T> {
     // As the default, without an expanded tensor of the other operand in between.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {

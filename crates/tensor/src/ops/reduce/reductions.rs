@@ -181,6 +181,7 @@ fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
     Ok(x.apply_compare(Compare::Ne, &zero, at)?)
 }
 
+#[wengert_macros::precompiled]
 fn position_of<T: Element>(
     x: &Tensor<T>,
     largest: bool,
@@ -203,6 +204,7 @@ fn position_of<T: Element>(
 
 /// Positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1: of the
 /// first of several; a NaN wins.
+#[wengert_macros::precompiled]
 pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut result = x.shape().clone();
     result[axis] = 1;

@@ -171,6 +171,7 @@ pub trait Windowed: TensorLike {
         Self::Elem: Float;
 }
 
+#[wengert_macros::precompiled]
 impl<T: Element> Windowed for Tensor<T> {
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self, Error> {
         let shape = form.shape(slot);

@@ -1,0 +1,372 @@
+//! `#[precompiled]`: a function that is generic over the element type, compiled in its own crate for each of the types.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Error, GenericParam, Generics, Lifetime, Result, ReturnType, Token, Type, TypeParamBound, Visibility,
+    WhereClause, WherePredicate, parenthesized,
+};
+
+use crate::twins::{is_group, members};
+
+/// The function, or the methods of the `impl` block, each with a body that calls the function compiled for the type.
+pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
+    if let Ok(function) = Function::parse.parse2(item.clone()) {
+        return function.shell(None);
+    }
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    let Some(TokenTree::Group(body)) = tokens.pop().filter(|last| is_group(last, Delimiter::Brace)) else {
+        return Err(Error::new(Span::call_site(), "#[precompiled] is for functions and `impl` blocks"));
+    };
+    let header: TokenStream = tokens.into_iter().collect();
+    let block = Block::parse.parse2(header.clone())?;
+    let mut inside = TokenStream::new();
+    for member in members.parse2(body.stream())? {
+        let function = member.function.map(|_| Function::parse.parse2(member.tokens.clone())).transpose();
+        inside.extend(match function {
+            Ok(Some(function)) if function.is_eligible() => function.shell(Some(&block))?,
+            _ => member.tokens,
+        });
+    }
+    let mut group = Group::new(Delimiter::Brace, inside);
+    group.set_span(body.span());
+    Ok(quote!(#header #group))
+}
+
+/// The header of an `impl` block.
+struct Block {
+    generics: Generics,
+    of: Type,
+    implemented: Option<Type>,
+}
+
+impl Block {
+    fn parse(input: ParseStream) -> Result<Self> {
+        Attribute::parse_outer(input)?;
+        input.parse::<Token![impl]>()?;
+        let generics = input.parse()?;
+        let first: Type = input.parse()?;
+        let second = if input.parse::<Option<Token![for]>>()?.is_some() { Some(input.parse()?) } else { None };
+        input.parse::<Option<WhereClause>>()?;
+        Ok(match second {
+            Some(of) => Block { generics, of, implemented: Some(first) },
+            None => Block { generics, of: first, implemented: None },
+        })
+    }
+}
+
+/// A function: its signature taken apart, its body as it is.
+struct Function {
+    attributes: Vec<Attribute>,
+    visibility: Visibility,
+    name: Ident,
+    generics: Generics,
+    receiver: Option<Receiver>,
+    arguments: Vec<Argument>,
+    output: ReturnType,
+    clause: Option<WhereClause>,
+    body: Group,
+}
+
+impl Function {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let attributes = Attribute::parse_outer(input)?;
+        let visibility = input.parse()?;
+        input.parse::<Token![fn]>()?;
+        let (name, generics) = (input.call(Ident::parse_any)?, input.parse()?);
+        let inside;
+        parenthesized!(inside in input);
+        let receiver = Receiver::parse(&inside)?;
+        let arguments = Punctuated::<Argument, Token![,]>::parse_terminated(&inside)?.into_iter().collect();
+        let (output, clause, body) = (input.parse()?, input.parse()?, input.parse()?);
+        Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
+    }
+
+    /// Whether a method of a block is compiled in advance: it has no type parameters of its own, and no attribute that says
+    /// where it is compiled or needs its caller's line.
+    fn is_eligible(&self) -> bool {
+        let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
+        // What begins with `try_` is public and reads its caller's line; `#[twins]` marks it later.
+        let is_public = self.name.to_string().starts_with("try_");
+        let stays = |attribute: &Attribute| {
+            ["inline", "track_caller", "cfg"].iter().any(|name| attribute.path().is_ident(name))
+        };
+        let has_impl = |argument: &Argument| has_ident(argument.of.to_token_stream(), "impl");
+        !is_public
+            && self.generics.params.iter().all(is_lifetime)
+            && !self.attributes.iter().any(stays)
+            && !self.arguments.iter().any(has_impl)
+            && !has_ident(self.output.to_token_stream(), "impl")
+    }
+
+    /// The function with a body that calls its instance for the type.
+    fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
+        let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
+        let all = || block.iter().flat_map(|block| &block.generics.params).chain(&generics.params);
+        let element = Parameter::find(all(), clause.as_ref(), &name)?;
+        let replaced = |tokens: TokenStream| match block {
+            Some(block) => without_self(tokens, block),
+            None => tokens,
+        };
+        // The signature of a free function.
+        let this = receiver.as_ref().zip(block).map(|(receiver, block)| receiver.of(&block.of));
+        let this = this.iter().map(|of| (quote!(this), of.clone()));
+        let others =
+            arguments.iter().map(|argument| (argument.name.to_token_stream(), replaced(argument.of.to_token_stream())));
+        let (names, types): (Vec<_>, Vec<_>) = this.chain(others).unzip();
+        let muts =
+            receiver.iter().map(|_| None).chain(arguments.iter().map(|argument| argument.mutable)).collect::<Vec<_>>();
+        let mut own_output = replaced(output.to_token_stream());
+        let elides = receiver.as_ref().is_some_and(|receiver| receiver.is_elided);
+        if elides {
+            own_output = borrowed_from_this(own_output);
+        }
+        let own_body = replaced(body.to_token_stream());
+        let used = quote!(#(#types)* #own_output);
+        let named = all().filter_map(lifetime).filter(|lifetime| has_ident(used.clone(), &lifetime.ident.to_string()));
+        let this_lifetime = elides.then(|| Lifetime::new("'this", Span::call_site()));
+        let lifetimes: Vec<&Lifetime> = named.chain(&this_lifetime).collect();
+        let Parameter { ident, traits, bound, method, types: compiled, is_open } = element;
+        let compiled = compiled.iter().map(|compiled| {
+            let compiled = Ident::new(compiled, Span::call_site());
+            quote! {
+                fn #compiled() -> Self::Of<#compiled> {
+                    #[allow(dead_code)]
+                    type #ident = #compiled;
+                    #[allow(clippy::too_many_arguments)]
+                    fn compiled<#(#lifetimes),*>(#(#names: #types),*) #own_output {
+                        generic::<#ident>(#(#names),*)
+                    }
+                    compiled
+                }
+            }
+        });
+        let open = is_open.then(|| {
+            quote! {
+                #[inline(always)]
+                fn generic<#ident: ::wengert_tensor::#bound>() -> Self::Of<#ident> {
+                    generic::<#ident>
+                }
+            }
+        });
+        let receiver_tokens = receiver.as_ref().map(|receiver| &receiver.tokens);
+        let parameters = arguments.iter().map(|Argument { name, of, .. }| quote!(#name: #of));
+        let inputs = receiver_tokens.into_iter().cloned().chain(parameters);
+        let values = receiver_tokens.map(|_| quote!(self)).into_iter();
+        let values = values.chain(arguments.iter().map(|argument| argument.name.to_token_stream()));
+        Ok(quote! {
+            #(#attributes)*
+            #[inline(always)]
+            #visibility fn #name #generics (#(#inputs),*) #output #clause {
+                #[allow(clippy::too_many_arguments)]
+                fn generic<#(#lifetimes,)* #ident: #bound>(#(#muts #names: #types),*) #own_output #own_body
+                struct Instances;
+                impl ::wengert_tensor::instances::#traits for Instances {
+                    type Of<#ident: ::wengert_tensor::#bound> = for<#(#lifetimes),*> fn(#(#types),*) #own_output;
+                    #(#[inline(always)] #compiled)*
+                    #open
+                }
+                <#ident as ::wengert_tensor::#bound>::#method::<Instances>()(#(#values),*)
+            }
+        })
+    }
+}
+
+/// The type parameter that a function is compiled for.
+struct Parameter {
+    ident: Ident,
+    bound: Ident,
+    /// The trait of `instances`, and the method of `bound` that chooses among them.
+    traits: Ident,
+    method: Ident,
+    types: &'static [&'static str],
+    /// True if there are more types, for which callers compile the function.
+    is_open: bool,
+}
+
+impl Parameter {
+    /// Returns the only type parameter, whose bound is `Float` or `Element`, in the list of parameters or in the clause.
+    fn find<'a>(
+        parameters: impl Iterator<Item = &'a GenericParam>,
+        clause: Option<&WhereClause>,
+        function: &Ident,
+    ) -> Result<Self> {
+        let mut types = parameters.filter_map(|parameter| match parameter {
+            GenericParam::Type(parameter) => Some(parameter),
+            _ => None,
+        });
+        let (Some(parameter), None) = (types.next(), types.next()) else {
+            return Err(Error::new(function.span(), "#[precompiled] is for functions of one type parameter"));
+        };
+        let narrowed = clause.and_then(|clause| match (clause.predicates.first()?, clause.predicates.len()) {
+            (WherePredicate::Type(predicate), 1) if is_type(&predicate.bounded_ty, &parameter.ident) => {
+                bound(predicate.bounds.first()?)
+            }
+            _ => None,
+        });
+        if let (Some(clause), None) = (clause, &narrowed) {
+            return Err(Error::new_spanned(clause, "#[precompiled] reads one bound of the type parameter here"));
+        }
+        let Some(bound) = narrowed.or_else(|| bound(parameter.bounds.first()?)) else {
+            return Err(Error::new_spanned(parameter, "its bound must be `Float` or `Element`"));
+        };
+        let is_open = bound == "Element";
+        let types: &[&str] = if is_open { &["f32", "f64", "i64"] } else { &["f32", "f64"] };
+        let traits = Ident::new(&format!("{bound}Instances"), Span::call_site());
+        let method = Ident::new(&format!("{}_instance", bound.to_string().to_lowercase()), Span::call_site());
+        Ok(Parameter { ident: parameter.ident.clone(), bound, traits, method, types, is_open })
+    }
+}
+
+/// `Float` or `Element`, if the bound is one of them.
+fn bound(bound: &TypeParamBound) -> Option<Ident> {
+    let TypeParamBound::Trait(bound) = bound else { return None };
+    let name = &bound.path.segments.last()?.ident;
+    ["Float", "Element"].iter().any(|known| name == known).then(|| name.clone())
+}
+
+fn is_type(of: &Type, name: &Ident) -> bool {
+    *name == of.to_token_stream().to_string()
+}
+
+fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
+    match parameter {
+        GenericParam::Lifetime(parameter) => Some(&parameter.lifetime),
+        _ => None,
+    }
+}
+
+/// `self`, `&self`, `&'a self` or `&mut self`.
+struct Receiver {
+    tokens: TokenStream,
+    /// What stands before the type of a free function's argument: `&'this` where the receiver has no lifetime.
+    reference: TokenStream,
+    is_elided: bool,
+}
+
+impl Receiver {
+    fn parse(input: ParseStream) -> Result<Option<Self>> {
+        let parts = |input: ParseStream| -> Result<(Option<Token![&]>, Option<Lifetime>, Option<Token![mut]>)> {
+            let and = input.parse::<Option<Token![&]>>()?;
+            let lifetime = if and.is_some() { input.parse()? } else { None };
+            Ok((and, lifetime, input.parse()?))
+        };
+        let ahead = input.fork();
+        parts(&ahead)?;
+        if !ahead.peek(Token![self]) {
+            return Ok(None);
+        }
+        let (and, lifetime, mutable) = parts(input)?;
+        let this: Token![self] = input.parse()?;
+        input.parse::<Option<Token![,]>>()?;
+        let is_elided = and.is_some() && lifetime.is_none();
+        let reference = match (&and, is_elided) {
+            (None, _) => TokenStream::new(),
+            (_, true) => quote!(#and 'this #mutable),
+            (_, false) => quote!(#and #lifetime #mutable),
+        };
+        Ok(Some(Receiver { tokens: quote!(#and #lifetime #mutable #this), reference, is_elided }))
+    }
+
+    /// The type of the receiver in a block for the type `of`.
+    fn of(&self, of: &Type) -> TokenStream {
+        let reference = &self.reference;
+        quote!(#reference #of)
+    }
+}
+
+struct Argument {
+    mutable: Option<Token![mut]>,
+    name: Ident,
+    of: Type,
+}
+
+impl Parse for Argument {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let (mutable, name) = (input.parse()?, input.parse()?);
+        input.parse::<Token![:]>()?;
+        Ok(Argument { mutable, name, of: input.parse()? })
+    }
+}
+
+/// The tokens of a method as those of a free function: `self` is the argument `this`, `Self` the type of the block.
+fn without_self(tokens: TokenStream, block: &Block) -> TokenStream {
+    let mut out = TokenStream::new();
+    let mut tokens = tokens.into_iter();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(ident) if ident == "self" => {
+                out.extend([TokenTree::Ident(Ident::new("this", ident.span()))])
+            }
+            TokenTree::Ident(ident) if ident == "Self" => {
+                let of = &block.of;
+                out.extend(match (&block.implemented, name_after_colons(tokens.clone())) {
+                    (Some(implemented), Some(name)) if name.starts_with(char::is_uppercase) => {
+                        quote!(<#of as #implemented>)
+                    }
+                    (_, Some(_)) => quote!(<#of>),
+                    _ => quote!(#of),
+                });
+            }
+            TokenTree::Group(group) => {
+                let mut inside = Group::new(group.delimiter(), without_self(group.stream(), block));
+                inside.set_span(group.span());
+                out.extend([TokenTree::Group(inside)]);
+            }
+            token => out.extend([token]),
+        }
+    }
+    out
+}
+
+/// `name`, if the tokens begin with `::name`.
+fn name_after_colons(mut tokens: token_stream::IntoIter) -> Option<String> {
+    for _ in 0..2 {
+        match tokens.next()? {
+            TokenTree::Punct(punct) if punct.as_char() == ':' => {}
+            _ => return None,
+        }
+    }
+    Some(tokens.next()?.to_string())
+}
+
+/// The type of a result with the lifetime `'this` of the receiver where none is named, as the compiler reads the signature of a
+/// method.
+fn borrowed_from_this(tokens: TokenStream) -> TokenStream {
+    let mut out = TokenStream::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
+                out.extend([TokenTree::Punct(punct)]);
+                if let Some(TokenTree::Ident(_)) = tokens.next_if(|next| next.to_string() == "_") {
+                    out.extend([TokenTree::Ident(Ident::new("this", Span::call_site()))]);
+                }
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '&' => {
+                out.extend([TokenTree::Punct(punct)]);
+                if !matches!(tokens.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'') {
+                    out.extend(quote!('this));
+                }
+            }
+            TokenTree::Group(group) => {
+                let mut inside = Group::new(group.delimiter(), borrowed_from_this(group.stream()));
+                inside.set_span(group.span());
+                out.extend([TokenTree::Group(inside)]);
+            }
+            token => out.extend([token]),
+        }
+    }
+    out
+}
+
+fn has_ident(tokens: TokenStream, name: &str) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => has_ident(group.stream(), name),
+        _ => false,
+    })
+}
