@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_names_the_callers_line() {
+    fn errors_name_the_callers_line() {
         let (model, (x, y)) = (model(), samples());
         let line = line!() + 1;
         let error = try_per_sample_gradients(&model, [&x, &y], |[x, y]| model.loss(x, y) * y).unwrap_err();

@@ -5,8 +5,8 @@ use super::*;
 
 const N: f64 = 20_000.0;
 
-/// Mean 0 and the standard deviation `std`, each within five of its own standard deviations; `kurtosis` is the fourth
-/// moment over the squared variance.
+/// Asserts that the mean is 0 and the standard deviation is `std`, each within five standard errors. `kurtosis` is the
+/// fourth moment divided by the squared variance.
 #[track_caller]
 fn check(drawn: &Tensor<f64>, std: f64, kurtosis: f64) {
     assert_eq!(drawn.numel() as f64, N);
@@ -17,7 +17,7 @@ fn check(drawn: &Tensor<f64>, std: f64, kurtosis: f64) {
 }
 
 #[test]
-fn fans_are_those_of_a_weight() {
+fn fans_of_weights() {
     assert_eq!(fans(&Shape::from([3, 5])), (5, 3));
     assert_eq!(fans(&Shape::from([8, 4, 3, 2])), (24, 48));
     assert_eq!(fans(&Shape::from([0, 5])), (5, 0));
@@ -42,10 +42,10 @@ fn gains_are_pytorchs() {
     }
 }
 
-/// A weight `[100, 50, 2, 2]`: fan in 200, fan out 400. Uniform distributions have the standard deviation b / √3, the
-/// kurtosis 9/5, and come within 1% of their bound in 20000 draws, each with probability 1/100.
+/// The weight `[100, 50, 2, 2]` has fan in 200 and fan out 400. A uniform distribution has the standard deviation b / √3
+/// and the kurtosis 9/5. Of its 20000 numbers, each is within 1% of the bound with probability 1/100.
 #[test]
-fn bounds_and_variances_are_those_of_the_formulas() {
+fn bounds_and_variances_follow_the_formulas() {
     let generator = &mut Generator::new(3);
     let shape = [100, 50, 2, 2];
     let (relu, tanh) = (Nonlinearity::Relu, Nonlinearity::Tanh.gain());
@@ -75,7 +75,7 @@ fn bounds_and_variances_are_those_of_the_formulas() {
 #[test]
 fn a_truncated_normal_stays_within_its_bounds() {
     let generator = &mut Generator::new(4);
-    // Within two standard deviations: variance 0.773741, kurtosis 2.366.
+    // The normal distribution within two standard deviations has variance 0.773741 and kurtosis 2.366.
     let drawn = truncated_normal::<f64>([100, 200], 1.0, 0.5, 0.0, 2.0, generator);
     assert!(drawn.iter().all(|x| (0.0..=2.0).contains(&x)));
     check(&(drawn - 1.0), 0.5 * 0.773741f64.sqrt(), 2.366);
@@ -92,7 +92,7 @@ fn rows_or_columns_are_orthogonal() {
         let off = gram / 9.0 - Tensor::eye(q.shape()[0].min(q.shape()[1]));
         assert!(off.abs().amax(..).item() < 16.0 * f64::EPSILON, "{shape:?}");
     }
-    // No direction is preferred: of 2000 orthogonal [2, 2], an element is √½ in the root of its mean square.
+    // The distribution is uniform: over 2000 orthogonal [2, 2] matrices, the root mean square of an element is √½.
     let (mut sum, mut squares) = (0.0, 0.0);
     for _ in 0..2000 {
         let x = orthogonal::<f64>([2, 2], 1.0, generator).get(&[1, 0]).unwrap();
@@ -112,7 +112,7 @@ fn a_seed_gives_the_same_values() {
 }
 
 #[test]
-fn nothing_to_fill_is_no_error() {
+fn an_empty_tensor_is_not_an_error() {
     let generator = &mut Generator::new(6);
     assert_eq!(kaiming_uniform::<f32>([3, 0], Fan::In, Nonlinearity::Relu, generator).shape(), &[3, 0]);
     assert_eq!(xavier_normal::<f32>([0, 0], 1.0, generator).shape(), &[0, 0]);
@@ -121,7 +121,7 @@ fn nothing_to_fill_is_no_error() {
 }
 
 #[test]
-fn what_is_refused() {
+fn wrong_shapes_and_parameters_are_errors() {
     let generator = &mut Generator::new(7);
     let sentence = |result: Result<Tensor<f32>, Error>| result.unwrap_err().sentence();
     for (refused, expected) in [

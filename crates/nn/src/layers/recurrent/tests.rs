@@ -26,7 +26,7 @@ fn score<K: RecurrentKind<f64>>(network: &RecurrentLayer<K, f64>, gradients: &Gr
 fn assert_close(got: &[f64], want: &[f64]) {
     assert_eq!(got.len(), want.len());
     for (got, want) in got.iter().zip(want) {
-        // Sums of at most a few hundred terms of size 1.
+        // Rounding of sums of at most a few hundred terms of size 1.
         assert!((got - want).abs() < 1e-13, "{got} is not {want}");
     }
 }
