@@ -41,22 +41,16 @@
 //! | [`InPlace`] | `copy_`, `fill_`, `masked_fill_`, … |
 //! | [`ViewsInPlace`] | `t_`, `squeeze_`, … |
 
-pub(crate) mod compose;
-pub(crate) mod eager;
 pub(crate) mod elementwise;
-pub(crate) mod evaluate;
-
 pub(crate) mod in_place;
 pub(crate) mod index;
 pub(crate) mod linalg;
 pub(crate) mod network;
 pub(crate) mod operators;
-pub(crate) mod pair;
 pub(crate) mod primitive;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
-pub(crate) mod traced;
 pub(crate) mod window;
 
 pub use elementwise::activations::Activations;
@@ -67,8 +61,6 @@ pub use elementwise::dropout::Dropout;
 pub use elementwise::functions::Functions;
 pub use elementwise::incomplete_gamma::IncompleteGamma;
 pub use elementwise::mixed::{Masking, Mixed};
-#[doc(hidden)]
-pub use evaluate::Evaluate;
 pub use in_place::assign::InPlace;
 pub(crate) use in_place::assign::{array, check_in_place, put_same_shape};
 pub use in_place::scatter_in_place::ScatterInPlace;
@@ -88,11 +80,13 @@ pub use network::losses::*;
 pub use network::recurrent::{CellWeights, Recurrent};
 pub use operators::OperatorOperand;
 #[doc(hidden)]
-pub use pair::binary;
-pub use pair::{Argument, ArrayOperand, IntoArray, Operand};
+pub use primitive::evaluate::Evaluate;
 #[doc(hidden)]
-pub use primitive::Composite;
-pub use primitive::{Result, TensorLike};
+pub use primitive::pair::binary;
+pub use primitive::pair::{Argument, ArrayOperand, IntoArray, Operand};
+#[doc(hidden)]
+pub use primitive::tensor_like::Composite;
+pub use primitive::tensor_like::{Result, TensorLike};
 pub use reduce::cumulative::Cumulative;
 pub use reduce::extremes::Extremes;
 pub use reduce::normalization::{BatchNormed, Normalization};

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::ops::InPlace;
-use crate::ops::pair::{expanded, join_all};
+use crate::ops::primitive::pair::{expanded, join_all};
 use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor, ensure};
 
 #[twins]

@@ -8,7 +8,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::Composite;
+use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, Result, TensorLike, Views, try_where_};
 use crate::{Binary, Float, Position, Scalar, Shape, Site, Unary, ensure};
 

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{binary, pair};
+use crate::ops::primitive::pair::{binary, pair};
 use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 

@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::clamp_strictly;
-use crate::ops::pair::{expanded, join_all, number};
+use crate::ops::primitive::pair::{expanded, join_all, number};
 use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, try_where_};
 use crate::{Binary, Error, Float, Scalar, Site, Unary};
 

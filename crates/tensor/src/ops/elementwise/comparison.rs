@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{compare, expanded, join_all, number, pair};
+use crate::ops::primitive::pair::{compare, expanded, join_all, number, pair};
 use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
 

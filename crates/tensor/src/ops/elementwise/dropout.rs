@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::random::draw_each;
 use crate::ops::{Result, TensorLike};
 use crate::{Float, Generator, Scalar, Site, Tensor, ensure};

@@ -3,7 +3,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::pair;
+use crate::ops::primitive::pair::pair;
 use crate::ops::{Arithmetic, Functions, Operand, Result, TensorLike};
 use crate::scalar::special;
 use crate::{Float, Scalar, Site, Tensor};

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{binary, expanded, join_all, number, one_value, pair};
+use crate::ops::primitive::pair::{binary, expanded, join_all, number, one_value, pair};
 use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Functions, Operand, Result, TensorLike, Views, try_where_,
 };

@@ -6,9 +6,9 @@
 use wengert_macros::twins;
 
 use crate::engine::elementwise;
-use crate::ops::eager::check_binary;
 use crate::ops::elementwise::arithmetic::is_root;
-use crate::ops::pair::{aligned, expanded, join_all, number, one_value, same_shape};
+use crate::ops::primitive::eager::check_binary;
+use crate::ops::primitive::pair::{aligned, expanded, join_all, number, one_value, same_shape};
 use crate::ops::{Argument, Masking, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};

@@ -3,7 +3,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::same_shape;
+use crate::ops::primitive::pair::same_shape;
 use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand, Scatter};
 use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
 use crate::ops::index::positions::check_index;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::{Result, TensorLike};
 use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 

@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::{Error, Shape, Site, Tensor};
 
 /// Returns the positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.

@@ -3,7 +3,7 @@
 //! PyTorch leaves open which write wins, but gives every source the gradient of its element, as if it had won. So does this
 //! code: the values are those of the last write, and the derivative includes all of them.
 
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::{Result, TensorLike};
 use crate::{Binary, Compare, Error, Scalar, Shape, Site, Tensor};
 

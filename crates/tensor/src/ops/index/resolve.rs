@@ -1,9 +1,9 @@
 //! Indexing by a list of items, in two steps: a view for integers, slices and new dimensions; positions for index tensors
 //! and masks.
 
-use crate::ops::compose::Compose;
 use crate::ops::index::item::IndexItem;
 use crate::ops::index::positions::{line, positions_in, row_major, unravel, wrap};
+use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::{slice, squeeze, unsqueeze};
 use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;

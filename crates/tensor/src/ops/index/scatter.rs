@@ -5,12 +5,12 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::{Compose, join};
 use crate::ops::index::indexing::one_dim;
 use crate::ops::index::items::is_view;
 use crate::ops::index::items::positions_of;
 use crate::ops::index::positions::{check_index, check_range, gathered_positions, slice_positions, wrap};
 use crate::ops::index::replace::{add_at, mask_without, overwrite, overwrite_with_number};
+use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::shape::views::Views;
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;

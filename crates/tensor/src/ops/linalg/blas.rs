@@ -5,9 +5,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
 use crate::ops::linalg::products::unequal_vectors;
-use crate::ops::pair::{expanded, number};
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::{expanded, number};
 use crate::ops::shape::views::squeeze;
 use crate::ops::{ArrayOperand, InPlace, Result, TensorLike};
 use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};

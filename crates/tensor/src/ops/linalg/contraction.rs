@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::equation::{Equation, Label};
-use crate::ops::pair::expanded;
+use crate::ops::primitive::pair::expanded;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ensure};

@@ -2,10 +2,10 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
 use crate::ops::linalg::blas::{check_matrices, expand_term};
 use crate::ops::linalg::products::product;
-use crate::ops::pair::{expanded, join_all, same_shape};
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::{expanded, join_all, same_shape};
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Error, Number, Shape, Site, ensure};
 

@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::{Compose, join};
-use crate::ops::pair::expanded;
+use crate::ops::primitive::compose::{Compose, join};
+use crate::ops::primitive::pair::expanded;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Error, Number, Shape, Site};
 

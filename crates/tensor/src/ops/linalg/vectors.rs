@@ -2,9 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::{Compose, count};
 use crate::ops::linalg::blas::outer;
-use crate::ops::pair::pair;
+use crate::ops::primitive::compose::{Compose, count};
+use crate::ops::primitive::pair::pair;
 use crate::ops::reduce::reductions::reduced;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast::size_at;

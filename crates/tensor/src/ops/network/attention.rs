@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::{Compose, join};
 use crate::ops::linalg::products::product;
+use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Axes, Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, ensure};

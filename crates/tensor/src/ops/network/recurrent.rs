@@ -3,8 +3,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
 use crate::ops::linalg::products::product;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Float, Site, Unary, ensure};
 

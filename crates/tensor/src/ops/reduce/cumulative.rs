@@ -7,7 +7,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::reduce::along::Along;
 use crate::shape::dims;
 use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Unary, View};

@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::compose::{Compose, count};
+use crate::ops::primitive::compose::{Compose, count};
 use crate::{Error, Float, Shape, Site, Sizes, Unary};
 
 /// What batch normalization in training gives: the result, and the statistics of this batch for a running average.

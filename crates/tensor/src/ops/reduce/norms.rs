@@ -5,9 +5,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
-use crate::ops::pair::{expanded, join_all, pair};
-use crate::ops::primitive::Composite;
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::{expanded, join_all, pair};
+use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::statistics::squeezed;
 use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Unary, View};

@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::kernel::reduce::arg;
 use crate::ops::TensorLike;
-use crate::ops::pair::number;
+use crate::ops::primitive::pair::number;
 use crate::shape::dims;
 use crate::{
     Binary, Compare, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Shape, Site, Tensor, View,

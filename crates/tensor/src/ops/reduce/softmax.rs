@@ -3,8 +3,8 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::pair::number;
-use crate::ops::primitive::Composite;
+use crate::ops::primitive::pair::number;
+use crate::ops::primitive::tensor_like::Composite;
 use crate::shape::dims;
 use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Site, Unary, View};
 

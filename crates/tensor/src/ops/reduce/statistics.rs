@@ -6,9 +6,9 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::compose::Compose;
-use crate::ops::pair::{expanded, number};
-use crate::ops::primitive::Composite;
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::{expanded, number};
+use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::reduced;
 use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 use crate::{Scalar, Shape};

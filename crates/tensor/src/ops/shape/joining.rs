@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
 use crate::ops::{Result, TensorLike};
 use crate::shape::dims;

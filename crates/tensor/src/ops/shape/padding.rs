@@ -5,8 +5,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
-use crate::ops::pair::number;
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::number;
 use crate::ops::{Result, TensorLike};
 use crate::{Error, Scalar, Shape, Site, View, ensure};
 

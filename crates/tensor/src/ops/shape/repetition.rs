@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve;
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
 use crate::ops::{Result, TensorLike};
 use crate::shape::dims;

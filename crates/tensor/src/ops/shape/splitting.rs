@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::memory::reserve;
 use crate::ops::TensorLike;
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::squeeze;
 use crate::shape::dims;
 use crate::{DType, Error, Position, Site, ensure};

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{expanded, join_all};
+use crate::ops::primitive::pair::{expanded, join_all};
 use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::window::windows::{Window, add_batch, at_least, remove_batch};
 use crate::ops::{Result, TensorLike};

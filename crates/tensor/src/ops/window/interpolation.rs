@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve;
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::window::windows::at_least;
 use crate::ops::{AdaptivePooling, Result, TensorLike, Windowed};
 use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};

@@ -4,9 +4,9 @@ use std::f64::consts::TAU;
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
-use crate::ops::pair::pair;
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::pair;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
 

@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::{Compose, join};
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
+use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::shape::views::squeeze;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};

@@ -1,6 +1,6 @@
 //! The reduction of elementwise losses to their sum or mean.
 
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::{Result, TensorLike};
 use crate::{Shape, Site};
 

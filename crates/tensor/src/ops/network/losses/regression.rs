@@ -2,9 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
-use crate::ops::pair::pair;
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::pair;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 

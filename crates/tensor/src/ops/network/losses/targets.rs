@@ -1,8 +1,8 @@
 //! Class numbers as the targets of a loss: checks, weights, and targets to ignore.
 
-use crate::ops::compose::Compose;
 use crate::ops::index::positions::gathered_positions;
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
+use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
 use crate::ops::{Argument, Result, TensorLike};
 use crate::{Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};

@@ -1,6 +1,6 @@
 //! Checks of the arguments that a convolution and its transpose share, and the bias that both add.
 
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windows::{Window, add_batch, at_least};
 use crate::ops::{Result, TensorLike};

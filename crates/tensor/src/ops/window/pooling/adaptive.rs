@@ -5,7 +5,7 @@ use wengert_macros::twins;
 
 use crate::kernel::pool::mean::WindowSpans;
 use crate::memory::reserve;
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::maximum::prefers_second;
 use crate::ops::window::pooling::mean::average;
 use crate::ops::window::windowed::Windowed;

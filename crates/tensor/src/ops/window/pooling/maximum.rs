@@ -2,7 +2,7 @@
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::kernel::pool::max;
-use crate::ops::compose::{Compose, count};
+use crate::ops::primitive::compose::{Compose, count};
 use crate::ops::window::pooling::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{PoolingForm, Windowed};

@@ -3,7 +3,7 @@
 use crate::kernel::pool::mean as kernel;
 use crate::kernel::pool::mean::WindowSpans;
 use crate::ops::Result;
-use crate::ops::compose::Compose;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{MeanForm, Windowed};

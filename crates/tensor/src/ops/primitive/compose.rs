@@ -3,7 +3,7 @@
 //! Operands broadcast by the plain rule; the settings of [`compat`](crate::shape::compat) do not apply, because the caller did
 //! not write these steps. Errors of every step name the [`Site`] of the operation that it is a part of.
 
-use crate::ops::pair::{aligned, combined, expanded, number};
+use crate::ops::primitive::pair::{aligned, combined, expanded, number};
 use crate::ops::{Argument, Operand, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::compat::BroadcastRule;

@@ -12,10 +12,10 @@ use crate::kernel::rows;
 use crate::kernel::scan::lanes;
 use crate::kernel::strided::Source;
 use crate::ops::TensorLike;
-use crate::ops::primitive::Composite;
+use crate::ops::primitive::tensor_like::Composite;
+use crate::ops::primitive::traced;
 use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
-use crate::ops::traced;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 

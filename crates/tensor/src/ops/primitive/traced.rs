@@ -9,8 +9,8 @@ use wengert_macros::precompiled;
 
 use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
 use crate::memory::reserve::addressable;
-use crate::ops::evaluate::Evaluate;
-use crate::ops::primitive::{Composite, TensorLike};
+use crate::ops::primitive::evaluate::Evaluate;
+use crate::ops::primitive::tensor_like::{Composite, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// What `composite` makes of `x`.

@@ -1,0 +1,17 @@
+//! The primitives of the operations, and the code that runs them: at once for tensors, as a plan for expressions.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `tensor_like` | the trait with the primitives |
+//! | `pair` | operands, and their expansion to one shape |
+//! | `compose` | steps of composed operations |
+//! | `eager` | the primitives on tensors, computed at once |
+//! | `evaluate` | the execution of a plan |
+//! | `traced` | composed operations on tensors, planned as one expression |
+
+pub(crate) mod compose;
+pub(crate) mod eager;
+pub(crate) mod evaluate;
+pub(crate) mod pair;
+pub(crate) mod tensor_like;
+pub(crate) mod traced;
