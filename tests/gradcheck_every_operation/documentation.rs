@@ -92,7 +92,7 @@ fn line(text: &str) -> Option<Line> {
 /// Returns the names of all primitives: elementwise primitives and reductions from their lists, views and operations with their
 /// own rule from the lines that define their names.
 fn primitives() -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = ["where", "expand", "matmul"].map(str::to_owned).into();
+    let mut names: BTreeSet<String> = ["where", "expand", "matmul", "cat", "embed"].map(str::to_owned).into();
     names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));
     names.extend(Binary::ALL.iter().map(|op| op.name().to_owned()));
     names.extend(Compare::ALL.iter().map(|op| op.name().to_owned()));

@@ -1,4 +1,4 @@
-//! The code paths of `a + b` are those of the table in `docs/levels.md`, and no others.
+//! The code paths of `a + b` are exactly the paths of the table in `docs/levels.md`.
 //!
 //! A path begins where the engine or an operation calls a kernel that can add two operands. The test finds these calls in the sources.
 

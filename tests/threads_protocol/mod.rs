@@ -36,7 +36,7 @@ macro_rules! scenarios {
             fn restart(&mut self) {}
         }
 
-        /// Runs `caller` with a function that runs an operation of so many tasks on all threads.
+        /// Runs `caller` with a function that runs an operation with the given number of tasks on all threads.
         pub(super) fn with_team(
             helpers: usize,
             (patience, descending): (u32, bool),

@@ -9,7 +9,7 @@ mod sync {
     pub(super) use loom::thread::park;
 }
 
-/// The library's file, of which the scenarios use a part. Each module compiles it with other primitives.
+/// The library's file. The scenarios use a part of it. Each module compiles it with other primitives.
 #[allow(dead_code, clippy::duplicate_mod)]
 #[path = "../../crates/tensor/src/memory/threads/team.rs"]
 mod team;
