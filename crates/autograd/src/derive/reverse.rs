@@ -300,7 +300,15 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// Computes the value of this loss, its gradients, and the values of `others`.
     fn gradients_and<const N: usize>(self, others: [Var<'t, T>; N], at: Site) -> Result<LossWith<T, N>, Error> {
-        for other in others {
+        let (loss, gradients, values) = self.gradients_and_values(&others, at)?;
+        let mut values = values.into_iter();
+        let others = others.map(|_| values.next().unwrap_or_else(|| unreachable!("a value for each variable")));
+        Ok((loss, gradients, others))
+    }
+
+    /// Returns the value of this loss, its gradients, and the values of `others`.
+    fn gradients_and_values(self, others: &[Var<'t, T>], at: Site) -> Result<(T, Gradients<T>, Vec<Tensor<T>>), Error> {
+        for &other in others {
             self.check_tape(other, at)?;
         }
         let reached = self.reverse_to_leaves(at)?;
@@ -312,7 +320,7 @@ impl<'t, T: Float> Var<'t, T> {
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
         let mut next = || values.next().unwrap_or_else(|| unreachable!("a value for each root"));
-        let others = others.map(|_| next());
+        let others = others.iter().map(|_| next()).collect();
         let changes = with_values(changes, &mut next);
         let loss = next().try_item()?;
         let record = self.tape.record.borrow();

@@ -1,0 +1,74 @@
+//! Parameters on a tape, and variables that are bound to them.
+
+use wengert_macros::{precompiled, twins};
+use wengert_tensor::plan::Op;
+use wengert_tensor::{Float, Shape, Site};
+
+use crate::{Error, Parameter, Tape, Var};
+
+#[twins]
+#[precompiled]
+impl<T: Float> Tape<T> {
+    /// The variable of a parameter, or the constant if it is frozen; repeated calls return the same one.
+    ///
+    /// # Errors
+    ///
+    /// If its values changed since this tape recorded it: each step needs a tape of its own.
+    pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
+        let at = Site::here("parameter");
+        let id = parameter.id();
+        if let Some(&(_, index)) = self.record.borrow().bound.iter().rev().find(|(bound, _)| *bound == id) {
+            return Ok(Var::new(self, index));
+        }
+        let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
+        if let Some(index) = known {
+            // The tape holds the values that it recorded, so changed ones are in other memory.
+            let recorded = self.record.borrow().leaf(index);
+            if recorded.is_some_and(|recorded| !recorded.shares_storage(&parameter.value)) {
+                return Err(Error::ParameterChanged { made: parameter.made(), at });
+            }
+            return Ok(Var::new(self, index));
+        }
+        let op = if parameter.is_frozen() { Op::Constant } else { Op::Variable };
+        let var = self.leaf(&parameter.value, op, Some(at));
+        self.record.borrow_mut().parameters.push((id, var.index));
+        Ok(var)
+    }
+
+    /// Makes `value` stand for a parameter on this tape: what a model computes is then a function of variables, to be differentiated
+    /// like any other. The last one that was bound counts. PyTorch: `torch.func.functional_call`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let w = Parameter::new(Tensor::from([1.0f32, 2.0]));
+    /// let tape = Tape::new();
+    /// let scale = tape.var(&Tensor::scalar(3.0));
+    /// tape.bind(&w, tape.constant(&w.value) * scale);
+    /// let y = tape.parameter(&w).sum(..);
+    /// assert_eq!(y.item(), 9.0);
+    /// assert_eq!(y.grad([scale])[0].item(), 3.0);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the variable has another shape than the parameter, or belongs to another tape.
+    pub fn try_bind(&self, parameter: &Parameter<T>, value: Var<'_, T>) -> Result<(), Error> {
+        self.check_fit("parameter", parameter.value.shape(), value, Site::here("bind"))?;
+        self.record.borrow_mut().bound.push((parameter.id(), value.index));
+        Ok(())
+    }
+
+    /// Refuses a variable that is of another tape, or of another shape than what it is to stand for.
+    pub(super) fn check_fit(&self, what: &str, shape: &Shape, value: Var<'_, T>, at: Site) -> Result<(), Error> {
+        if value.tape.id != self.id {
+            return Err(Error::OtherTape { at });
+        }
+        let got = value.shape();
+        if got != *shape {
+            let message = format!("expected a variable of the {what}'s shape {shape}, got one of shape {got}");
+            return Err(Error::Refused { message, at });
+        }
+        Ok(())
+    }
+}

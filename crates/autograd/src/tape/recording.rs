@@ -1,0 +1,135 @@
+//! Recording: leaves, and the nodes of operations. Nothing is computed.
+
+use std::rc::Rc;
+
+use wengert_macros::{precompiled, twins};
+use wengert_tensor::plan::{Index, Inputs, Op};
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::error::raise;
+use crate::tape::{Operation, Record};
+use crate::{Error, Tape, Var};
+
+#[twins]
+#[precompiled]
+impl<T: Float> Tape<T> {
+    /// A variable with the values of `data`, with respect to which gradients can be taken. Nothing is copied.
+    #[track_caller]
+    pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
+        self.leaf(data, Op::Variable, Some(Site::here("var")))
+    }
+
+    /// A variable with the values of `data` that stops gradients: inputs, targets, masks. Nothing is copied.
+    #[track_caller]
+    pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
+        self.leaf(data, Op::Constant, Some(Site::here("constant")))
+    }
+
+    /// A variable with the source line of `at`.
+    pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
+        self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
+    }
+
+    /// Data as a variable. Without a site, it is the constant of an operation and gets the line of that operation.
+    pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
+        self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
+    }
+
+    /// A number as a variable that stops gradients; without a site as in [`leaf`](Self::leaf).
+    pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
+        self.leaf_of(at, |record| (record.add_number(value), record.intern(&Shape::scalar())))
+    }
+
+    /// Records the leaf that `add` adds to the record.
+    fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Var<'_, T> {
+        let pushed = {
+            let mut record = self.record.borrow_mut();
+            let (op, shape) = add(&mut record);
+            record.push(op, [], shape, at.map(|at| at.location))
+        };
+        match pushed {
+            Some(index) => Var::new(self, index),
+            None => raise(Error::TapeFull { at: at.unwrap_or(Site::here("constant")) }),
+        }
+    }
+
+    /// Records a custom operation.
+    ///
+    /// # Errors
+    ///
+    /// If the operation refuses the inputs' shapes, or an input belongs to another tape.
+    pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
+        let at = Site::here(operation.name());
+        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
+        let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
+        self.record_operation(Rc::new(operation), inputs, &shape, at)
+    }
+
+    /// The inputs and results of the custom operations of this name, in the order of recording.
+    pub fn calls(&self, name: &str) -> Vec<(Vec<Var<'_, T>>, Var<'_, T>)> {
+        let record = self.record.borrow();
+        let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
+        let call = |index| (record.operands(index).iter().map(|&input| self.at(input)).collect(), self.at(index));
+        (0..record.len() as Index).filter(named).map(call).collect()
+    }
+
+    /// Records an operation with parameters, which is stored beside the nodes; its shape is known.
+    pub(crate) fn record_operation<'t>(
+        &'t self,
+        operation: Rc<dyn Operation<T>>,
+        inputs: &[Var<'t, T>],
+        shape: &Shape,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let indices = self.indices(inputs, at)?;
+        let mut record = self.record.borrow_mut();
+        let shape = record.intern(shape);
+        let (name, is_alias) = (operation.name(), operation.is_alias());
+        let Some(index) = record.push_operation((operation, name), &indices, shape, at.location) else {
+            return Err(Error::TapeFull { at });
+        };
+        if is_alias {
+            record.set_alias(index);
+        }
+        Ok(Var::new(self, index))
+    }
+
+    /// Records the concatenation of `parts` along `axis`.
+    pub(crate) fn record_cat<'t>(
+        &'t self,
+        parts: &[Var<'t, T>],
+        axis: usize,
+        shape: &Shape,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let indices = self.indices(parts, at)?;
+        let mut record = self.record.borrow_mut();
+        let shape = record.intern(shape);
+        let index = record.push_cat(axis, &indices, shape, at.location).ok_or(Error::TapeFull { at })?;
+        Ok(Var::new(self, index))
+    }
+
+    /// Records an operation on inputs of this tape whose result has shape number `shape`.
+    #[inline]
+    pub(crate) fn push<const N: usize>(
+        &self,
+        op: Op,
+        inputs: [Index; N],
+        shape: impl FnOnce(&mut Record<T>) -> u32,
+        at: Site,
+    ) -> Result<Var<'_, T>, Error> {
+        let mut record = self.record.borrow_mut();
+        let shape = shape(&mut record);
+        match record.push(op, inputs, shape, Some(at.location)) {
+            Some(index) => Ok(Var::new(self, index)),
+            None => Err(Error::TapeFull { at }),
+        }
+    }
+
+    fn indices(&self, inputs: &[Var<'_, T>], at: Site) -> Result<Inputs, Error> {
+        inputs
+            .iter()
+            .map(|input| if input.tape.id == self.id { Ok(input.index) } else { Err(Error::OtherTape { at }) })
+            .collect()
+    }
+}

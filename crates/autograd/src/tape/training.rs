@@ -1,0 +1,57 @@
+//! Training tapes: what a step draws at random, and the changes of buffers that it records.
+
+use wengert_macros::{precompiled, twins};
+use wengert_tensor::plan::Index;
+use wengert_tensor::{Float, Generator, Site};
+
+use crate::parameter::{Buffer, Change, Share};
+use crate::{Error, Tape, Var};
+
+#[twins]
+#[precompiled]
+impl<T: Float> Tape<T> {
+    /// What `draw` draws from the generator of a training tape; `None` on any other.
+    pub fn draw<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> Option<R> {
+        self.training.as_ref().map(|training| draw(&mut training.borrow_mut().generator))
+    }
+
+    /// Records that the step moves `buffer` towards `new`, a statistic of the batch of the same shape, by `share`. The statistic is
+    /// computed with the gradients. Nothing happens on a tape that does not train.
+    ///
+    /// # Errors
+    ///
+    /// If the statistic has another shape than the buffer, or belongs to another tape.
+    pub fn try_blend(&self, buffer: &Buffer<T>, new: Var<'_, T>, share: Share) -> Result<(), Error> {
+        self.check_fit("buffer", buffer.value.shape(), new, Site::here("blend"))?;
+        self.change(buffer.id(), Change::Blend { new: new.index, share });
+        Ok(())
+    }
+
+    /// Records that the step adds one to `buffer`. Nothing happens on a tape that does not train.
+    pub fn count(&self, buffer: &Buffer<i64>) {
+        self.change(buffer.id(), Change::Count);
+    }
+
+    /// The state of a training tape's generator.
+    pub(crate) fn generator(&self) -> Option<Generator> {
+        self.draw(|generator| generator.clone())
+    }
+
+    /// Goes back to a state from [`generator`](Self::generator).
+    pub(crate) fn set_generator(&self, state: Option<Generator>) {
+        if let Some(state) = state {
+            self.draw(|generator| *generator = state);
+        }
+    }
+
+    fn change(&self, buffer: u64, change: Change<Index>) {
+        if let Some(training) = &self.training {
+            training.borrow_mut().changes.push((buffer, change));
+        }
+    }
+
+    /// The recorded changes of buffers.
+    pub(crate) fn changes(&self) -> Vec<(u64, Change<Index>)> {
+        self.training.as_ref().map_or_else(Vec::new, |training| training.borrow().changes.clone())
+    }
+}

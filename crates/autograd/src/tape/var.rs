@@ -1,0 +1,76 @@
+//! The methods of variables that every operation uses.
+
+use std::fmt;
+
+use wengert_macros::precompiled;
+use wengert_tensor::plan::Op;
+use wengert_tensor::{Float, Shape, Site};
+
+use crate::error::or_raise;
+use crate::{Error, Var};
+
+#[precompiled]
+impl<'t, T: Float> Var<'t, T> {
+    /// The sizes, known without computing.
+    pub fn shape(self) -> Shape {
+        self.tape.record.borrow().shape(self.index).clone()
+    }
+
+    /// Records a function of this variable with the same shape.
+    #[inline]
+    pub(crate) fn record(self, op: Op, at: Site) -> Result<Self, Error> {
+        self.tape.push(op, [self.index], |record| record.node(self.index).shape, at)
+    }
+
+    /// Records a function of this variable with the shape `shape`.
+    pub(crate) fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
+        self.tape.push(op, [self.index], |record| record.intern(shape), at)
+    }
+
+    /// Refuses variables of another tape.
+    #[inline]
+    pub(crate) fn check_tape(self, other: Self, at: Site) -> Result<(), Error> {
+        if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
+    }
+
+    /// Repeated `size` times along a new first dimension.
+    pub(crate) fn repeated(self, size: usize, at: Site) -> Self {
+        let shape = self.shape().replaced(0..0, &[size]);
+        or_raise(self.record_over(Op::Expand, &shape, at))
+    }
+
+    /// Zeros of the same shape, stored as one element.
+    #[track_caller]
+    pub(crate) fn zeros_like(self) -> Self {
+        self.filled(&self.shape(), T::ZERO)
+    }
+
+    /// [`zeros_like`](Self::zeros_like) with the source line of `at`.
+    pub(crate) fn zeros_like_at(self, at: Site) -> Self {
+        self.filled_at(&self.shape(), T::ZERO, at)
+    }
+
+    /// One number expanded to a shape, on the same tape.
+    #[track_caller]
+    pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
+        self.filled_at(shape, value, Site::here("full"))
+    }
+
+    /// [`filled`](Self::filled) with the source line of `at`.
+    pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
+        let number = self.tape.number(value, Some(at));
+        if shape.rank() == 0 {
+            return number;
+        }
+        or_raise(number.record_over(Op::Expand, shape, at))
+    }
+}
+
+#[precompiled]
+impl<T: Float> fmt::Debug for Var<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = self.tape.record.borrow();
+        let (name, shape, location) = (record.name(self.index), record.shape(self.index), record.location(self.index));
+        write!(f, "Var<{}> %{} = {name} {shape}, recorded at {location}", T::DTYPE, self.index)
+    }
+}
