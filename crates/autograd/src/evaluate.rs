@@ -11,19 +11,20 @@ use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// So many values at the frontier of what was evaluated before are kept at once; more only if values are read again and again.
+/// Values at the frontier of the evaluated nodes that one evaluation keeps, at most. A larger frontier is kept only after [`REPEATED`]
+/// evaluations: keeping values costs memory, and computing them again costs time.
 const FRONTIER: usize = 16;
 
-/// Evaluations of a tape after which every frontier is kept.
+/// The number of evaluations of a tape after which a frontier of any size is kept.
 const REPEATED: usize = 3;
 
-/// Bytes of values that one evaluation keeps beside those that were requested, at most.
+/// Bytes of values that one evaluation keeps beside the requested values, at most.
 const KEPT: usize = 256 << 20;
 
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// The values of `vars`, computed together: what they share is computed once.
+    /// Returns the values of `vars`, computed together: each common operand is computed once.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -48,7 +49,7 @@ impl<T: Float> Tape<T> {
         Ok(vars.map(|_| values.next().unwrap_or_else(|| unreachable!("a value for each variable"))))
     }
 
-    /// [`values`](Self::values) of any number of variables.
+    /// Returns the values of any number of variables, as [`values`](Self::values) does.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ impl<T: Float> Tape<T> {
         self.evaluate(&vars.iter().map(|var| var.index).collect::<Vec<_>>(), at)
     }
 
-    /// The values of `roots`, in order.
+    /// Returns the values of `roots`, in order.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         if self.record.borrow().watchers > 0 {
             self.record.borrow_mut().read.extend_from_slice(roots);
@@ -98,7 +99,7 @@ impl<T: Float> Tape<T> {
         Ok(values.into_iter().take(roots.len()).collect())
     }
 
-    /// The last values that are requested of this tape, of `roots`, in order: none is kept on it.
+    /// Returns the values of `roots`, in order, and drops the tape. No value is kept.
     pub(crate) fn last_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let record = self.record.borrow();
         if record.evaluated.is_some() {
@@ -109,7 +110,7 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Nodes and their values, and how many nodes were computed for them.
+/// Nodes, their values, and the number of nodes that were computed for these values.
 struct Evaluated<T: Float> {
     nodes: Vec<Index>,
     values: Vec<Tensor<T>>,
@@ -118,11 +119,10 @@ struct Evaluated<T: Float> {
 
 #[precompiled]
 impl<T: Float> Record<T> {
-    /// The values of `wanted` where some were computed before: only the part that is new is looked at. `last` is the last node
-    /// that was evaluated, `times` how often.
+    /// Returns the values of `wanted` on a tape that was evaluated before. Only the new part of the tape is visited. `last` is the last
+    /// node that was evaluated, and `times` the number of evaluations.
     ///
-    /// Nodes up to `last` that are computed again, because later ones read them, are kept from now on: they follow those that are
-    /// wanted.
+    /// Nodes up to `last` that later nodes read are computed again and kept from now on. Their values follow the values of `wanted`.
     fn evaluated_further(
         &self,
         mut wanted: Vec<Index>,
@@ -146,7 +146,7 @@ impl<T: Float> Record<T> {
     }
 }
 
-/// A part of a record, to be evaluated.
+/// The evaluation of a part of a record.
 struct PartOf<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph<T>,
@@ -174,7 +174,7 @@ impl<T: Float> Evaluate<T> for PartOf<'_, T> {
 
 #[twins]
 impl<T: Float> Var<'_, T> {
-    /// The value, computed now unless it was computed before.
+    /// Returns the value. It is computed now unless it was computed before.
     ///
     /// # Errors
     ///
@@ -184,11 +184,11 @@ impl<T: Float> Var<'_, T> {
         Ok(values.swap_remove(0))
     }
 
-    /// The value of a variable that has exactly one element. PyTorch: `item`.
+    /// Returns the value of a variable that has exactly one element. PyTorch: `item`.
     ///
     /// # Panics
     ///
-    /// If there are fewer or more elements than one, or [`value`](Self::value) panics.
+    /// If the number of elements is not one, or if [`value`](Self::value) panics.
     #[track_caller]
     pub fn item(self) -> T {
         let at = Site::here("item");
@@ -232,7 +232,7 @@ impl<T: Float> Evaluate<T> for Record<T> {
     }
 }
 
-/// The oracle of the tests: the same values, evaluated one node at a time.
+/// Returns the same values, evaluated one node at a time: the oracle of the tests.
 #[cfg(test)]
 pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
     let record = tape.record.borrow();

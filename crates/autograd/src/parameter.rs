@@ -31,28 +31,28 @@ pub struct Parameter<T: Float = f32> {
 }
 
 impl<T: Float> Parameter<T> {
-    /// A parameter with these values. Errors name the line that calls this.
+    /// Returns a parameter with these values. Errors name the line that calls this function.
     #[track_caller]
     pub fn new(value: Tensor<T>) -> Self {
         Parameter { id: next_id(), frozen: false, made: Location::caller(), value }
     }
 
-    /// The parameter's unique number in this process.
+    /// Returns the parameter's unique number in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The line that made it: for the parameter of a layer, the line that made the layer.
+    /// Returns the line that made the parameter. For the parameter of a layer, it is the line that made the layer.
     pub fn made(&self) -> &'static Location<'static> {
         self.made
     }
 
-    /// Whether it is a constant on tapes. PyTorch: `not requires_grad`.
+    /// Returns true if the parameter is a constant on tapes. PyTorch: `not requires_grad`.
     pub fn is_frozen(&self) -> bool {
         self.frozen
     }
 
-    /// Makes it a constant on tapes from now on, or a variable again. PyTorch: `requires_grad_`.
+    /// Makes the parameter a constant on later tapes, or a variable again. PyTorch: `requires_grad_`.
     pub fn set_frozen(&mut self, frozen: bool) {
         self.frozen = frozen;
     }
@@ -64,11 +64,11 @@ impl<T: Float> Clone for Parameter<T> {
     }
 }
 
-/// A tensor of a model that is not trained but changes with training and is saved with the model: running statistics, counts.
-/// PyTorch: `register_buffer`.
+/// A tensor of a model that no gradient changes, such as a running statistic or a count. Training updates it, and checkpoints save it
+/// with the model. PyTorch: `register_buffer`.
 ///
 /// Layers record on a training tape how a step changes it ([`Tape::blend`](crate::Tape::blend),
-/// [`Tape::count`](crate::Tape::count)); the change is computed with the gradients and made with the optimiser's step. A clone is a
+/// [`Tape::count`](crate::Tape::count)). The change is computed with the gradients, and the optimiser's step makes it. A clone is a
 /// separate buffer with the same values.
 #[derive(Debug)]
 pub struct Buffer<E: Element = f32> {
@@ -78,12 +78,12 @@ pub struct Buffer<E: Element = f32> {
 }
 
 impl<E: Element> Buffer<E> {
-    /// A buffer with these values.
+    /// Returns a buffer with these values.
     pub fn new(value: Tensor<E>) -> Self {
         Buffer { id: next_id(), value }
     }
 
-    /// The buffer's unique number in this process.
+    /// Returns the buffer's unique number in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -98,14 +98,14 @@ impl<E: Element> Clone for Buffer<E> {
 /// The weight of a batch in a running statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
-    /// This part of the result is the batch's; the rest is what was there before. PyTorch: `momentum`.
+    /// The batch has this weight in the result. The previous value has the rest. PyTorch: `momentum`.
     Fixed(f64),
-    /// The batch is the n-th (from 1) of a plain average over all batches. PyTorch: `momentum=None`.
+    /// The result is the plain average over all batches, of which this is the n-th, from 1. PyTorch: `momentum=None`.
     Nth(u64),
 }
 
 impl Share {
-    /// The batch's part of the result.
+    /// Returns the weight of the batch in the result.
     pub fn weight(self) -> f64 {
         match self {
             Share::Fixed(weight) => weight,
@@ -114,17 +114,17 @@ impl Share {
     }
 }
 
-/// How a step changes a buffer; `V` is the batch's statistic.
+/// The change of a buffer in a step. `V` is the type of the batch's statistic.
 #[derive(Clone, Debug)]
 pub enum Change<V> {
     /// The buffer moves towards `new` by its share: `value + share · (new - value)`.
     Blend {
         /// The batch's statistic.
         new: V,
-        /// Its share.
+        /// The weight of the batch.
         share: Share,
     },
-    /// One more is counted.
+    /// The count in the buffer grows by one.
     Count,
 }
 

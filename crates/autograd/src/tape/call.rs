@@ -1,4 +1,4 @@
-//! The calls of an operation as its rules see them: for one example, and for a batch.
+//! The methods of a call of an operation, for one example and for a batch. The operation's rules use them.
 
 use wengert_macros::precompiled;
 use wengert_tensor::{Float, Shape};
@@ -8,7 +8,7 @@ use crate::tape::{BatchedCall, Call};
 
 #[precompiled]
 impl<'t, T: Float> Call<'t, T> {
-    /// Input number `position`.
+    /// Returns input number `position`.
     ///
     /// # Panics
     ///
@@ -18,13 +18,13 @@ impl<'t, T: Float> Call<'t, T> {
         self.inputs[position]
     }
 
-    /// All inputs.
+    /// Returns all inputs.
     #[inline]
     pub fn inputs(&self) -> &[Var<'t, T>] {
         &self.inputs
     }
 
-    /// The result.
+    /// Returns the result.
     #[inline]
     pub fn output(&self) -> Var<'t, T> {
         self.output
@@ -32,17 +32,17 @@ impl<'t, T: Float> Call<'t, T> {
 }
 
 impl<'t, T: Float> BatchedCall<'t, T> {
-    /// Number of examples.
+    /// Returns the number of examples.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Number of inputs.
+    /// Returns the number of inputs.
     pub fn arity(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Whether input number `position` has a batch dimension; if not, it is the same for all examples.
+    /// Returns true if input number `position` has a batch dimension. Otherwise it is the same for all examples.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         self.inputs[position].1
     }
 
-    /// Input number `position`, with or without a batch dimension.
+    /// Returns input number `position`, with or without a batch dimension.
     ///
     /// # Panics
     ///
@@ -62,7 +62,8 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         self.inputs[position].0
     }
 
-    /// Input number `position` with the batch dimension first: expanded, which copies nothing, if it is the same for all examples.
+    /// Returns input number `position` with the batch dimension first. An input that is the same for all examples is expanded, which
+    /// copies nothing.
     ///
     /// # Panics
     ///
@@ -73,12 +74,12 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         if is_batched { var } else { var.repeated(self.size, self.at) }
     }
 
-    /// The result's shape, the batch dimension included.
+    /// Returns the shape of the result, with the batch dimension.
     pub fn shape(&self) -> Shape {
         self.with_batch(&self.shape)
     }
 
-    /// `shape` with the batch dimension first.
+    /// Returns `shape` with the batch dimension first.
     pub(crate) fn with_batch(&self, shape: &[usize]) -> Shape {
         std::iter::once(self.size).chain(shape.iter().copied()).collect()
     }

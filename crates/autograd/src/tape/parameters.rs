@@ -9,7 +9,7 @@ use crate::{Error, Parameter, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// The variable of a parameter, or the constant if it is frozen; repeated calls return the same one.
+    /// Returns the variable of a parameter, or a constant if the parameter is frozen. Repeated calls return the same variable.
     ///
     /// # Errors
     ///
@@ -22,7 +22,7 @@ impl<T: Float> Tape<T> {
         }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
-            // The tape holds the values that it recorded, so changed ones are in other memory.
+            // The tape shares the memory of the recorded values, so changed values are in other memory.
             let recorded = self.record.borrow().leaf(index);
             if recorded.is_some_and(|recorded| !recorded.shares_storage(&parameter.value)) {
                 return Err(Error::ParameterChanged { made: parameter.made(), at });
@@ -35,8 +35,8 @@ impl<T: Float> Tape<T> {
         Ok(var)
     }
 
-    /// Makes `value` stand for a parameter on this tape: what a model computes is then a function of variables, to be differentiated
-    /// like any other. The last one that was bound counts. PyTorch: `torch.func.functional_call`.
+    /// Replaces a parameter by `value` on this tape. The output of a model is then a function of variables, which can be differentiated
+    /// like any other. A later binding replaces an earlier one. PyTorch: `torch.func.functional_call`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -59,7 +59,7 @@ impl<T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Refuses a variable that is of another tape, or of another shape than what it is to stand for.
+    /// Refuses a variable of another tape, or of another shape than `shape`.
     pub(super) fn check_fit(&self, what: &str, shape: &Shape, value: Var<'_, T>, at: Site) -> Result<(), Error> {
         if value.tape.id != self.id {
             return Err(Error::OtherTape { at });

@@ -13,34 +13,34 @@ use crate::{Error, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// A variable with the values of `data`, with respect to which gradients can be taken. Nothing is copied.
+    /// Returns a variable with the values of `data`, with respect to which gradients can be taken. Nothing is copied.
     #[track_caller]
     pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
-    /// A variable with the values of `data` that stops gradients: inputs, targets, masks. Nothing is copied.
+    /// Returns a variable with the values of `data` that stops gradients, for inputs, targets and masks. Nothing is copied.
     #[track_caller]
     pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
         self.leaf(data, Op::Constant, Some(Site::here("constant")))
     }
 
-    /// A variable with the source line of `at`.
+    /// Returns a variable with the source line of `at`.
     pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
     }
 
-    /// Data as a variable. Without a site, it is the constant of an operation and gets the line of that operation.
+    /// Records data as a leaf. Without a site, the leaf is a constant of an operation and gets the line of this operation.
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
     }
 
-    /// A number as a variable that stops gradients; without a site as in [`leaf`](Self::leaf).
+    /// Records a number as a leaf that stops gradients. `at` is used as by [`leaf`](Self::leaf).
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (record.add_number(value), record.intern(&Shape::scalar())))
     }
 
-    /// Records the leaf that `add` adds to the record.
+    /// Records a leaf. `add` stores its data in the record, and returns its operation and the number of its shape.
     fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Var<'_, T> {
         let pushed = {
             let mut record = self.record.borrow_mut();
@@ -65,7 +65,7 @@ impl<T: Float> Tape<T> {
         self.record_operation(Rc::new(operation), inputs, &shape, at)
     }
 
-    /// The inputs and results of the custom operations of this name, in the order of recording.
+    /// Returns the inputs and the result of each custom operation of this name, in the order of recording.
     pub fn calls(&self, name: &str) -> Vec<(Vec<Var<'_, T>>, Var<'_, T>)> {
         let record = self.record.borrow();
         let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
@@ -73,7 +73,7 @@ impl<T: Float> Tape<T> {
         (0..record.len() as Index).filter(named).map(call).collect()
     }
 
-    /// Records an operation with parameters, which is stored beside the nodes; its shape is known.
+    /// Records an operation with parameters, whose result has the shape `shape`.
     pub(crate) fn record_operation<'t>(
         &'t self,
         operation: Rc<dyn Operation<T>>,

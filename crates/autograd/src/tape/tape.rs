@@ -1,6 +1,6 @@
 //! The tape, its variables, and the interface of operations: types that depend on each other.
 //!
-//! Most of their methods are in the files beside: `recording`, `parameters`, `training`, `var`, `call`.
+//! Most of their methods are in the other files of this folder.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -39,28 +39,28 @@ pub struct Tape<T: Float = f32> {
     pub(crate) record: RecycledRecord<T, Rc<dyn Operation<T>>>,
     /// The tape's unique number in this process.
     pub(crate) id: u64,
-    /// On a training tape.
+    /// The state of a training tape; `None` on other tapes.
     pub(super) training: Option<RefCell<Training>>,
 }
 
-/// What only a training tape has.
+/// The state of a training tape.
 pub(super) struct Training {
     pub(super) generator: Generator,
-    /// Changes of buffers, by the buffer's number, in the order of recording.
+    /// The changes of buffers in the order of recording, each with the buffer's number.
     pub(super) changes: Vec<(u64, Change<Index>)>,
 }
 
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// An empty tape.
+    /// Returns an empty tape.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Tape { record: RecycledRecord::take(), id: NEXT.fetch_add(1, Ordering::Relaxed), training: None }
     }
 
-    /// An empty tape for a training step: on it dropout drops, and batch normalisation uses the batch and changes its running
-    /// statistics. What is random draws from a stream that is forked from `generator` here. On a tape from [`new`](Self::new)
-    /// the same layers evaluate. PyTorch: `model.train()`, `model.eval()`, said of the step instead of the model.
+    /// Returns an empty tape for a training step. On this tape dropout drops elements, and batch normalisation uses the batch and
+    /// updates its running statistics. On a tape from [`new`](Self::new) the same layers evaluate. Random operations draw from a stream
+    /// that this function forks from `generator`. PyTorch sets the model instead of the step: `model.train()`, `model.eval()`.
     ///
     /// ```
     /// use wengert_autograd::{Generator, prelude::*};
@@ -74,24 +74,24 @@ impl<T: Float> Tape<T> {
         Tape { training: Some(RefCell::new(training)), ..Tape::new() }
     }
 
-    /// Whether this is the tape of a training step.
+    /// Returns true if this is the tape of a training step.
     #[inline]
     pub fn is_training(&self) -> bool {
         self.training.is_some()
     }
 
-    /// Number of operations recorded, leaves included.
+    /// Returns the number of recorded nodes: operations and leaves.
     pub fn len(&self) -> usize {
         self.record.borrow().len()
     }
 
-    /// Whether nothing is recorded.
+    /// Returns true if nothing is recorded.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The variable of node `index`.
+    /// Returns the variable of node `index`.
     #[inline]
     pub(crate) fn at(&self, index: Index) -> Var<'_, T> {
         Var::new(self, index)
@@ -112,8 +112,8 @@ impl<T: Float> fmt::Debug for Tape<T> {
 
 /// A value on a [`Tape`], recorded now and computed when requested.
 ///
-/// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and numbers.
-/// If two shapes differ, an `expand` is recorded before the operation: it is the only operation that broadcasts.
+/// A variable has the operations of a tensor, from the traits in the prelude, and `+ - * / %` with variables, tensors and numbers. If
+/// two shapes differ, an `expand` is recorded before the operation. It is the only operation that broadcasts.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -127,8 +127,8 @@ impl<T: Float> fmt::Debug for Tape<T> {
 ///
 /// # Operations
 ///
-/// They are methods of the traits of [`wengert_tensor::ops`], which `use wengert::prelude::*` brings along (in this crate the
-/// [`prelude`](crate::prelude)), and functions there.
+/// The operations are methods of the traits of [`wengert_tensor::ops`], and functions there. `use wengert::prelude::*` imports them;
+/// in this crate the [`prelude`](crate::prelude) does.
 ///
 #[doc = include_str!("operations.md")]
 pub struct Var<'t, T: Float = f32> {
@@ -150,7 +150,7 @@ impl<'t, T: Float> Var<'t, T> {
         Var { tape, index }
     }
 
-    /// The tape it is recorded on.
+    /// Returns the tape of this variable.
     #[inline]
     pub fn tape(self) -> &'t Tape<T> {
         self.tape
@@ -159,8 +159,8 @@ impl<'t, T: Float> Var<'t, T> {
 
 /// An operation on variables.
 ///
-/// The derivative is given as formulas over recorded variables, so it can be differentiated again: higher derivatives and forward
-/// over reverse need nothing else.
+/// The derivatives are formulas over recorded variables, so they can be differentiated again. Higher derivatives and forward over
+/// reverse mode need no other code.
 ///
 /// ```
 /// use wengert_autograd::{BatchedCall, Call, Error, Operation, prelude::*};
@@ -201,17 +201,17 @@ impl<'t, T: Float> Var<'t, T> {
 /// assert_eq!(y.grad([x])[0].value().to_vec(), [12.0]);
 /// ```
 pub trait Operation<T: Float>: Any {
-    /// The name shown in errors and graphs.
+    /// Returns the name for errors and graphs.
     fn name(&self) -> &'static str;
 
-    /// The result's shape, or a sentence that says why these inputs are refused.
+    /// Returns the result's shape, or a sentence that says why the operation refuses these inputs.
     ///
     /// # Errors
     ///
     /// If the operation refuses inputs of these shapes.
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String>;
 
-    /// The result.
+    /// Returns the result.
     ///
     /// # Errors
     ///
@@ -224,31 +224,32 @@ pub trait Operation<T: Float>: Any {
         false
     }
 
-    /// Reverse mode: the upstream gradient `g`, of the result's shape, times the derivative with respect to input number
-    /// `input`, of that input's shape. `None` if the derivative is zero everywhere.
+    /// Reverse mode: returns the upstream gradient `g` times the derivative with respect to input number `input`. `g` has the result's
+    /// shape, and the product the input's shape. `None` means that the derivative is zero everywhere.
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>>;
 
-    /// Forward mode: the derivative with respect to input number `input` times the tangent `v`, of that input's shape; of
-    /// the result's shape. `None` if the derivative is zero everywhere.
+    /// Forward mode: returns the derivative with respect to input number `input` times the tangent `v`. `v` has the input's shape, and
+    /// the product the result's shape. `None` means that the derivative is zero everywhere.
     ///
-    /// Without it, forward mode is the derivative of [`vjp`](Self::vjp) with respect to its upstream gradient, in which it is linear:
-    /// right, but a longer program.
+    /// By default, forward mode differentiates [`vjp`](Self::vjp) with respect to its upstream gradient, in which `vjp` is linear. The
+    /// result is the same, but the program is longer.
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let _ = (input, v);
         call.lacks_jvp.set(true);
         None
     }
 
-    /// Batching: the results for all examples, the batch dimension first, from inputs of which some have the batch dimension first.
+    /// Batching: returns the results for all examples, with the batch dimension first. Some inputs have the batch dimension first.
     ///
-    /// Without it (`None`), the operation is recorded once for each example, and the results are stacked: right, but as slow as a
-    /// loop. PyTorch: the static method `vmap` of `torch.autograd.Function`.
+    /// By default (`None`), the operation is recorded once for each example, and the results are stacked. The result is the same, but it
+    /// takes as long as a loop. PyTorch: the static method `vmap` of `torch.autograd.Function`.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let _ = call;
         None
     }
 
-    /// Whether a derivative exists. If not, requesting one is an error that names this operation and the line that recorded it.
+    /// Returns true if a derivative exists. Otherwise a request for it is an error, which names this operation and the line that recorded
+    /// it.
     fn is_differentiable(&self) -> bool {
         true
     }
@@ -259,14 +260,14 @@ pub trait Operation<T: Float>: Any {
 pub struct Call<'t, T: Float = f32> {
     pub(crate) inputs: SmallVec<[Var<'t, T>; 3]>,
     pub(crate) output: Var<'t, T>,
-    /// Set where forward mode finds that the operation has no rule for it.
+    /// Set by the default of [`Operation::jvp`], which means that the operation has no rule for forward mode.
     pub(crate) lacks_jvp: Cell<bool>,
 }
 
-/// One call of an operation for all examples of a batch: inputs that differ from example to example have the batch dimension first.
+/// One call of an operation for all examples of a batch. Inputs that differ between examples have the batch dimension first.
 #[derive(Clone, Debug)]
 pub struct BatchedCall<'t, T: Float = f32> {
-    /// Each with whether it has a batch dimension.
+    /// Each input, and true if it has a batch dimension.
     pub(crate) inputs: SmallVec<[(Var<'t, T>, bool); 3]>,
     pub(crate) size: usize,
     /// The shape of the result for one example.

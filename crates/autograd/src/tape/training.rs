@@ -1,4 +1,4 @@
-//! Training tapes: what a step draws at random, and the changes of buffers that it records.
+//! Training tapes: random numbers of a step, and the changes of buffers that it records.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::Index;
@@ -10,13 +10,13 @@ use crate::{Error, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// What `draw` draws from the generator of a training tape; `None` on any other.
+    /// Returns the result of `draw` on the generator of a training tape; `None` on other tapes.
     pub fn draw<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> Option<R> {
         self.training.as_ref().map(|training| draw(&mut training.borrow_mut().generator))
     }
 
-    /// Records that the step moves `buffer` towards `new`, a statistic of the batch of the same shape, by `share`. The statistic is
-    /// computed with the gradients. Nothing happens on a tape that does not train.
+    /// Records that the step moves `buffer` towards `new` by `share`. `new` is a statistic of the batch, of the buffer's shape, and is
+    /// computed with the gradients. On a tape that does not train, this does nothing.
     ///
     /// # Errors
     ///
@@ -27,17 +27,17 @@ impl<T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Records that the step adds one to `buffer`. Nothing happens on a tape that does not train.
+    /// Records that the step adds one to `buffer`. On a tape that does not train, this does nothing.
     pub fn count(&self, buffer: &Buffer<i64>) {
         self.change(buffer.id(), Change::Count);
     }
 
-    /// The state of a training tape's generator.
+    /// Returns the state of a training tape's generator.
     pub(crate) fn generator(&self) -> Option<Generator> {
         self.draw(|generator| generator.clone())
     }
 
-    /// Goes back to a state from [`generator`](Self::generator).
+    /// Sets the generator to a state from [`generator`](Self::generator).
     pub(crate) fn set_generator(&self, state: Option<Generator>) {
         if let Some(state) = state {
             self.draw(|generator| *generator = state);
@@ -50,7 +50,7 @@ impl<T: Float> Tape<T> {
         }
     }
 
-    /// The recorded changes of buffers.
+    /// Returns the recorded changes of buffers.
     pub(crate) fn changes(&self) -> Vec<(u64, Change<Index>)> {
         self.training.as_ref().map_or_else(Vec::new, |training| training.borrow().changes.clone())
     }

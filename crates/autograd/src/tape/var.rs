@@ -1,4 +1,4 @@
-//! The methods of variables that every operation uses.
+//! The methods of variables with which operations are recorded.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{Error, Var};
 
 #[precompiled]
 impl<'t, T: Float> Var<'t, T> {
-    /// The sizes, known without computing.
+    /// Returns the sizes. They are known before the value is computed.
     pub fn shape(self) -> Shape {
         self.tape.record.borrow().shape(self.index).clone()
     }
@@ -33,30 +33,30 @@ impl<'t, T: Float> Var<'t, T> {
         if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
     }
 
-    /// Repeated `size` times along a new first dimension.
+    /// Returns the variable repeated `size` times along a new first dimension.
     pub(crate) fn repeated(self, size: usize, at: Site) -> Self {
         let shape = self.shape().replaced(0..0, &[size]);
         or_raise(self.record_over(Op::Expand, &shape, at))
     }
 
-    /// Zeros of the same shape, stored as one element.
+    /// Returns zeros of the same shape, stored as one element.
     #[track_caller]
     pub(crate) fn zeros_like(self) -> Self {
         self.filled(&self.shape(), T::ZERO)
     }
 
-    /// [`zeros_like`](Self::zeros_like) with the source line of `at`.
+    /// Returns [`zeros_like`](Self::zeros_like) with the source line of `at`.
     pub(crate) fn zeros_like_at(self, at: Site) -> Self {
         self.filled_at(&self.shape(), T::ZERO, at)
     }
 
-    /// One number expanded to a shape, on the same tape.
+    /// Returns a number expanded to a shape, on the same tape.
     #[track_caller]
     pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
         self.filled_at(shape, value, Site::here("full"))
     }
 
-    /// [`filled`](Self::filled) with the source line of `at`.
+    /// Returns [`filled`](Self::filled) with the source line of `at`.
     pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
         let number = self.tape.number(value, Some(at));
         if shape.rank() == 0 {

@@ -12,8 +12,8 @@ use crate::{Call, Error, Operation, Tape, Var};
 /// An operation of your own with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
 /// `torch.autograd.Function`. For one result see [`Operation`].
 ///
-/// The rule is made of recorded operations, so it can be differentiated again. Forward mode is derived from it, by differentiating it
-/// with respect to the gradients, in which it is linear.
+/// The rule consists of recorded operations, so it can be differentiated again. Forward mode differentiates the rule with respect to
+/// the gradients, in which the rule is linear.
 ///
 /// ```
 /// use wengert_autograd::{Error, Function, FunctionCall, prelude::*};
@@ -59,32 +59,32 @@ use crate::{Call, Error, Operation, Tape, Var};
 /// assert!((radius.jvp(&[(x, ones)]).item() - 0.6).abs() < 1e-15);
 /// ```
 pub trait Function<T: Float = f32>: 'static {
-    /// The name shown in errors and graphs.
+    /// Returns the name for errors and graphs.
     fn name(&self) -> &'static str;
 
-    /// The shapes of the results, or a sentence that says why these inputs are refused.
+    /// Returns the shapes of the results, or a sentence that says why the function refuses these inputs.
     ///
     /// # Errors
     ///
     /// If the function refuses inputs of these shapes.
     fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String>;
 
-    /// The results, of these shapes.
+    /// Returns the results, which have the shapes that [`shapes`](Self::shapes) returns.
     ///
     /// # Errors
     ///
     /// If the function refuses these values, or there is not enough memory.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
 
-    /// The gradient with respect to each input, from the gradients of all results (zeros for a result that nothing depends on). `None`
-    /// for an input if its derivative is zero everywhere.
+    /// Returns the gradient with respect to each input from the gradients of all results. The gradient of an unused result is zeros.
+    /// `None` means that the derivative with respect to an input is zero everywhere.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 }
 
 /// One call of a [`Function`].
 #[derive(Clone, Debug)]
 pub struct FunctionCall<'t, T: Float = f32> {
-    /// The inputs.
+    /// The inputs of the call.
     pub inputs: Vec<Var<'t, T>>,
     /// The results.
     pub outputs: Vec<Var<'t, T>>,
@@ -110,14 +110,14 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// A function whose results are one vector, one after the other.
+/// The operation that runs a function and concatenates its flattened results to one vector.
 struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
     last: RefCell<Option<Recorded>>,
 }
 
-/// The gradients of all inputs that were recorded last.
+/// The gradients of all inputs that were recorded last, so that the rule is recorded once for all inputs.
 struct Recorded {
     /// The tape's number, and the node of the upstream gradient.
     of: (u64, Index),
@@ -154,7 +154,7 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 }
 
-/// The results in a vector.
+/// Returns the results, cut out of the vector.
 fn unpacked<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
     let mut start = 0;
     let parts = shapes.iter().map(|shape| {

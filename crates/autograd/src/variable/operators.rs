@@ -1,7 +1,7 @@
 //! The operators `+ - * / %` and unary `-` on variables: with variables, tensors, and numbers on either side.
 //!
-//! A number on the right may have any type that an [`Operand`] has. On the left it is an f64 or an i32, whatever the type of the
-//! tape: `2.0 * x`, `2 * x`; a number of the type f32 is written on the right, or converted by `f64::from`.
+//! A number on the right may have any type that implements [`Operand`]. A number on the left is an f64 or an i32, for tapes of both
+//! types: `2.0 * x`, `2 * x`. Write an f32 on the right, or convert it by `f64::from`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
@@ -13,7 +13,8 @@ use crate::error::or_raise;
 
 macro_rules! operator {
     ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(
-        // One implementation for all operands, so that `(x - 1.0).sqrt()` has a type before the literal has one.
+        // One implementation for all operands: the type of `x - 1.0` is then known before the type of the literal, as
+        // `(x - 1.0).sqrt()` needs.
         impl<'t, T: Float, O: Operand<Var<'t, T>>> $trait<O> for Var<'t, T> {
             type Output = Var<'t, T>;
 
@@ -37,7 +38,7 @@ impl<'t, T: Float> OperatorOperand<T> for Var<'t, T> {
     }
 }
 
-// Of the floating-point types only f64 may come first: with f32 beside it, `(1.0 - x).sqrt()` would be ambiguous.
+// f64 is the only floating-point type on the left: with f32 too, `(1.0 - x).sqrt()` would be ambiguous.
 macro_rules! number_first {
     ($trait:ident $method:ident $primitive:ident, $($number:ident)*) => {$(
         impl<'t, T: Float> $trait<Var<'t, T>> for $number {
@@ -89,7 +90,7 @@ impl<'t, T: Float> Neg for Var<'t, T> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Ones where both are equal, zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
+    /// Returns ones where both elements are equal, zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
     ///
     /// # Panics
     ///
@@ -100,7 +101,7 @@ impl<'t, T: Float> Var<'t, T> {
         Comparison::eq(&self, other)
     }
 
-    /// Ones where they differ, zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
+    /// Returns ones where the elements differ, zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
     ///
     /// # Panics
     ///

@@ -203,7 +203,7 @@ fn with_slopes<'t, T: Float>(
 
 impl<T: Float> InPlace for Var<'_, T> {
     fn check_write(&self, _source: Option<&Self>, at: Site) -> Result<(), Error> {
-        // Variables are immutable values: only what PyTorch refuses for its own reasons is refused here.
+        // Variables are immutable, so that every write is safe. PyTorch refuses writes to an expanded tensor; so does this.
         let record = self.tape.record.borrow();
         let stretched = record.node(self.index).op == Op::Expand
             && record
