@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Shape, Site};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tensor operation itself refuses its operands or its result.
+    /// An error of the tensor operation, which refuses its operands or its result.
     #[error(transparent)]
     Tensor(#[from] tensor::Error),
 
@@ -23,7 +23,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A gradient, without a seed, of an output that is not one number.
+    /// A request without a seed for the gradient of an output that is not one number.
     #[error(
         "grad can be implicitly created only for scalar outputs\n  --> {}, in {}\n  the output has shape {shape}\n  hint: \
          reduce it to one number first (`.sum(..)`), or give the upstream gradient (`tape.vjp`)",
@@ -46,7 +46,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A seed whose shape is not that of its output, or a tangent whose shape is not that of its input.
+    /// A seed whose shape differs from the shape of its output, or a tangent whose shape differs from the shape of its input.
     #[error(
         "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of {expected}.\n  \
          --> {}, in {}",
@@ -63,7 +63,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A derivative through an operation that has none.
+    /// A request for a derivative through an operation that has no derivative.
     #[error(
         "the derivative of '{operation}' is not implemented: it has none\n  --> {}, in {}\n  '{operation}' was recorded at \
          {recorded}",
@@ -78,7 +78,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A gradient with respect to a variable that the output does not depend on.
+    /// A request for a gradient with respect to a variable on which the output does not depend.
     #[error(
         "the output does not depend on {what}\n  --> {}, in {}\n  hint: was it recorded before the output was, and not \
          detached? Where a zero gradient is meant, ask for `grad_or_zeros`",
@@ -91,7 +91,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A loss on which no variable and no parameter has an influence.
+    /// A loss that depends on no variable and no parameter.
     #[error(
         "the loss depends on no variable and no parameter of its tape: there is nothing to differentiate\n  --> {}, in {}\n  \
          hint: were all of them recorded with `tape.constant`, frozen, or detached?",
@@ -102,7 +102,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A gradient asked for by a variable of another tape than the loss's.
+    /// A request for the gradient of a variable of another tape.
     #[error(
         "the gradients are of a loss on another tape than {what}\n  --> {}, in {}",
         at.location, at.operation
@@ -139,9 +139,9 @@ pub enum Error {
         operation: &'static str,
         /// Position of the input.
         input: usize,
-        /// The shape that the rule gave.
+        /// The shape of the rule's result.
         got: Box<Shape>,
-        /// The shape that it should have given.
+        /// The expected shape.
         expected: Box<Shape>,
         /// The line that recorded the operation.
         recorded: &'static Location<'static>,
@@ -155,9 +155,9 @@ pub enum Error {
     BatchShape {
         /// The operation's name.
         operation: &'static str,
-        /// The shape that the rule gave.
+        /// The shape of the rule's result.
         got: Box<Shape>,
-        /// The shape that it should have given.
+        /// The expected shape.
         expected: Box<Shape>,
         /// The line that recorded the operation.
         recorded: &'static Location<'static>,
@@ -170,13 +170,13 @@ pub enum Error {
         at.location, at.operation
     )]
     BatchSizes {
-        /// The size of each input along its batch dimension; without those that have none.
+        /// The size of each batched input along its batch dimension.
         sizes: Vec<usize>,
         /// The operation and its line.
         at: Site,
     },
 
-    /// A batch dimension that an input or an output does not have.
+    /// A batch dimension that is out of range for an input or an output.
     #[error(
         "vmap: Got {which}={dim} for {} {position}, which has {} dimensions: its shape is {shape}\n  --> {}, in {}{}",
         if *which == "in_dim" { "input" } else { "output" }, shape.rank(), at.location, at.operation,
@@ -193,20 +193,20 @@ pub enum Error {
         position: usize,
         /// The dimension.
         dim: isize,
-        /// The shape that does not have it.
+        /// The shape of the input or output.
         shape: Shape,
         /// The operation and its line.
         at: Site,
     },
 
-    /// More nodes than a tape can number (2³² - 1).
+    /// More nodes than a tape can have, 2³² - 1.
     #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  --> {}, in {}", at.location, at.operation)]
     TapeFull {
         /// The operation and its line.
         at: Site,
     },
 
-    /// Shapes that a custom operation refuses, in its own words.
+    /// Shapes that a custom operation refuses, with the operation's own message.
     #[error("{message}\n  --> {}, in {}", at.location, at.operation)]
     Refused {
         /// The sentence.
@@ -217,7 +217,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The first line of the diagnostic: PyTorch's sentence where it has one.
+    /// Returns the first line of the diagnostic: PyTorch's sentence, if PyTorch has this error.
     pub fn sentence(&self) -> String {
         match self {
             Error::Tensor(error) => error.sentence(),
@@ -226,7 +226,7 @@ impl Error {
     }
 }
 
-/// Panics on an error, for methods that return no `Result`. (In a closure, the panic would name our line.)
+/// Returns the value, or panics at the caller's line. A closure would panic at a line of this crate.
 #[track_caller]
 pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     match result {

@@ -24,7 +24,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// The weights as tensors of `shapes`; `None` if all are zero.
+    /// Returns the weights as tensors of `shapes`; `None` if all are zero.
     fn tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
         let mut start = 0;
         shapes
@@ -42,7 +42,7 @@ impl Probe {
             .collect()
     }
 
-    /// Σ weights · numbers.
+    /// Returns Σ weights · numbers.
     fn along(&self, numbers: &[f64]) -> f64 {
         self.weights.iter().map(|&(k, weight)| weight * numbers[k]).sum()
     }
@@ -53,7 +53,7 @@ impl<T: Float> Map<'_, T> {
         Failure::Refused { mode: self.modes[0], error }
     }
 
-    /// The variables of `inputs` on `tape`, and those that the map makes of them.
+    /// Records the map on `tape`. Returns the variables of `inputs` and the results.
     #[allow(clippy::type_complexity)]
     fn recorded<'t>(
         &self,
@@ -65,7 +65,7 @@ impl<T: Float> Map<'_, T> {
         Ok((vars, outputs))
     }
 
-    /// The values at `inputs`, numbered consecutively, and their shapes.
+    /// Returns the values at `inputs`, numbered consecutively, and their shapes.
     fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let tape = Tape::new();
         let (_, outputs) = self.recorded(&tape, inputs).map_err(|error| self.refused(error))?;
@@ -75,7 +75,7 @@ impl<T: Float> Map<'_, T> {
         Ok((values.iter().flat_map(numbers).collect(), shapes))
     }
 
-    /// The values at the point itself, which must be finite and repeatable.
+    /// Returns the values at the point, which must be finite and repeatable.
     pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;
@@ -103,7 +103,7 @@ impl<T: Float> Map<'_, T> {
         }
     }
 
-    /// The values around the point along one direction.
+    /// Returns the values around the point along one direction.
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
@@ -145,7 +145,7 @@ impl<T: Float> Map<'_, T> {
         Ok(Samples { pairs, steps })
     }
 
-    /// The inputs with `move_by` applied to every element and its component of the direction.
+    /// Returns the inputs with `move_by` applied to every element and its component of the direction.
     fn moved(&self, direction: &[Option<Tensor<T>>], mut move_by: impl FnMut((T, T)) -> T) -> Vec<Tensor<T>> {
         let along = self.inputs.iter().zip(direction);
         along
@@ -156,7 +156,7 @@ impl<T: Float> Map<'_, T> {
             .collect()
     }
 
-    /// The Jacobian by `vjp`, one row per call; all rows are evaluated together.
+    /// Returns the Jacobian by `vjp`, one row for each call. All rows are evaluated together.
     pub(super) fn reverse(
         &self,
         mode: Mode,
@@ -193,7 +193,7 @@ impl<T: Float> Map<'_, T> {
         Ok(values.chunks(vars.len().max(1)).take(rows.len()).map(row).collect())
     }
 
-    /// The Jacobian by `jvp`, one column per call; all columns are evaluated together.
+    /// Returns the Jacobian by `jvp`, one column for each call. All columns are evaluated together.
     pub(super) fn forward(
         &self,
         mode: Mode,
@@ -241,7 +241,7 @@ pub(super) fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
     index
 }
 
-/// The position of element number `k` of tensors that are numbered consecutively.
+/// Returns the position of element number `k` of tensors whose elements are numbered consecutively.
 fn place_of(shapes: &[Shape], k: usize) -> Place {
     let mut rest = k;
     for (tensor, shape) in shapes.iter().enumerate() {
@@ -253,12 +253,12 @@ fn place_of(shapes: &[Shape], k: usize) -> Place {
     unreachable!("there are not {k} elements")
 }
 
-/// Weights away from zero, so that none hides an error: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// A generator of weights far from zero, so that no weight hides an error: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", 2014).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    /// A number of magnitude 0.5 to 1.5.
+    /// Returns a number of magnitude 0.5 to 1.5.
     pub(super) fn number(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;

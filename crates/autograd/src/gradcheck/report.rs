@@ -29,7 +29,7 @@ impl Mode {
         if matches!(self, Mode::Reverse | Mode::Forward) { 1 } else { 2 }
     }
 
-    /// The name shown in reports.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Reverse => "reverse",
@@ -48,7 +48,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A number of one or several tensors.
+/// A number computed from one or several tensors: an element or a weighted sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -93,15 +93,15 @@ impl Place {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Derivative {
-    /// How it was computed.
+    /// The mode of the derivative.
     pub mode: Mode,
     /// The differentiated element: of the output at order 1; at order 2 of the gradient or the directional derivative.
     pub output: Place,
     /// The element of the input.
     pub input: Place,
-    /// By central differences.
+    /// The derivative by central differences.
     pub expected: f64,
-    /// By the tape's rules.
+    /// The derivative by the tape's rules.
     pub got: f64,
     /// The allowed difference: a bound of the truncation and rounding errors of the central difference.
     pub tolerance: f64,
@@ -110,7 +110,7 @@ pub struct Derivative {
 }
 
 impl Derivative {
-    /// The difference divided by the tolerance: the two disagree if it exceeds 1. Infinite if one of them is NaN.
+    /// Returns the difference divided by the tolerance. The derivatives disagree if it exceeds 1. It is infinite if one of them is NaN.
     pub fn excess(&self) -> f64 {
         let difference = (self.expected - self.got).abs();
         if difference == 0.0 {
@@ -122,7 +122,7 @@ impl Derivative {
         }
     }
 
-    /// Whether the slopes differ by more than curvature over one step explains: by a thousandth, where a step is a few millionths.
+    /// Returns true if the slopes differ by more than a thousandth. Curvature over one step, a few millionths, does not explain this.
     fn is_at_a_kink(&self) -> bool {
         let [left, right] = self.slopes;
         (left - right).abs() > 1e-3 * left.abs().max(right.abs()).max(1e-3)
@@ -187,7 +187,7 @@ pub struct Mismatch {
     pub failed: usize,
     /// Number of comparisons in this mode.
     pub compared: usize,
-    /// The recorded operation whose own derivative is wrong, if one is: each was checked alone, at its present operands.
+    /// The recorded operation whose own derivative is wrong, if any. Each operation was checked alone, at its present operands.
     pub culprit: Option<Culprit>,
 }
 
@@ -232,7 +232,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Why a gradient check did not pass.
+/// The reason why a gradient check did not pass.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -262,7 +262,7 @@ pub enum Failure {
         moved: Option<(Place, f64)>,
     },
 
-    /// The function gives different results at the same point.
+    /// The function returns different results at the same point.
     #[error(
         "gradient check impossible: the function is not repeatable: {} is {first} and then {second} at the same point\n  \
          hint: fix its random numbers",

@@ -8,7 +8,7 @@ use crate::tape::Record;
 use crate::{Tape, Var};
 use wengert_tensor::plan::{Index, Op};
 
-/// A description of a tape's program. `Display` gives one line per operation; [`to_dot`](Self::to_dot) a graph for Graphviz.
+/// A description of a tape's program. `Display` writes one line for each operation. [`to_dot`](Self::to_dot) writes a graph for Graphviz.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -64,7 +64,7 @@ impl Row {
 }
 
 impl<T: Float> Tape<T> {
-    /// The recorded program as a graph.
+    /// Returns the recorded program as a graph.
     pub fn graph(&self) -> Graph {
         let record = self.record.borrow();
         Graph { rows: (0..record.len() as Index).map(|index| Row::new(&record, index)).collect() }
@@ -72,7 +72,7 @@ impl<T: Float> Tape<T> {
 }
 
 impl<T: Float> Var<'_, T> {
-    /// The part of the recorded program that this variable is computed from, as a graph. Nodes keep their numbers.
+    /// Returns the part of the recorded program that computes this variable, as a graph. Nodes keep their numbers.
     pub fn graph(self) -> Graph {
         let record = self.tape.record.borrow();
         let mut needed = vec![false; self.index as usize + 1];
@@ -90,8 +90,8 @@ impl<T: Float> Var<'_, T> {
 }
 
 impl Graph {
-    /// The graph in Graphviz's DOT language: variables as filled boxes, constants as boxes, operations as ellipses, each with its
-    /// number, shape and line; edges from operands to results. `dot -Tsvg` draws it.
+    /// Returns the graph in Graphviz's DOT language, for `dot -Tsvg`. Variables are filled boxes, constants boxes, and operations
+    /// ellipses. Each node has its number, shape and line. Edges lead from operands to results.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph tape {\n  rankdir=TB;\n  node [fontname=\"monospace\"];\n");
         for Row { index, name, inputs, shape, file, line, kind } in &self.rows {

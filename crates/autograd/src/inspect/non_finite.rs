@@ -1,8 +1,8 @@
 //! The origin of a NaN or an infinity.
 //!
-//! Evaluates the whole tape in the order of recording, one operation at a time, and checks every value: slow, and meant for the
-//! moment when a loss has become NaN. It knows values and lines, but no derivatives; recorded derivatives (by `grad`, `vjp`, `jvp`)
-//! are checked like all other nodes, under the line of the operation they differentiate.
+//! The search evaluates the whole tape in the order of recording, one operation at a time, and checks every value. It is slow, and
+//! meant for a loss that has become NaN. Recorded derivatives (by `grad`, `vjp`, `jvp`) are checked like all other nodes, and have the
+//! line of the operation that they differentiate.
 
 use std::fmt;
 use std::panic::Location;
@@ -32,7 +32,7 @@ use crate::{Error, Tape};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NonFinite {
-    /// The operation's name; `variable` or `constant` if the data itself is not finite.
+    /// The operation's name: `variable` or `constant` if the data of a leaf is not finite.
     pub operation: &'static str,
     /// The line that recorded it.
     pub recorded: &'static Location<'static>,
@@ -42,9 +42,9 @@ pub struct NonFinite {
     pub shape: Shape,
     /// The index of the first NaN or infinity in the result.
     pub index: Vec<usize>,
-    /// Its value.
+    /// The value of this element.
     pub value: f64,
-    /// Number of such elements.
+    /// The number of elements that are NaN or infinite.
     pub count: usize,
     /// The operands.
     pub operands: Vec<NonFiniteOperand>,
@@ -70,12 +70,12 @@ pub struct NonFiniteOperand {
 
 #[twins]
 impl<T: Float> Tape<T> {
-    /// The operation that produced the first NaN or infinity, if any: a NaN from operands without one, or an infinity from finite
-    /// operands. PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
+    /// Returns the operation that produced the first NaN from operands without a NaN, or the first infinity from finite operands.
+    /// PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
     ///
-    /// Evaluates the whole tape, including nodes that were not requested, one operation at a time: this takes more time and memory
-    /// than an ordinary evaluation. Infinite constants are assumed to be intended (a mask of -∞ before a softmax), and so are
-    /// infinities computed from them; a NaN computed from them is found.
+    /// This evaluates the whole tape, one operation at a time, and also nodes whose values were never requested. It takes more time and
+    /// memory than an ordinary evaluation. Infinite constants are assumed to be intended, as a mask of -∞ before a softmax is, and so are
+    /// infinities computed from them. A NaN computed from them is found.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error
     Ok(None)
 }
 
-/// Whether a tensor has a NaN or an infinity among its elements.
+/// The kinds of elements of a tensor that are not finite.
 #[derive(Clone, Copy, Default)]
 struct Content {
     nan: bool,
@@ -146,7 +146,7 @@ impl Content {
 }
 
 fn described<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
-    // Among infinities that were there before, the new NaN is reported.
+    // A new NaN is reported, not the infinities that were there before.
     let has_nan = value.iter().any(T::is_nan);
     let is_news = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
     let first = value.iter().position(|x| is_news(&x)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! A recorded program drawn as SVG, without Graphviz.
 //!
-//! Nodes lie in rows: each one row below the lowest of its operands. Within a row they are put in the order of the mean places of their
-//! operands (K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), one pass
+//! Each node lies one row below the lowest of its operands. The nodes of a row are ordered by the mean positions of their operands
+//! (K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), one pass
 //! downwards.
 
 use std::collections::HashMap;
@@ -12,12 +12,12 @@ use super::graph::{Graph, Kind, Row};
 const HEIGHT: usize = 40;
 const ROW: usize = 78;
 const GAP: usize = 18;
-/// About the width of a node.
+/// The width of a node, in pixels, for shapes of usual length.
 const AROUND: f64 = 130.0;
-/// Of a letter in a font of 12 pixels whose letters are equally wide.
+/// The width of a letter, in pixels, of a monospaced font of 12 pixels.
 const LETTER: f64 = 7.3;
 
-/// A node with its place.
+/// A node with its position.
 struct Placed<'g> {
     row: &'g Row,
     middle: f64,
@@ -26,8 +26,8 @@ struct Placed<'g> {
 }
 
 impl Graph {
-    /// The graph as an SVG image: variables as filled boxes, constants as boxes, operations rounded, each with its number, shape and line;
-    /// lines from operands down to results.
+    /// Returns the graph as an SVG image. Variables are filled boxes, constants boxes, and operations rounded boxes. Each node has its
+    /// number, shape and line. Lines lead from operands down to results.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -53,7 +53,7 @@ impl Graph {
                 if let Some(from) = by_index.get(input) {
                     let (start, end) = (from.top + HEIGHT, node.top);
                     let (x, to, middle) = (from.middle, node.middle, (start + end) / 2);
-                    // A line over several rows goes around the nodes between.
+                    // A line over several rows bends around the nodes in between.
                     let around = if end > start + ROW && (x - to).abs() < AROUND { 1.3 * AROUND } else { 0.0 };
                     let _ = writeln!(
                         svg,
@@ -118,7 +118,7 @@ fn placed(rows: &[Row]) -> Vec<Placed<'_>> {
     places
 }
 
-/// `%2 exp [2, 3]` and `model.rs:12`.
+/// Returns the two lines of text of a node, such as `%2 exp [2, 3]` and `model.rs:12`.
 fn labels(row: &Row) -> [String; 2] {
     let Row { index, name, shape, file, line, .. } = row;
     let short = file.rsplit(['/', '\\']).next().unwrap_or_default();

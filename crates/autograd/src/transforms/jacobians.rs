@@ -8,7 +8,7 @@ use crate::{Error, Tape, Var};
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
-    /// The [`jacobian`](super::jacobian) of a recorded variable with respect to each of `inputs`: of a model's output with respect to
+    /// Returns the [`jacobian`](super::jacobian) of a recorded variable with respect to each of `inputs`: of a model's output with respect to
     /// its parameters.
     ///
     /// # Errors
@@ -18,7 +18,7 @@ impl<'t, T: Float> Tape<T> {
         self.jacobians_of(output, inputs, Site::here("jacobian"))
     }
 
-    /// The blocks of the [`hessian`](super::hessian) of a recorded number with respect to `inputs`: block `[i][j]` has the shapes of
+    /// Returns the blocks of the [`hessian`](super::hessian) of a recorded number with respect to `inputs`: block `[i][j]` has the shapes of
     /// inputs i and j, joined.
     ///
     /// ```
@@ -48,7 +48,7 @@ impl<'t, T: Float> Tape<T> {
     ) -> Result<Vec<Tensor<T>>, Error> {
         let outputs = output.shape().numel();
         let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() <= outputs);
-        // One batch of gradients serves all inputs, a batch of tangents one.
+        // A batch of gradients serves all inputs, and a batch of tangents serves one input.
         let mut by_rows = self.jacobian_rows(output, &wide, at)?.into_iter();
         let mut by_columns = Vec::with_capacity(narrow.len());
         for input in narrow {
@@ -79,7 +79,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
     }
 
-    /// The gradients of a number, as variables.
+    /// Returns the gradients of a number, as variables.
     pub(super) fn gradients_of(
         &'t self,
         y: Var<'t, T>,
@@ -89,7 +89,7 @@ impl<'t, T: Float> Tape<T> {
         self.gradients_from((y, y.one(at)?), vars, at)
     }
 
-    /// The gradients for a variable with its incoming gradient; zeros where it does not depend on one of `vars`.
+    /// Returns the gradients of a variable for an incoming gradient. A gradient is zeros if the variable does not depend on it.
     fn gradients_from(
         &'t self,
         seeded: (Var<'t, T>, Var<'t, T>),
@@ -100,8 +100,8 @@ impl<'t, T: Float> Tape<T> {
         Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
     }
 
-    /// The Jacobians of `y` by reverse mode, of the shapes of `y` and each input, joined: the gradient for one incoming gradient, batched
-    /// over the rows of the identity.
+    /// Returns the Jacobians of `y` by reverse mode. Each has the shapes of `y` and an input, joined. The gradient for one incoming
+    /// gradient is batched over the rows of the identity.
     fn jacobian_rows(&'t self, y: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let to = y.shape();
         let seed = y.zeros_like_at(at);
@@ -111,8 +111,8 @@ impl<'t, T: Float> Tape<T> {
         joined.collect()
     }
 
-    /// The Jacobians of each output by forward mode, of the shapes of the output and `x`, joined: the derivative along one tangent,
-    /// batched over the rows of the identity.
+    /// Returns the Jacobian of each output by forward mode. It has the shapes of the output and `x`, joined. The derivative along one
+    /// tangent is batched over the rows of the identity.
     fn jacobian_columns(&'t self, outputs: &[Var<'t, T>], x: Var<'t, T>, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let from = x.shape();
         let tangent = x.zeros_like_at(at);
@@ -126,8 +126,8 @@ impl<'t, T: Float> Tape<T> {
         joined.collect()
     }
 
-    /// For each element of `shape`, in row-major order, a tensor of `shape` with 1 there and zeros elsewhere: one after the other along
-    /// a new first dimension.
+    /// Returns a tensor of `shape` for each of its elements, in row-major order, stacked along a new first dimension. It is 1 at this
+    /// element and 0 elsewhere.
     fn identity(&'t self, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
         let count = shape.numel();
         let ones = self.number(T::ONE, Some(at)).apply_view(View::Expand(count.into()), at)?;
@@ -138,7 +138,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Each in row-major order.
+/// Returns the elements of each tensor in row-major order.
 fn in_order<T: Float>(tensors: Vec<Tensor<T>>) -> Result<Vec<Tensor<T>>, Error> {
     tensors.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
 }

@@ -11,7 +11,8 @@
 //! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
 //! Each call records the function once, on its own tape, and evaluates all results together. A function of several inputs takes an
-//! array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants. A closure that is not written in the call itself goes through [`objective`].
+//! array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants. A closure that is not
+//! written in the call goes through [`objective`].
 //!
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp), [`jvp`](Tape::jvp) and [`Vmap::record`].
 
@@ -27,8 +28,8 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use crate::{Error, Tape, Var};
 
-/// The value of a function of variables at `input`: a model's prediction. Nothing is trained, so dropout drops nothing. PyTorch: a
-/// call under `torch.inference_mode()` after `model.eval()`.
+/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers evaluate: dropout drops nothing.
+/// PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::infer};
@@ -52,8 +53,8 @@ pub fn try_infer<T: Float>(
     Ok(tape.last_values(&[result], at)?.swap_remove(0))
 }
 
-/// [`infer`] on `size` rows of dimension 0 at a time, the results joined along dimension 0: as much memory as one batch needs,
-/// whatever the number of rows.
+/// Applies [`infer`] to `size` rows of dimension 0 at a time, and joins the results along dimension 0. This needs the memory of one
+/// batch for any number of rows.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::infer_in_batches};
@@ -81,8 +82,8 @@ pub fn try_infer_in_batches<T: Float>(
     Ok(try_cat(&results, 0)?)
 }
 
-/// A function of variables that is kept in a variable. A closure that stands in a call of [`grad`] gets its lifetimes from there; one
-/// that is written before needs this to get them.
+/// Returns the function itself, for a closure that is stored before it is passed to [`grad`]. A closure that is written in the call gets
+/// its lifetimes from there; a stored one gets them here.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::{grad, objective}};
@@ -99,7 +100,7 @@ where
     f
 }
 
-/// [`objective`] for a function of one variable.
+/// Returns a function of one variable itself: see [`objective`].
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::{hessian, hvp, objective_of_one}};
@@ -116,8 +117,8 @@ where
     f
 }
 
-/// The gradients of a function with a single number as its result, with respect to each input: tensors of the inputs' shapes, zeros
-/// where the function does not depend on one. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+/// Returns the gradients of a function whose result is one number, with respect to each input. They have the inputs' shapes. A gradient
+/// is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -139,7 +140,7 @@ pub fn try_grad<T: Float, const N: usize>(
     value_and_gradients(f, inputs, false, Site::here("grad")).map(|(_, gradients)| gradients)
 }
 
-/// The value of a function, which must be one number, and its gradients as in [`grad`], from one evaluation. JAX:
+/// Returns the value of a function, which must be one number, and its gradients as [`grad`] does, from one evaluation. JAX:
 /// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, in the other order.
 ///
 /// ```
@@ -163,13 +164,13 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
     })
 }
 
-/// All derivatives of a function at `input`, of shape `[d…]`, as a tensor of shape `[e…, d…]` if the function's result has the
-/// shape `[e…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. Zeros where the output does not depend on the input. JAX:
+/// Returns all first derivatives of a function at `input`. For an input of shape `[d…]` and a result of shape `[e…]` they are a tensor
+/// of shape `[e…, d…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. It is zero if the output does not depend on the input. JAX:
 /// `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
-/// With at least as many outputs as inputs it is computed in forward mode, otherwise in reverse mode: one derivative, batched over all
-/// directions as by [`vmap`]. Its element count is the product of those of input and output; memory for as many of each value in
-/// between as there are directions is needed while it is computed.
+/// With at least as many outputs as inputs, forward mode computes it, otherwise reverse mode. One derivative is batched over all
+/// directions as by [`vmap`]. The number of elements is the product of the numbers of input and output elements. The computation needs
+/// memory for every intermediate value times the number of directions.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::jacobian};
@@ -192,7 +193,7 @@ pub fn try_jacobian<T: Float>(
     Ok(jacobian)
 }
 
-/// [`jacobian`] of a function of several inputs: one for each input.
+/// Returns the [`jacobian`] of a function of several inputs with respect to each input.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::jacobians};
@@ -214,10 +215,10 @@ pub fn try_jacobians<T: Float, const N: usize>(
     jacobians_at(f, inputs, Site::here("jacobians"))
 }
 
-/// The second derivatives, in all pairs of elements, of a function with a single number as its result: of shape `[d…, d…]` for an
-/// input `[d…]`, and symmetric where the function is smooth. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
+/// Returns the second derivatives of a function whose result is one number, for all pairs of elements. They have the shape `[d…, d…]`
+/// for an input `[d…]`, and are symmetric if the function is smooth. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
 ///
-/// Forward over reverse, as in both of them. For products with vectors see [`hvp`], which needs no `[d…, d…]`.
+/// It is computed by forward over reverse mode, as in JAX and PyTorch. For products with vectors see [`hvp`], which needs no `[d…, d…]`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hessian};
@@ -240,7 +241,7 @@ pub fn try_hessian<T: Float>(
     Ok(hessian)
 }
 
-/// [`hessian`] of a function of several inputs: block `[i][j]` has the shapes of inputs i and j, joined.
+/// Returns the [`hessian`] of a function of several inputs: block `[i][j]` has the shapes of inputs i and j, joined.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hessians};
@@ -261,9 +262,8 @@ pub fn try_hessians<T: Float, const N: usize>(
     hessians_at(f, inputs, Site::here("hessians"))
 }
 
-/// The Hessian times `v`, for a function with a single number as its result, and an input and a direction `v` of the same shape:
-/// the change of the gradient as the input moves along `v`. Costs a few evaluations of the function, whatever the size of the
-/// input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
+/// Returns the Hessian times `v`, for a function whose result is one number, and an input and a direction `v` of the same shape. It is
+/// the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hvp};
@@ -287,7 +287,7 @@ pub fn try_hvp<T: Float>(
     Ok(product)
 }
 
-/// [`hvp`] of a function of several inputs, each with its direction.
+/// Returns the [`hvp`] of a function of several inputs, each with its direction.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hvps};
@@ -346,7 +346,7 @@ fn hvps_at<T: Float, const N: usize>(
     Ok(array(tape.last_values(&roots, at)?))
 }
 
-/// A list of `N` as an array.
+/// Returns a list of `N` elements as an array.
 fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
     let mut values = values.into_iter();
     std::array::from_fn(|_| values.next().unwrap_or_else(|| unreachable!("one for each input")))

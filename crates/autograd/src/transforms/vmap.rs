@@ -1,7 +1,7 @@
 //! Functions of one example, computed for a whole batch.
 //!
-//! The function is recorded for one example, and every operation on the way to its results is then recorded once more, on all
-//! examples at a time. What was recorded for the example is not computed.
+//! The function is recorded for one example. Every operation on the way to its results is then recorded once more, for all examples
+//! together. The nodes of the one example are not computed.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, Views as _};
@@ -11,9 +11,9 @@ use wengert_tensor::{Float, Shape, Site, Sizes, Tensor, View};
 use crate::parameter::Change;
 use crate::{Error, Tape, Var, rules};
 
-/// A function of one example, computed for all examples of a batch: `f` sees each input without its first dimension, along which the
-/// examples lie, and the results have it first again. For other dimensions, inputs that are the same for all examples, several
-/// results and variables, see [`Vmap`]. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
+/// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
+/// results. `f` sees each input without this dimension. [`Vmap`] has options for other dimensions, for inputs that are the same for all
+/// examples, for several results, and for variables. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::vmap};
@@ -35,18 +35,18 @@ pub fn try_vmap<T: Float, const N: usize>(
     Ok(result)
 }
 
-/// [`vmap`] with options: along which dimension of each input the examples lie, and of each result.
+/// A [`vmap`] with options: the dimension of each input and each result along which the examples lie.
 ///
-/// Every operation has a batching rule, so that the results are those of a loop over the examples, at the cost of one pass over the
-/// batch. Two kinds of operations cost a loop: a [custom operation](crate::Operation) without a rule, and whatever looks at values
-/// while it is recorded (sorting, positions of maxima, [`value`](Var::value)). If the function does that with what depends on an
-/// example, it is called for each.
+/// Every operation has a batching rule. The results equal the results of a loop over the examples, and cost one pass over the batch.
+/// Two kinds of operations cost a loop. One is a [custom operation](crate::Operation) without a rule. The other reads values while it is
+/// recorded: sorting, positions of maxima, [`value`](Var::value). If the function reads values that depend on an example, it is called
+/// for each example.
 ///
-/// What the function draws from the tape's generator ([`Tape::draw`], dropout) is drawn once and is the same for all examples, as with
-/// PyTorch's `randomness="same"`. For different numbers, draw a batch of them and pass it as an input. Integers are no variables, so a
-/// batch of class numbers or indices enters as one-hot rows. With no examples at all, `f` sees zeros, and the results are empty.
+/// Random numbers from the tape's generator ([`Tape::draw`], dropout) are the same for all examples, as with PyTorch's
+/// `randomness="same"`. For different numbers, draw a batch of them and pass it as an input. Integers are no variables, so a batch of
+/// class numbers or indices enters as one-hot rows. With no examples, `f` sees zeros, and the results are empty.
 ///
-/// It nests: `f` may take gradients (per-sample gradients), derivatives may be taken of its results, and `f` may itself be batched.
+/// Transformations nest: `f` may take gradients (per-sample gradients) or use `vmap`, and the results can be differentiated.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::Vmap};
@@ -66,24 +66,24 @@ pub struct Vmap {
 
 #[twins]
 impl Vmap {
-    /// The examples lie along dimension 0 of every input and every result.
+    /// Returns the default options: the examples lie along dimension 0 of every input and every result.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the dimension of each input along which the examples lie, counted from the end if negative; `None` for an input that is the
-    /// same for all examples. PyTorch: `in_dims`.
+    /// Sets the dimension of each input along which the examples lie, counted from the end if negative. `None` is for an input that is
+    /// the same for all examples. PyTorch: `in_dims`.
     pub fn in_dims(self, dims: impl IntoIterator<Item = Option<isize>>) -> Self {
         Vmap { in_dims: Some(dims.into_iter().collect()), ..self }
     }
 
-    /// With the dimension of the results along which the examples lie, counted from the end if negative: one number for all results, or
+    /// Sets the dimension of the results along which the examples lie, counted from the end if negative: one number for all results, or
     /// one for each. PyTorch: `out_dims`.
     pub fn out_dims(self, dims: impl Into<Sizes>) -> Self {
         Vmap { out_dims: dims.into().as_slice().to_vec(), ..self }
     }
 
-    /// The results of `f` for all examples of tensors.
+    /// Returns the results of `f` for all examples of tensors.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Vmap {
         self.tensors(f, inputs, Site::here("call"))
     }
 
-    /// The results of `f` for all examples of variables, as variables on the same tape.
+    /// Returns the results of `f` for all examples of variables, as variables on the same tape.
     ///
     /// ```
     /// use wengert_autograd::{prelude::*, transforms::Vmap};
@@ -121,7 +121,7 @@ impl Vmap {
         Ok(array(self.variables(&of_slices(f), &inputs, Site::here("record"))?))
     }
 
-    /// [`record`](Self::record) for any number of inputs and results.
+    /// Records any number of inputs and results: see [`record`](Self::record).
     ///
     /// # Errors
     ///
@@ -175,13 +175,13 @@ impl Vmap {
         });
         let moved: Vec<Var<'t, T>> = moved.collect::<Result<_, _>>()?;
         if let Some(first) = moved.first() {
-            // Read one by one, they are still computed together.
+            // The results are computed together, also if they are read one by one.
             first.tape.record.borrow_mut().group(moved.iter().map(|result| result.index));
         }
         Ok(moved)
     }
 
-    /// The inputs, checked, with the examples along the first dimension.
+    /// Checks the inputs. Returns them with the examples along the first dimension.
     fn batch<'t, T: Float>(&self, inputs: &[Var<'t, T>], at: Site) -> Result<Batch<'t, T>, Error> {
         let every = vec![Some(0); inputs.len()];
         let in_dims = self.in_dims.as_ref().unwrap_or(&every);
@@ -218,7 +218,7 @@ impl Vmap {
 /// A function of the inputs of one example.
 type OfExample<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
 
-/// The inputs of a function of one example: each with whether examples lie along its first dimension.
+/// The inputs of a function of one example, each with true if the examples lie along its first dimension.
 struct Batch<'t, T: Float> {
     inputs: Vec<(Var<'t, T>, bool)>,
     size: usize,
@@ -226,7 +226,7 @@ struct Batch<'t, T: Float> {
 }
 
 impl<'t, T: Float> Batch<'t, T> {
-    /// The results of `f` for all examples, the examples along the first dimension.
+    /// Returns the results of `f` for all examples, with the examples along the first dimension.
     fn results(&self, f: &OfExample<'t, '_, T>) -> Result<Vec<Var<'t, T>>, Error> {
         let tape = self.inputs[0].0.tape;
         let inputs = self.example(0)?;
@@ -249,7 +249,7 @@ impl<'t, T: Float> Batch<'t, T> {
         if self.size == 0 || !tape.depend(&looked_at, &sources) {
             return tape.batch(&results, &replaced, self.size, self.at);
         }
-        // What was recorded depends on the example's values.
+        // The recorded operations depend on the values of the example.
         let mut rows: Vec<Vec<Var<'t, T>>> = results.into_iter().map(|result| vec![result]).collect();
         for number in 1..self.size {
             tape.set_generator(generator.clone());
@@ -267,7 +267,7 @@ impl<'t, T: Float> Batch<'t, T> {
         rows.iter().map(|row| self.stacked(row)).collect()
     }
 
-    /// The inputs of one example; zeros if there is none.
+    /// Returns the inputs of one example; zeros if there is no example.
     fn example(&self, number: usize) -> Result<Vec<Var<'t, T>>, Error> {
         let at = self.at;
         let example = |&(input, is_batched): &(Var<'t, T>, bool)| match (is_batched, self.size) {
@@ -293,7 +293,7 @@ impl<'t, T: Float> Batch<'t, T> {
     }
 }
 
-/// While this exists, the tape notes of which nodes values are requested.
+/// An observer of a tape. While it exists, the tape notes the nodes whose values are requested.
 struct Watch<'t, T: Float> {
     tape: &'t Tape<T>,
     before: usize,
@@ -306,7 +306,7 @@ impl<'t, T: Float> Watch<'t, T> {
         Watch { tape, before: record.read.len() }
     }
 
-    /// The nodes of which values were requested since.
+    /// Returns the nodes whose values were requested while the observer existed.
     fn end(self) -> Vec<Index> {
         self.tape.record.borrow().read[self.before..].to_vec()
     }
@@ -322,7 +322,7 @@ impl<T: Float> Drop for Watch<'_, T> {
     }
 }
 
-/// A function of arrays as one of slices.
+/// Converts a function of arrays to a function of slices.
 fn of_slices<'t, T: Float, const N: usize, const M: usize>(
     f: impl Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
 ) -> impl Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> {
@@ -336,13 +336,13 @@ fn statistic(change: &Change<Index>) -> Option<Index> {
     }
 }
 
-/// The axis that is dimension `dim`, counted from the end if negative.
+/// Returns the axis of dimension `dim`, which is counted from the end if negative.
 fn resolved(dim: isize, shape: &Shape) -> Option<usize> {
     let rank = shape.rank() as isize;
     (-rank..rank).contains(&dim).then(|| dim.rem_euclid(rank) as usize)
 }
 
-/// `x` with its dimensions in this order.
+/// Returns `x` with its dimensions in this order.
 fn permuted<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<Var<'t, T>, Error> {
     if order.is_sorted() { Ok(x) } else { x.apply_view(View::Permute(order.into()), at) }
 }
@@ -351,7 +351,7 @@ fn refused<V>(message: String, at: Site) -> Result<V, Error> {
     Err(Error::Refused { message, at })
 }
 
-/// A list of `N` as an array.
+/// Returns a list of `N` elements as an array.
 fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
     values.try_into().unwrap_or_else(|_| unreachable!("one for each result"))
 }
