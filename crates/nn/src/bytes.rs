@@ -1,11 +1,13 @@
 //! Tensors as bytes: row-major and little-endian, as in the safetensors format.
 
 use safetensors::Dtype;
+use wengert_macros::precompiled;
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
 use crate::Result;
 
 /// Returns the elements of a tensor as bytes. NaN keeps its bits.
+#[precompiled]
 pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
     match E::DTYPE {
         DType::F32 => encode_all(tensor, |value| (value.to_f64() as f32).to_le_bytes()),
@@ -31,6 +33,7 @@ fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E)
 /// # Errors
 ///
 /// If there is not enough memory, or the number of bytes does not fit the shape.
+#[precompiled]
 pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tensor<E>> {
     let values: Vec<E> = match E::DTYPE {
         DType::F32 => bytes.as_chunks().0.iter().map(|&b| E::from_f64(f32::from_le_bytes(b).into())).collect(),
@@ -47,6 +50,7 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
 /// # Errors
 ///
 /// If there is not enough memory, or the number of bytes does not fit the shape.
+#[precompiled]
 pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) -> Result<Tensor<E>> {
     let number = E::from_f64;
     let values: Vec<E> = match from {

@@ -1,6 +1,7 @@
 //! Normalization of inputs to a common scale before training.
 
 use wengert_autograd::{Buffer, Var};
+use wengert_macros::precompiled;
 use wengert_tensor::ops::{Arithmetic, Functions, Reductions, try_where_};
 use wengert_tensor::{Dims, Float, Sizes, Tensor};
 
@@ -88,8 +89,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// If there are no samples.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
-        check_samples(inputs)?;
-        let (low, high) = (inputs.try_amin(..)?.item().to_f64(), inputs.try_amax(..)?.item().to_f64());
+        let (low, high) = extremes(inputs)?;
         if low == high {
             return Ok(Normalize::range(low - 1.0, high + 1.0));
         }
@@ -158,10 +158,7 @@ impl<T: Float> Normalize<T> {
 
     /// Computes mean and standard deviation over the dimensions `dims`.
     fn over(inputs: &Tensor<T>, dims: Dims) -> Result<Self> {
-        check_samples(inputs)?;
-        let mean = inputs.try_mean_keepdim(dims.clone())?;
-        let std = inputs.try_sub(&mean)?.try_square()?.try_mean_keepdim(dims)?.try_sqrt()?;
-        Ok(Normalize::new(mean, one_for_zero(std)?))
+        over(inputs, dims)
     }
 
     /// Returns (`inputs` - mean) / std.
@@ -192,6 +189,22 @@ impl<T: Float> Layer<T> for Normalize<T> {
         let tape = x.tape();
         Ok(x.try_sub(&tape.constant(&self.mean.value))?.try_div(&tape.constant(&self.std.value))?)
     }
+}
+
+/// Returns the smallest and the largest number.
+#[precompiled]
+fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
+    check_samples(inputs)?;
+    Ok((inputs.try_amin(..)?.item().to_f64(), inputs.try_amax(..)?.item().to_f64()))
+}
+
+/// Returns the mean and the standard deviation over `dims`.
+#[precompiled]
+fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
+    check_samples(inputs)?;
+    let mean = inputs.try_mean_keepdim(dims.clone())?;
+    let std = inputs.try_sub(&mean)?.try_square()?.try_mean_keepdim(dims)?.try_sqrt()?;
+    Ok(Normalize::new(mean, one_for_zero(std)?))
 }
 
 /// Replaces zeros of a scale by ones.

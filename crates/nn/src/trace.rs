@@ -7,7 +7,7 @@ use wengert_tensor::Shape;
 
 /// The key of a module: its address and kind. The address alone is not enough, because the first field of a struct has
 /// the address of the struct.
-type ModuleKey = (usize, &'static str);
+pub(crate) type ModuleKey = (usize, &'static str);
 
 thread_local! {
     static OUTPUTS: RefCell<Option<HashMap<ModuleKey, Shape>>> = const { RefCell::new(None) };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
+use wengert_macros::precompiled;
 use wengert_tensor::{Float, Generator, Shape};
 
 use super::header::read_header;
@@ -115,60 +116,7 @@ impl Saved {
     ///
     /// After an error the model is unchanged.
     pub fn load_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<LoadReport> {
-        let leaves = model.leaves_mut();
-        check_names(leaves.iter().map(|(name, _)| &name[..]))?;
-        let mut found: HashMap<String, TensorInfo> = HashMap::new();
-        for (name, info) in self.header.tensors() {
-            if !name.starts_with('@') {
-                let name = (self.rename)(&name);
-                if found.insert(name.clone(), info.clone()).is_some() {
-                    return Err(Error::DuplicateName { name });
-                }
-            }
-        }
-        let (mut report, mut fitting) = (LoadReport::default(), Vec::new());
-        for (name, leaf) in leaves {
-            let (expected, shape, convertible) = match &leaf {
-                LeafMut::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape(), self.convert),
-                LeafMut::Buffer(buffer) => {
-                    let own = buffer.dtype() == T::DTYPE;
-                    (dtype(buffer.dtype()), buffer.shape(), self.convert && own)
-                }
-            };
-            match found.remove(&name) {
-                None => report.missing.push(name),
-                Some(info)
-                    if info.shape == shape.sizes()
-                        && (info.dtype == expected || convertible && is_float(info.dtype)) =>
-                {
-                    fitting.push((info, leaf));
-                }
-                Some(info) => {
-                    let found = (Shape::from(&info.shape[..]), info.dtype.to_string());
-                    let expected = (shape.clone(), expected.to_string());
-                    report.mismatched.push(KeyMismatch { name, found, expected });
-                }
-            }
-        }
-        report.unexpected.extend(found.into_keys());
-        report.unexpected.sort_unstable();
-        if !self.partial && !report.is_complete() {
-            return Err(self.misfit(report));
-        }
-        let contents: Vec<Vec<u8>> = fitting.iter().map(|(info, _)| self.bytes(info)).collect::<Result<_>>()?;
-        for ((info, leaf), bytes) in fitting.into_iter().zip(contents) {
-            match leaf {
-                LeafMut::Parameter(parameter) => {
-                    parameter.value = from_floats(&bytes, info.dtype, parameter.value.shape())?;
-                }
-                LeafMut::Buffer(buffer) if info.dtype == dtype(buffer.dtype()) => buffer.set_from_bytes(&bytes)?,
-                LeafMut::Buffer(buffer) => {
-                    let converted = from_floats::<T>(&bytes, info.dtype, buffer.shape())?;
-                    buffer.set_from_bytes(&to_bytes(&converted))?;
-                }
-            }
-        }
-        Ok(report)
+        load_leaves(self, model.as_module_mut())
     }
 
     /// Reads the settings and states that [`Checkpoint::optimizer`] saved under `name`, for the same model and an
@@ -188,7 +136,7 @@ impl Saved {
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
         let mut restored = optimizer.clone();
-        self.read_entries(name, |archive| archive_optimizer(&mut restored, model, archive))?;
+        self.read_entries(name, &mut |archive| archive_optimizer(&mut restored, model.as_module(), archive))?;
         *optimizer = restored;
         Ok(())
     }
@@ -208,35 +156,14 @@ impl Saved {
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
         let mut restored = of.clone();
-        self.read_entries(name, |archive| restored.archive(model, archive))?;
+        self.read_entries(name, &mut |archive| restored.archive(model, archive))?;
         *of = restored;
         Ok(())
     }
 
     /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` did not take all of them.
-    fn read_entries<T: Float>(&self, name: &str, read: impl FnOnce(&mut Archive<T>)) -> Result<()> {
-        let mut entries = HashMap::new();
-        for (in_file, info) in self.header.tensors() {
-            if let Some(key) = Key::from_file(&in_file, name) {
-                entries.insert(key, self.entry::<T>(&in_file, info)?);
-            }
-        }
-        let mut archive = Archive::reading(entries);
-        read(&mut archive);
-        let (missing, mismatched, rest) = archive.finish();
-        let in_file = |keys: Vec<Key>| {
-            let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
-            names.sort_unstable();
-            names
-        };
-        let mismatched = mismatched.into_iter().map(|(key, found, expected)| KeyMismatch {
-            name: key.in_file(name),
-            found,
-            expected,
-        });
-        let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
-        let report = LoadReport { missing, unexpected, mismatched };
-        if report.is_complete() { Ok(()) } else { Err(self.misfit(report)) }
+    fn read_entries<T: Float>(&self, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
+        read_entries(self, name, read)
     }
 
     /// Returns the saved generator.
@@ -327,6 +254,88 @@ impl Saved {
             }
         }
     }
+}
+
+/// Reads the parameters and buffers of `model`: see [`Saved::load_model`].
+#[precompiled]
+fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<LoadReport> {
+    let leaves = model.leaves_mut();
+    check_names(leaves.iter().map(|(name, _)| &name[..]))?;
+    let mut found: HashMap<String, TensorInfo> = HashMap::new();
+    for (name, info) in saved.header.tensors() {
+        if !name.starts_with('@') {
+            let name = (saved.rename)(&name);
+            if found.insert(name.clone(), info.clone()).is_some() {
+                return Err(Error::DuplicateName { name });
+            }
+        }
+    }
+    let (mut report, mut fitting) = (LoadReport::default(), Vec::new());
+    for (name, leaf) in leaves {
+        let (expected, shape, convertible) = match &leaf {
+            LeafMut::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape(), saved.convert),
+            LeafMut::Buffer(buffer) => {
+                let own = buffer.dtype() == T::DTYPE;
+                (dtype(buffer.dtype()), buffer.shape(), saved.convert && own)
+            }
+        };
+        match found.remove(&name) {
+            None => report.missing.push(name),
+            Some(info)
+                if info.shape == shape.sizes() && (info.dtype == expected || convertible && is_float(info.dtype)) =>
+            {
+                fitting.push((info, leaf));
+            }
+            Some(info) => {
+                let found = (Shape::from(&info.shape[..]), info.dtype.to_string());
+                let expected = (shape.clone(), expected.to_string());
+                report.mismatched.push(KeyMismatch { name, found, expected });
+            }
+        }
+    }
+    report.unexpected.extend(found.into_keys());
+    report.unexpected.sort_unstable();
+    if !saved.partial && !report.is_complete() {
+        return Err(saved.misfit(report));
+    }
+    let contents: Vec<Vec<u8>> = fitting.iter().map(|(info, _)| saved.bytes(info)).collect::<Result<_>>()?;
+    for ((info, leaf), bytes) in fitting.into_iter().zip(contents) {
+        match leaf {
+            LeafMut::Parameter(parameter) => {
+                parameter.value = from_floats(&bytes, info.dtype, parameter.value.shape())?;
+            }
+            LeafMut::Buffer(buffer) if info.dtype == dtype(buffer.dtype()) => buffer.set_from_bytes(&bytes)?,
+            LeafMut::Buffer(buffer) => {
+                let converted = from_floats::<T>(&bytes, info.dtype, buffer.shape())?;
+                buffer.set_from_bytes(&to_bytes(&converted))?;
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Passes all entries that were saved under `name` to `read`: see [`Saved::read_entries`].
+#[precompiled]
+fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
+    let mut entries = HashMap::new();
+    for (in_file, info) in saved.header.tensors() {
+        if let Some(key) = Key::from_file(&in_file, name) {
+            entries.insert(key, saved.entry::<T>(&in_file, info)?);
+        }
+    }
+    let mut archive = Archive::reading(entries);
+    read(&mut archive);
+    let (missing, mismatched, rest) = archive.finish();
+    let in_file = |keys: Vec<Key>| {
+        let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
+        names.sort_unstable();
+        names
+    };
+    let mismatched =
+        mismatched.into_iter().map(|(key, found, expected)| KeyMismatch { name: key.in_file(name), found, expected });
+    let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
+    let report = LoadReport { missing, unexpected, mismatched };
+    if report.is_complete() { Ok(()) } else { Err(saved.misfit(report)) }
 }
 
 /// Returns true for the floating-point types that can be converted.

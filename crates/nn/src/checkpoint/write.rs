@@ -6,6 +6,7 @@ use std::path::Path;
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, serialize};
+use wengert_macros::precompiled;
 use wengert_tensor::{DType, Float, Generator};
 
 use super::header::METADATA;
@@ -74,6 +75,39 @@ struct Named {
     bytes: Vec<u8>,
 }
 
+/// Adds the parameters and buffers of `model`.
+#[precompiled]
+fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
+    let leaves = model.leaves();
+    if let Some((name, _)) = leaves.iter().find(|(name, _)| name.starts_with('@') || name == METADATA) {
+        checkpoint.refused.get_or_insert(Error::ReservedName { name: name.clone() });
+    }
+    for (name, leaf) in leaves {
+        let (of, shape, bytes) = match leaf {
+            Leaf::Parameter(parameter) => (T::DTYPE, parameter.value.shape(), to_bytes(&parameter.value)),
+            Leaf::Buffer(buffer) => (buffer.dtype(), buffer.shape(), buffer.to_bytes()),
+        };
+        checkpoint.tensors.push(Named { name, dtype: dtype(of), shape: shape.to_vec(), bytes });
+    }
+}
+
+/// Adds the entries of `archive` under `name`.
+#[precompiled]
+fn add_archive<T: Float>(checkpoint: &mut Checkpoint, name: &str, archive: Archive<T>) {
+    for (key, entry) in archive.into_entries() {
+        let key = key.in_file(name);
+        match entry {
+            Entry::Tensor(tensor) => {
+                let (shape, bytes) = (tensor.shape().to_vec(), to_bytes(&tensor));
+                checkpoint.tensors.push(Named { name: key, dtype: dtype(T::DTYPE), shape, bytes });
+            }
+            Entry::Number(value) => checkpoint.scalar(key, Dtype::F64, value.to_le_bytes().to_vec()),
+            Entry::Integer(value) => checkpoint.scalar(key, Dtype::U64, value.to_le_bytes().to_vec()),
+            Entry::Flag(value) => checkpoint.scalar(key, Dtype::BOOL, vec![value.into()]),
+        }
+    }
+}
+
 impl Checkpoint {
     /// Returns an empty checkpoint.
     pub fn new() -> Self {
@@ -82,17 +116,7 @@ impl Checkpoint {
 
     /// Adds the parameters and buffers of `model`.
     pub fn model<T: Float>(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
-        let leaves = model.leaves();
-        if let Some((name, _)) = leaves.iter().find(|(name, _)| name.starts_with('@') || name == METADATA) {
-            self.refused.get_or_insert(Error::ReservedName { name: name.clone() });
-        }
-        for (name, leaf) in leaves {
-            let (of, shape, bytes) = match leaf {
-                Leaf::Parameter(parameter) => (T::DTYPE, parameter.value.shape(), to_bytes(&parameter.value)),
-                Leaf::Buffer(buffer) => (buffer.dtype(), buffer.shape(), buffer.to_bytes()),
-            };
-            self.tensors.push(Named { name, dtype: dtype(of), shape: shape.to_vec(), bytes });
-        }
+        add_model(&mut self, model.as_module());
         self
     }
 
@@ -103,7 +127,7 @@ impl Checkpoint {
         optimizer: &O,
         model: &(impl Module<T> + ?Sized),
     ) -> Self {
-        self.collect(name, |archive| archive_optimizer(&mut optimizer.clone(), model, archive))
+        self.collect(name, |archive| archive_optimizer(&mut optimizer.clone(), model.as_module(), archive))
     }
 
     /// Adds another object with states for the parameters of `model`, under `name`: an [`Lbfgs`](crate::Lbfgs) or a
@@ -116,18 +140,7 @@ impl Checkpoint {
     fn collect<T: Float>(mut self, name: &str, write: impl FnOnce(&mut Archive<T>)) -> Self {
         let mut archive = Archive::writing();
         write(&mut archive);
-        for (key, entry) in archive.into_entries() {
-            let key = key.in_file(name);
-            match entry {
-                Entry::Tensor(tensor) => {
-                    let (shape, bytes) = (tensor.shape().to_vec(), to_bytes(&tensor));
-                    self.tensors.push(Named { name: key, dtype: dtype(T::DTYPE), shape, bytes });
-                }
-                Entry::Number(value) => self.scalar(key, Dtype::F64, value.to_le_bytes().to_vec()),
-                Entry::Integer(value) => self.scalar(key, Dtype::U64, value.to_le_bytes().to_vec()),
-                Entry::Flag(value) => self.scalar(key, Dtype::BOOL, vec![value.into()]),
-            }
-        }
+        add_archive(&mut self, name, archive);
         self
     }
 

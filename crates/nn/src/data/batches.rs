@@ -1,6 +1,8 @@
 //! The batches of one epoch, made one after the other or in advance on another thread.
 
+use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -14,13 +16,37 @@ pub struct Batches<B> {
     pub(super) next: usize,
     pub(super) count: usize,
     pub(super) prefetch: usize,
-    pub(super) ahead: Option<Prefetch<B>>,
+    pub(super) ahead: Option<Prefetch>,
 }
 
+/// A batch of any type, so that the thread is compiled once for all types.
+type AnyBatch = Box<dyn Any + Send>;
+
 /// A thread that makes batches in advance. It ends when the receiver is dropped.
-pub(super) struct Prefetch<B> {
-    ready: Receiver<Result<B>>,
+pub(super) struct Prefetch {
+    ready: Receiver<Result<AnyBatch>>,
     thread: JoinHandle<()>,
+}
+
+impl Prefetch {
+    /// Starts a thread that makes the batches `numbers`, at most `count` of them in advance.
+    fn start(make: Box<dyn Fn(usize) -> Result<AnyBatch> + Send>, numbers: Range<usize>, count: usize) -> Self {
+        // The channel holds one batch less, because the thread holds one while it waits to send.
+        let (sender, ready) = sync_channel(count - 1);
+        let thread = thread::spawn(move || {
+            for number in numbers {
+                if sender.send(make(number)).is_err() {
+                    return;
+                }
+            }
+        });
+        Prefetch { ready, thread }
+    }
+
+    /// Waits for the next batch. Returns `None` if the thread ended before it.
+    fn receive(&self) -> Option<Result<AnyBatch>> {
+        self.ready.recv().ok()
+    }
 }
 
 impl<B: Send + 'static> Batches<B> {
@@ -46,18 +72,10 @@ impl<B: Send + 'static> Batches<B> {
     }
 
     /// Starts the thread.
-    fn start(&self) -> Prefetch<B> {
-        let (make, numbers) = (Arc::clone(&self.make), self.next..self.count);
-        // The channel holds one batch less, because the thread holds one while it waits to send.
-        let (sender, ready) = sync_channel(self.prefetch - 1);
-        let thread = thread::spawn(move || {
-            for number in numbers {
-                if sender.send(make(number)).is_err() {
-                    return;
-                }
-            }
-        });
-        Prefetch { ready, thread }
+    fn start(&self) -> Prefetch {
+        let make = Arc::clone(&self.make);
+        let make = move |number| make(number).map(|batch| Box::new(batch) as AnyBatch);
+        Prefetch::start(Box::new(make), self.next..self.count, self.prefetch)
     }
 }
 
@@ -76,14 +94,14 @@ impl<B: Send + 'static> Iterator for Batches<B> {
             Some(ahead) => ahead,
             None => self.start(),
         };
-        match ahead.ready.recv() {
-            Ok(batch) => {
+        match ahead.receive() {
+            Some(batch) => {
                 self.next += 1;
                 self.ahead = Some(ahead);
-                Some(batch)
+                Some(batch.map(own::<B>))
             }
             // The thread ended before its last batch, because it panicked: panic here too.
-            Err(_) => match ahead.thread.join() {
+            None => match ahead.thread.join() {
                 Err(panic) => resume_unwind(panic),
                 Ok(()) => None,
             },
@@ -94,6 +112,11 @@ impl<B: Send + 'static> Iterator for Batches<B> {
         let left = self.count - self.next;
         (left, Some(left))
     }
+}
+
+/// Returns a batch of a known type.
+fn own<B: 'static>(batch: AnyBatch) -> B {
+    *batch.downcast().unwrap_or_else(|_| unreachable!("the thread makes batches of one type"))
 }
 
 impl<B: Send + 'static> ExactSizeIterator for Batches<B> {}

@@ -20,7 +20,7 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 pub(super) fn for_each_record(
     path: &Path,
     delimiter: u8,
-    mut take: impl FnMut(u64, &[&str]) -> Result<()>,
+    take: &mut dyn FnMut(u64, &[&str]) -> Result<()>,
 ) -> Result<()> {
     let malformed = |line, problem: &str| Error::Malformed {
         path: path.to_owned(),

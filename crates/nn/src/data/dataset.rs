@@ -91,6 +91,7 @@ pub trait Dataset: Sized + Send + Sync + 'static {
 }
 
 /// Dimension 0 counts the samples. A batch of consecutive samples is a view. A tensor of rank 0 has no samples.
+#[wengert_macros::precompiled]
 impl<E: Element> Dataset for Tensor<E> {
     type Batch = Tensor<E>;
 

@@ -36,7 +36,7 @@ use crate::{Error, Result};
 /// An error in a line names the line and the column, counted from 1.
 pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
     let mut values = Vec::new();
-    let (rows, columns) = for_each_row::<T>(path.as_ref(), |_, row| {
+    let (rows, columns) = for_each_row::<T>(path.as_ref(), &mut |_, row| {
         values.extend(row.iter().map(|&value| T::from_f64(value)));
         Ok(())
     })?;
@@ -45,12 +45,13 @@ pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
 
 /// Calls `take` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the
 /// numbers of rows and columns, both at least 1.
+#[wengert_macros::precompiled]
 pub(super) fn for_each_row<T: Float>(
     path: &Path,
-    mut take: impl FnMut(u64, &[f64]) -> Result<()>,
+    take: &mut dyn FnMut(u64, &[f64]) -> Result<()>,
 ) -> Result<(usize, usize)> {
     let (mut row, mut rows, mut columns) = (Vec::new(), 0, None);
-    for_each_record(path, b',', |line, fields| {
+    for_each_record(path, b',', &mut |line, fields| {
         row.clear();
         for (column, field) in (1..).zip(fields) {
             row.push(number::<T>(path, line, column, field)?);

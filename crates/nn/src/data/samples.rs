@@ -111,22 +111,27 @@ impl<T: Float> Samples<Tensor<T>, Tensor<i64>> {
     /// As for [`read_table`](crate::read_table). Also for a table of one column ([`Error::Table`]), and for a class
     /// that is not an integer from 0 to `classes` - 1 ([`Error::Class`], with the line).
     pub fn read_csv(path: impl AsRef<Path>, classes: usize) -> Result<Self> {
-        let path = path.as_ref();
-        let (mut inputs, mut targets) = (Vec::new(), Vec::new());
-        let (rows, columns) = for_each_row::<T>(path, |line, row| {
-            let (found, features) = match row {
-                [features @ .., class] if !features.is_empty() => (*class, features),
-                _ => return Err(Error::Table { path: path.to_owned(), problem: "needs at least two columns" }),
-            };
-            if found.fract() != 0.0 || !(0.0..classes as f64).contains(&found) {
-                return Err(Error::Class { path: path.to_owned(), line, classes, found });
-            }
-            inputs.extend(features.iter().map(|&value| T::from_f64(value)));
-            targets.push(found as i64);
-            Ok(())
-        })?;
-        Samples::new(Tensor::try_from_vec(inputs, [rows, columns - 1])?, Tensor::from(targets))
+        read_csv(path.as_ref(), classes)
     }
+}
+
+/// Reads the table of [`Samples::read_csv`].
+#[wengert_macros::precompiled]
+fn read_csv<T: Float>(path: &Path, classes: usize) -> Result<Samples<Tensor<T>, Tensor<i64>>> {
+    let (mut inputs, mut targets) = (Vec::new(), Vec::new());
+    let (rows, columns) = for_each_row::<T>(path, &mut |line, row| {
+        let (found, features) = match row {
+            [features @ .., class] if !features.is_empty() => (*class, features),
+            _ => return Err(Error::Table { path: path.to_owned(), problem: "needs at least two columns" }),
+        };
+        if found.fract() != 0.0 || !(0.0..classes as f64).contains(&found) {
+            return Err(Error::Class { path: path.to_owned(), line, classes, found });
+        }
+        inputs.extend(features.iter().map(|&value| T::from_f64(value)));
+        targets.push(found as i64);
+        Ok(())
+    })?;
+    Samples::new(Tensor::try_from_vec(inputs, [rows, columns - 1])?, Tensor::from(targets))
 }
 
 #[cfg(test)]

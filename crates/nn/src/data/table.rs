@@ -80,7 +80,7 @@ impl Table {
         let path = path.as_ref();
         let (names, text, ends, lines, rows) = (Vec::new(), String::new(), Vec::new(), Vec::new(), Vec::new());
         let mut table = Table { path: path.to_owned(), names, text, ends, lines, rows };
-        for_each_record(path, delimiter, |line, fields| {
+        for_each_record(path, delimiter, &mut |line, fields| {
             if table.names.is_empty() {
                 table.names = fields.iter().map(|&name| name.to_owned()).collect();
                 return check_unique(path, line, fields);

@@ -47,9 +47,10 @@ impl<T: Float> Sequential<T> {
     #[track_caller]
     pub fn mlp(features: &[usize], activation: impl Layer<T> + Clone + 'static, generator: &mut Generator) -> Self {
         assert!(features.len() > 1, "an mlp needs the numbers of its inputs and outputs, but got {features:?}");
-        let mut layers = Sequential::new().add(Linear::new(features[0], features[1], generator));
+        let mut layers = Sequential(vec![boxed(Linear::new(features[0], features[1], generator))]);
         for pair in features[1..].windows(2) {
-            layers = layers.add(activation.clone()).add(Linear::new(pair[0], pair[1], generator));
+            layers = layers.add(activation.clone());
+            layers.0.push(boxed(Linear::new(pair[0], pair[1], generator)));
         }
         layers
     }
@@ -66,6 +67,12 @@ impl<T: Float> Sequential<T> {
     pub fn layers(&self) -> &[Box<dyn Layer<T>>] {
         &self.0
     }
+}
+
+/// Boxes the layer here, so that its methods are compiled here.
+#[wengert_macros::precompiled]
+fn boxed<T: Float>(layer: Linear<T>) -> Box<dyn Layer<T>> {
+    Box::new(layer)
 }
 
 impl<T: Float> Default for Sequential<T> {

@@ -63,6 +63,7 @@ pub trait AnyBuffer: Any {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
+#[wengert_macros::precompiled]
 impl<E: Element> AnyBuffer for Buffer<E> {
     fn dtype(&self) -> DType {
         E::DTYPE

@@ -4,14 +4,36 @@
 //! optimisers follow from these names. The forward pass of a module is a method of its own; see
 //! [`Layer`](crate::Layer).
 
+use std::collections::HashMap;
+
 use wengert_autograd::{Gradients, Parameter, Tape};
 pub use wengert_macros::Module;
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::module::leaf::{AnyBuffer, Leaf, LeafMut, update_buffer};
 use crate::module::table::write_table;
+use crate::trace::ModuleKey;
 use crate::{Error, Result, trace};
+
+/// The conversion of any module to `dyn Module`, so that one compiled function serves all modules. Every module has it.
+#[doc(hidden)]
+pub trait AsModule<T: Float> {
+    /// Returns the module itself.
+    fn as_module(&self) -> &(dyn Module<T> + '_);
+    /// Returns the module itself, to be changed.
+    fn as_module_mut(&mut self) -> &mut (dyn Module<T> + '_);
+}
+
+impl<T: Float, M: Module<T>> AsModule<T> for M {
+    fn as_module(&self) -> &(dyn Module<T> + '_) {
+        self
+    }
+
+    fn as_module_mut(&mut self) -> &mut (dyn Module<T> + '_) {
+        self
+    }
+}
 
 /// A module: a layer or a model with parameters. PyTorch: `torch.nn.Module`.
 ///
@@ -43,7 +65,7 @@ use crate::{Error, Result, trace};
 ///
 /// Nothing is cached or registered. The order of the parameters is always the order of the fields.
 #[twins]
-pub trait Module<T: Float = f32> {
+pub trait Module<T: Float = f32>: AsModule<T> {
     /// Returns the name of the type, for tables and errors.
     fn kind(&self) -> &'static str {
         let name = std::any::type_name::<Self>();
@@ -69,70 +91,48 @@ pub trait Module<T: Float = f32> {
 
     /// Returns the parameters and buffers with their paths, such as `encoder.layers.0.weight`.
     fn leaves(&self) -> Vec<(String, Leaf<'_, T>)> {
-        let mut leaves = Vec::new();
-        walk(self, &mut String::new(), &mut |path, leaf| leaves.push((path.to_owned(), leaf)));
-        leaves
+        leaves(self.as_module())
     }
 
     /// Returns the same parameters and buffers in the same order, to change them.
     fn leaves_mut(&mut self) -> Vec<(String, LeafMut<'_, T>)> {
-        let mut leaves = Vec::new();
-        walk_mut(self, &mut String::new(), &mut |path, leaf| leaves.push((path.to_owned(), leaf)));
-        leaves
+        leaves_mut(self.as_module_mut())
     }
 
     /// Returns the parameters, also the frozen ones, always in the same order.
     fn parameters(&self) -> Vec<&Parameter<T>> {
-        self.named_parameters().into_iter().map(|(_, parameter)| parameter).collect()
+        parameters(self.as_module())
     }
 
     /// Returns the same parameters in the same order, to change them.
     fn parameters_mut(&mut self) -> Vec<&mut Parameter<T>> {
-        let mut parameters = Vec::new();
-        walk_mut(self, &mut String::new(), &mut |_, leaf| parameters.extend(leaf.parameter()));
-        parameters
+        parameters_mut(self.as_module_mut())
     }
 
     /// Returns the parameters with their paths. PyTorch: `named_parameters`.
     fn named_parameters(&self) -> Vec<(String, &Parameter<T>)> {
-        let parameters = self.leaves().into_iter().filter_map(|(path, leaf)| Some((path, leaf.parameter()?)));
-        parameters.collect()
+        named_parameters(self.as_module())
     }
 
     /// Returns the buffers with their paths. PyTorch: `named_buffers`.
     fn named_buffers(&self) -> Vec<(String, &dyn AnyBuffer)> {
-        let buffers = self.leaves().into_iter().filter_map(|(path, leaf)| match leaf {
-            Leaf::Buffer(buffer) => Some((path, buffer)),
-            Leaf::Parameter(_) => None,
-        });
-        buffers.collect()
+        named_buffers(self.as_module())
     }
 
     /// Returns the number of elements of all parameters, also the frozen ones.
     fn num_parameters(&self) -> usize {
-        self.parameters().iter().map(|parameter| parameter.value.numel()).sum()
+        num_parameters(self.as_module())
     }
 
     /// Returns all parameters as one vector, in their order. PyTorch: `parameters_to_vector`.
     fn to_vector(&self) -> Tensor<T> {
-        let values: Vec<T> = self.parameters().iter().flat_map(|parameter| parameter.value.to_vec()).collect();
-        let length = values.len();
-        Tensor::from_vec(values, [length])
+        to_vector(self.as_module())
     }
 
     /// Returns a table of all leaves: path, kind of the module that has it, shape and number of elements; and the
     /// total.
     fn summary(&self) -> String {
-        let mut rows = vec![["path", "of", "shape", "count"].map(str::to_owned)];
-        walk_with_owners(self, self.kind(), &mut String::new(), &mut |path, owner, leaf| {
-            let (shape, note) = match &leaf {
-                Leaf::Parameter(parameter) if parameter.is_frozen() => (parameter.value.shape().clone(), ", frozen"),
-                Leaf::Parameter(parameter) => (parameter.value.shape().clone(), ""),
-                Leaf::Buffer(buffer) => (buffer.shape().clone(), ", buffer"),
-            };
-            rows.push([path.to_owned(), owner.to_owned(), shape.to_string(), format!("{}{note}", shape.numel())]);
-        });
-        write_table(&rows, self.num_parameters(), num_frozen(self))
+        summary(self.as_module())
     }
 
     /// Returns a table of the layers: path, kind, shape of the output in `forward`, and number of parameters; and the
@@ -154,31 +154,12 @@ pub trait Module<T: Float = f32> {
     where
         Self: Sized,
     {
-        let outputs = trace::outputs(|| forward(&Tape::new()));
-        let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
-        walk_modules(self, &mut String::new(), &mut |path, module| {
-            let output = outputs.get(&trace::key(module, module.kind()));
-            let mut own = 0;
-            let mut has_leaves = false;
-            module.children(&mut |_, child| {
-                has_leaves |= child.leaf().is_some();
-                own += child.leaf().and_then(Leaf::parameter).map_or(0, |parameter| parameter.value.numel());
-            });
-            if has_leaves || output.is_some() {
-                let output = output.map(Shape::to_string).unwrap_or_default();
-                rows.push([path.to_owned(), module.kind().to_owned(), output, own.to_string()]);
-            }
-        });
-        write_table(&rows, self.num_parameters(), num_frozen(self))
+        summary_of_outputs(self.as_module(), &trace::outputs(|| forward(&Tape::new())))
     }
 
     /// Returns the path of the first parameter whose gradient has an infinite or NaN element.
     fn first_non_finite(&self, gradients: &Gradients<T>) -> Option<String> {
-        let has_non_finite = |parameter: &Parameter<T>| {
-            gradients.get(parameter).is_some_and(|gradient| !gradient.iter().all(T::is_finite))
-        };
-        let parameters = self.named_parameters();
-        parameters.into_iter().find(|(_, parameter)| has_non_finite(parameter)).map(|(path, _)| path)
+        first_non_finite(self.as_module(), gradients)
     }
 
     /// Freezes the parameters at or below `path`, or all parameters if `path` is empty. Frozen parameters are constants
@@ -208,14 +189,7 @@ pub trait Module<T: Float = f32> {
     ///
     /// If no parameter is at or below `path`.
     fn try_set_frozen(&mut self, path: &str, frozen: bool) -> Result<()> {
-        let mut found = false;
-        for (_, leaf) in self.leaves_mut().into_iter().filter(|(leaf, _)| is_below(leaf, path)) {
-            if let Some(parameter) = leaf.parameter() {
-                parameter.set_frozen(frozen);
-                found = true;
-            }
-        }
-        if found { Ok(()) } else { Err(Error::NoSuchPath { path: path.to_owned(), known: paths(self) }) }
+        set_frozen(self.as_module_mut(), path, frozen)
     }
 
     /// Sets all parameters from one vector, in their order. PyTorch: `vector_to_parameters`.
@@ -224,22 +198,130 @@ pub trait Module<T: Float = f32> {
     ///
     /// If the vector does not have [`num_parameters`](Self::num_parameters) elements.
     fn try_set_from_vector(&mut self, vector: &Tensor<T>) -> Result<()> {
-        let (found, expected) = (vector.numel(), self.num_parameters());
-        if found != expected {
-            return Err(Error::VectorLength { found, expected });
-        }
-        let mut values = vector.iter();
-        for parameter in self.parameters_mut() {
-            let shape = parameter.value.shape().clone();
-            parameter.value = Tensor::try_from_vec(values.by_ref().take(shape.numel()).collect(), &shape)?;
-        }
-        Ok(())
+        set_from_vector(self.as_module_mut(), vector)
     }
+}
+
+#[precompiled]
+fn leaves<'m, T: Float>(module: &'m dyn Module<T>) -> Vec<(String, Leaf<'m, T>)> {
+    let mut leaves = Vec::new();
+    walk_with_owners(module, "", &mut String::new(), &mut |path, _, leaf| leaves.push((path.to_owned(), leaf)));
+    leaves
+}
+
+#[precompiled]
+fn leaves_mut<'m, T: Float>(module: &'m mut dyn Module<T>) -> Vec<(String, LeafMut<'m, T>)> {
+    let mut leaves = Vec::new();
+    walk_mut(module, &mut String::new(), &mut |path, leaf| leaves.push((path.to_owned(), leaf)));
+    leaves
+}
+
+#[precompiled]
+fn named_parameters<'m, T: Float>(module: &'m dyn Module<T>) -> Vec<(String, &'m Parameter<T>)> {
+    leaves(module).into_iter().filter_map(|(path, leaf)| Some((path, leaf.parameter()?))).collect()
+}
+
+#[precompiled]
+fn parameters<'m, T: Float>(module: &'m dyn Module<T>) -> Vec<&'m Parameter<T>> {
+    leaves(module).into_iter().filter_map(|(_, leaf)| leaf.parameter()).collect()
+}
+
+#[precompiled]
+fn parameters_mut<'m, T: Float>(module: &'m mut dyn Module<T>) -> Vec<&'m mut Parameter<T>> {
+    leaves_mut(module).into_iter().filter_map(|(_, leaf)| leaf.parameter()).collect()
+}
+
+#[precompiled]
+fn named_buffers<'m, T: Float>(module: &'m dyn Module<T>) -> Vec<(String, &'m dyn AnyBuffer)> {
+    let buffers = leaves(module).into_iter().filter_map(|(path, leaf)| match leaf {
+        Leaf::Buffer(buffer) => Some((path, buffer)),
+        Leaf::Parameter(_) => None,
+    });
+    buffers.collect()
+}
+
+#[precompiled]
+fn num_parameters<T: Float>(module: &dyn Module<T>) -> usize {
+    parameters(module).iter().map(|parameter| parameter.value.numel()).sum()
+}
+
+#[precompiled]
+fn to_vector<T: Float>(module: &dyn Module<T>) -> Tensor<T> {
+    let values: Vec<T> = parameters(module).iter().flat_map(|parameter| parameter.value.to_vec()).collect();
+    let length = values.len();
+    Tensor::from_vec(values, [length])
+}
+
+#[precompiled]
+fn summary<T: Float>(module: &dyn Module<T>) -> String {
+    let mut rows = vec![["path", "of", "shape", "count"].map(str::to_owned)];
+    walk_with_owners(module, module.kind(), &mut String::new(), &mut |path, owner, leaf| {
+        let (shape, note) = match &leaf {
+            Leaf::Parameter(parameter) if parameter.is_frozen() => (parameter.value.shape().clone(), ", frozen"),
+            Leaf::Parameter(parameter) => (parameter.value.shape().clone(), ""),
+            Leaf::Buffer(buffer) => (buffer.shape().clone(), ", buffer"),
+        };
+        rows.push([path.to_owned(), owner.to_owned(), shape.to_string(), format!("{}{note}", shape.numel())]);
+    });
+    write_table(&rows, num_parameters(module), num_frozen(module))
+}
+
+/// Returns the table of [`Module::summary_with`] from the shape of each output.
+#[precompiled]
+fn summary_of_outputs<T: Float>(module: &dyn Module<T>, outputs: &HashMap<ModuleKey, Shape>) -> String {
+    let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
+    walk_modules(module, &mut String::new(), &mut |path, module| {
+        let output = outputs.get(&trace::key(module, module.kind()));
+        let mut own = 0;
+        let mut has_leaves = false;
+        module.children(&mut |_, child| {
+            has_leaves |= child.leaf().is_some();
+            own += child.leaf().and_then(Leaf::parameter).map_or(0, |parameter| parameter.value.numel());
+        });
+        if has_leaves || output.is_some() {
+            let output = output.map(Shape::to_string).unwrap_or_default();
+            rows.push([path.to_owned(), module.kind().to_owned(), output, own.to_string()]);
+        }
+    });
+    write_table(&rows, num_parameters(module), num_frozen(module))
+}
+
+#[precompiled]
+fn first_non_finite<T: Float>(module: &dyn Module<T>, gradients: &Gradients<T>) -> Option<String> {
+    let has_non_finite =
+        |parameter: &Parameter<T>| gradients.get(parameter).is_some_and(|gradient| !gradient.iter().all(T::is_finite));
+    named_parameters(module).into_iter().find(|(_, parameter)| has_non_finite(parameter)).map(|(path, _)| path)
+}
+
+#[precompiled]
+fn set_frozen<T: Float>(module: &mut dyn Module<T>, path: &str, frozen: bool) -> Result<()> {
+    let mut found = false;
+    for (_, leaf) in leaves_mut(module).into_iter().filter(|(leaf, _)| is_below(leaf, path)) {
+        if let Some(parameter) = leaf.parameter() {
+            parameter.set_frozen(frozen);
+            found = true;
+        }
+    }
+    if found { Ok(()) } else { Err(Error::NoSuchPath { path: path.to_owned(), known: paths(module) }) }
+}
+
+#[precompiled]
+fn set_from_vector<T: Float>(module: &mut dyn Module<T>, vector: &Tensor<T>) -> Result<()> {
+    let (found, expected) = (vector.numel(), num_parameters(module));
+    if found != expected {
+        return Err(Error::VectorLength { found, expected });
+    }
+    let mut values = vector.iter();
+    for parameter in parameters_mut(module) {
+        let shape = parameter.value.shape().clone();
+        parameter.value = Tensor::try_from_vec(values.by_ref().take(shape.numel()).collect(), &shape)?;
+    }
+    Ok(())
 }
 
 /// Updates the buffers of `model` by the changes that the tape of `gradients` recorded. An optimiser's step does this.
 pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
-    walk_mut(model, &mut String::new(), &mut |_, leaf| {
+    walk_mut(model.as_module_mut(), &mut String::new(), &mut |_, leaf| {
         if let LeafMut::Buffer(buffer) = leaf {
             update_buffer(buffer, gradients);
         }
@@ -253,8 +335,8 @@ pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
 }
 
 /// Returns the paths of all parameters.
-pub(crate) fn paths<T: Float>(module: &(impl Module<T> + ?Sized)) -> Vec<String> {
-    module.named_parameters().into_iter().map(|(path, _)| path).collect()
+pub(crate) fn paths<T: Float>(module: &dyn Module<T>) -> Vec<String> {
+    named_parameters(module).into_iter().map(|(path, _)| path).collect()
 }
 
 /// Appends a name to a path. Returns the previous length of the path, to restore it. An empty name adds nothing.
@@ -269,18 +351,9 @@ fn enter(path: &mut String, name: &str) -> usize {
     length
 }
 
-/// Calls `visit` with every leaf and its path.
-fn walk<'m, T: Float>(
-    module: &'m (impl Module<T> + ?Sized),
-    path: &mut String,
-    visit: &mut dyn FnMut(&str, Leaf<'m, T>),
-) {
-    walk_with_owners(module, "", path, &mut |path, _, leaf| visit(path, leaf));
-}
-
 /// Returns the number of elements of the frozen parameters.
-fn num_frozen<T: Float>(module: &(impl Module<T> + ?Sized)) -> usize {
-    module.parameters().into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel()).sum()
+fn num_frozen<T: Float>(module: &dyn Module<T>) -> usize {
+    parameters(module).into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel()).sum()
 }
 
 /// Calls `visit` with the module and every module below it that is not a leaf, and their paths.
@@ -303,7 +376,7 @@ fn walk_modules<'m, T: Float>(
 /// Calls `visit` with every leaf, its path, and the kind of the module that has it. `owner` is that kind if `module` is
 /// a leaf.
 fn walk_with_owners<'m, T: Float>(
-    module: &'m (impl Module<T> + ?Sized),
+    module: &'m dyn Module<T>,
     owner: &'static str,
     path: &mut String,
     visit: &mut dyn FnMut(&str, &'static str, Leaf<'m, T>),
@@ -319,8 +392,9 @@ fn walk_with_owners<'m, T: Float>(
 }
 
 /// Calls `visit` with every leaf, to change it, and its path.
+#[precompiled]
 pub(crate) fn walk_mut<'m, T: Float>(
-    module: &'m mut (impl Module<T> + ?Sized),
+    module: &'m mut dyn Module<T>,
     path: &mut String,
     visit: &mut dyn FnMut(&str, LeafMut<'m, T>),
 ) {

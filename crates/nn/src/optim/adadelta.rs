@@ -59,6 +59,7 @@ impl<T: Float> Adadelta<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Adadelta<T> {
     common_accessors!();
 

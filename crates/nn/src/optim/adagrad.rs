@@ -65,6 +65,7 @@ impl<T: Float> Adagrad<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Adagrad<T> {
     common_accessors!();
 

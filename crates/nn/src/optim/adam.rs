@@ -68,6 +68,7 @@ impl AdamW {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Adam<T> {
     common_accessors!();
 

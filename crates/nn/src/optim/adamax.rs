@@ -49,6 +49,7 @@ impl<T: Float> Adamax<T> {
     moment_settings!();
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Adamax<T> {
     common_accessors!();
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use wengert_macros::precompiled;
 use wengert_tensor::{DType, Float, Shape, Tensor};
 
 use crate::module::{Module, is_below};
 use crate::optim::common::States;
-use crate::optim::optimizer::{Optimizer, all_settings};
+use crate::optim::optimizer::AnyOptimizer;
 use crate::optim::setting::Setting;
 
 /// A value with states for the parameters of a model, which a [`Checkpoint`](crate::Checkpoint) can save and restore.
@@ -77,6 +78,7 @@ impl<T: Float> Entry<T> {
     }
 }
 
+#[precompiled]
 impl<T: Float> Archive<T> {
     /// Returns an empty archive for saving.
     pub(crate) fn writing() -> Self {
@@ -175,45 +177,47 @@ impl<T: Float> Archive<T> {
 }
 
 /// Exchanges the settings, groups and states of `optimizer`. States are named by the path of their parameter.
-pub(crate) fn archive_optimizer<T: Float, O: Optimizer<T>>(
-    optimizer: &mut O,
-    model: &(impl Module<T> + ?Sized),
+#[precompiled]
+pub(crate) fn archive_optimizer<T: Float>(
+    optimizer: &mut dyn AnyOptimizer<T>,
+    model: &dyn Module<T>,
     archive: &mut Archive<T>,
 ) {
-    archive_settings(optimizer, "", archive);
-    for (number, group) in optimizer.common_mut().groups.iter_mut().enumerate() {
-        let prefix = format!("groups.{number}.{}.", group.path);
-        archive.number(Key::Setting(format!("{prefix}ratio")), &mut group.ratio);
-        archive_settings(&mut group.settings, &prefix, archive);
+    archive_settings(optimizer, None, "", archive);
+    let groups = optimizer.group_paths();
+    for (number, path) in groups.iter().enumerate() {
+        let prefix = format!("groups.{number}.{path}.");
+        archive.number(Key::Setting(format!("{prefix}ratio")), optimizer.group_ratio(number));
+        archive_settings(optimizer, Some(number), &prefix, archive);
     }
     for (path, parameter) in model.named_parameters() {
         let steps = Key::State(format!("{path}.step"));
-        let present = if archive.is_reading() {
-            archive.contains(&steps)
-        } else {
-            optimizer.common().states(parameter).is_some()
-        };
+        let own = optimizer.all_states().remove(&parameter.id());
+        let present = if archive.is_reading() { archive.contains(&steps) } else { own.is_some() };
         if !present {
-            optimizer.common_mut().take_states(parameter);
             continue;
         }
-        let group = optimizer.common().groups.iter().rfind(|group| is_below(&path, &group.path));
-        let names = group.map_or(&*optimizer, |group| &group.settings).states();
-        let mut states = match optimizer.common().states(parameter) {
-            Some(states) if !archive.is_reading() => states.clone(),
+        let names = optimizer.state_names(groups.iter().rposition(|group| is_below(&path, group)));
+        let mut states = match own {
+            Some(states) if !archive.is_reading() => states,
             _ => States { steps: 0, tensors: vec![Tensor::zeros(parameter.value.shape()); names.len()] },
         };
         archive.integer(steps, &mut states.steps);
         for (name, tensor) in names.iter().zip(&mut states.tensors) {
             archive.tensor(Key::State(format!("{path}.{name}")), tensor);
         }
-        optimizer.common_mut().set_states(parameter, states);
+        optimizer.all_states().insert(parameter.id(), states);
     }
 }
 
 /// Exchanges the settings of an optimiser or of one of its groups.
-fn archive_settings<T: Float>(optimizer: &mut impl Optimizer<T>, prefix: &str, archive: &mut Archive<T>) {
-    all_settings(optimizer, &mut |name, setting| {
+fn archive_settings<T: Float>(
+    optimizer: &mut dyn AnyOptimizer<T>,
+    group: Option<usize>,
+    prefix: &str,
+    archive: &mut Archive<T>,
+) {
+    optimizer.group_settings(group, &mut |name, setting| {
         let key = Key::Setting(format!("{prefix}{name}"));
         match setting {
             Setting::Number(value, _) => archive.number(key, value),

@@ -81,6 +81,7 @@ impl<T: Float> Asgd<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Asgd<T> {
     common_accessors!();
 

@@ -54,6 +54,7 @@ impl<T: Float> Lion<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Lion<T> {
     common_accessors!();
 

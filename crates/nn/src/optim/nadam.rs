@@ -57,6 +57,7 @@ impl<T: Float> NAdam<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for NAdam<T> {
     common_accessors!();
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 
 use wengert_autograd::Gradients;
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Tensor};
 
 use crate::module::{LeafMut, Module, is_below, paths, update_buffer, walk_mut};
@@ -170,12 +170,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// If a setting is outside its range, a group has no parameter, or the loss does not depend on a parameter that is
     /// not frozen. In these cases nothing changes.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
-        check_all(self)?;
-        // The update borrows the optimiser's settings, so its states are moved out in the meantime.
-        let mut states = mem::take(&mut self.common_mut().states);
-        let outcome = advance(self, &mut states, model, gradients);
-        self.common_mut().states = states;
-        outcome
+        step(self, model.as_module_mut(), gradients)
     }
 
     /// Makes one step of plain tensors by the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The
@@ -225,14 +220,105 @@ pub trait Optimizer<T: Float = f32>: Clone {
     }
 }
 
-/// Makes a step of `optimizer` over `model`. `states` are the optimiser's own. On an error nothing changes.
-fn advance<T: Float, O: Optimizer<T>>(
-    optimizer: &O,
-    states: &mut HashMap<u64, States<T>>,
-    model: &mut (impl Module<T> + ?Sized),
+/// An optimiser behind `dyn`, so that one compiled step serves all optimisers. Every [`Optimizer`] implements it.
+///
+/// `group` is the position of a group, whose settings a method then uses. Without it a method uses the settings of the optimiser.
+pub(crate) trait AnyOptimizer<T: Float> {
+    /// Returns the path of each group.
+    fn group_paths(&self) -> Vec<String>;
+    /// Calls `each` with the name and the place of every setting.
+    fn group_settings(&mut self, group: Option<usize>, each: &mut dyn FnMut(&'static str, Setting<'_>));
+    /// Returns the place of the ratio of a group's learning rate to that of the rest.
+    fn group_ratio(&mut self, group: usize) -> &mut f64;
+    /// Checks that the settings go together.
+    fn check_group(&self, group: Option<usize>) -> Result<()>;
+    /// Returns the names of the states of a parameter.
+    fn state_names(&self, group: Option<usize>) -> &'static [&'static str];
+    /// Returns the states of all parameters.
+    fn all_states(&mut self) -> &mut HashMap<u64, States<T>>;
+    /// Updates one parameter.
+    fn update_one(
+        &self,
+        group: Option<usize>,
+        value: &mut Tensor<T>,
+        gradient: &Tensor<T>,
+        states: &mut States<T>,
+    ) -> Result<()>;
+}
+
+impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
+    fn group_paths(&self) -> Vec<String> {
+        self.common().groups.iter().map(|group| group.path.clone()).collect()
+    }
+
+    fn group_settings(&mut self, group: Option<usize>, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        let optimizer = match group {
+            Some(group) => &mut self.common_mut().groups[group].settings,
+            None => self,
+        };
+        let common = optimizer.common_mut();
+        each("lr", Setting::Number(&mut common.lr, Range::NotNegative));
+        each("weight_decay", Setting::Number(&mut common.weight_decay, Range::NotNegative));
+        each("decoupled_weight_decay", Setting::Flag(&mut common.decoupled));
+        each("maximize", Setting::Flag(&mut common.maximize));
+        optimizer.settings(each);
+    }
+
+    fn group_ratio(&mut self, group: usize) -> &mut f64 {
+        &mut self.common_mut().groups[group].ratio
+    }
+
+    fn check_group(&self, group: Option<usize>) -> Result<()> {
+        with_settings(self, group).check()
+    }
+
+    fn state_names(&self, group: Option<usize>) -> &'static [&'static str] {
+        with_settings(self, group).states()
+    }
+
+    fn all_states(&mut self) -> &mut HashMap<u64, States<T>> {
+        &mut self.common_mut().states
+    }
+
+    fn update_one(
+        &self,
+        group: Option<usize>,
+        value: &mut Tensor<T>,
+        gradient: &Tensor<T>,
+        states: &mut States<T>,
+    ) -> Result<()> {
+        with_settings(self, group).update(value, gradient, states)
+    }
+}
+
+/// Returns the optimiser with the settings of a group.
+fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>) -> &O {
+    group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
+}
+
+/// Makes a step of `optimizer` over `model`. On an error nothing changes.
+#[precompiled]
+fn step<T: Float>(
+    optimizer: &mut dyn AnyOptimizer<T>,
+    model: &mut dyn Module<T>,
     gradients: &Gradients<T>,
 ) -> Result<()> {
-    let groups = &optimizer.common().groups;
+    check_all(optimizer)?;
+    // The update borrows the optimiser's settings, so its states are moved out in the meantime.
+    let mut states = mem::take(optimizer.all_states());
+    let outcome = advance(optimizer, &mut states, model, gradients);
+    *optimizer.all_states() = states;
+    outcome
+}
+
+/// Makes a step of `optimizer` over `model`. `states` are the optimiser's own. On an error nothing changes.
+fn advance<T: Float>(
+    optimizer: &dyn AnyOptimizer<T>,
+    states: &mut HashMap<u64, States<T>>,
+    model: &mut dyn Module<T>,
+    gradients: &Gradients<T>,
+) -> Result<()> {
+    let groups = optimizer.group_paths();
     let mut updates = Vec::with_capacity(states.len());
     let (mut buffers, mut unreached, mut empty) = (Vec::new(), Vec::new(), vec![true; groups.len()]);
     walk_mut(model, &mut String::new(), &mut |path, leaf| {
@@ -240,59 +326,50 @@ fn advance<T: Float, O: Optimizer<T>>(
             LeafMut::Parameter(parameter) => parameter,
             LeafMut::Buffer(buffer) => return buffers.push(buffer),
         };
-        let mut settings = optimizer;
-        for (group, empty) in groups.iter().zip(&mut empty).filter(|(group, _)| is_below(path, &group.path)) {
-            (settings, *empty) = (&group.settings, false);
+        let mut own = None;
+        for (number, _) in groups.iter().enumerate().filter(|(_, group)| is_below(path, group)) {
+            (own, empty[number]) = (Some(number), false);
         }
         if parameter.is_frozen() {
             return;
         }
         match gradients.get(&*parameter) {
-            Some(gradient) => updates.push((parameter, gradient, settings)),
+            Some(gradient) => updates.push((parameter, gradient, own)),
             None => unreached.push(path.to_owned()),
         }
     });
     if let Some(number) = empty.into_iter().position(|empty| empty) {
         drop((updates, buffers));
-        return Err(Error::NoSuchPath { path: groups[number].path.clone(), known: paths(model) });
+        return Err(Error::NoSuchPath { path: groups[number].clone(), known: paths(model) });
     }
     if !unreached.is_empty() {
         return Err(Error::Unreached { names: unreached });
     }
-    for (parameter, gradient, settings) in updates {
+    for (parameter, gradient, group) in updates {
         let states = states.entry(parameter.id()).or_default();
         states.steps += 1;
-        settings.update(&mut parameter.value, gradient, states)?;
+        optimizer.update_one(group, &mut parameter.value, gradient, states)?;
     }
     buffers.into_iter().for_each(|buffer| update_buffer(buffer, gradients));
     Ok(())
 }
 
-/// Calls `each` with the name and the place of every setting of `optimizer`, without the settings of its groups.
-pub(crate) fn all_settings<T: Float, O: Optimizer<T>>(
-    optimizer: &mut O,
-    each: &mut dyn FnMut(&'static str, Setting<'_>),
-) {
-    let common = optimizer.common_mut();
-    each("lr", Setting::Number(&mut common.lr, Range::NotNegative));
-    each("weight_decay", Setting::Number(&mut common.weight_decay, Range::NotNegative));
-    each("decoupled_weight_decay", Setting::Flag(&mut common.decoupled));
-    each("maximize", Setting::Flag(&mut common.maximize));
-    optimizer.settings(each);
-}
-
-/// Checks all settings, also of the groups: each in its range, and consistent with each other.
-fn check_all<T: Float, O: Optimizer<T>>(optimizer: &mut O) -> Result<()> {
-    let mut refused = None;
-    all_settings(optimizer, &mut |name, setting| {
-        if let Setting::Number(value, range) = setting
-            && let (Err(expected), None) = (range.check(*value), &refused)
-        {
-            refused = Some(Error::Setting { name: display_name(name), value: *value, expected });
-        }
-    });
-    refused.map_or_else(|| optimizer.check(), Err)?;
-    optimizer.common_mut().groups.iter_mut().try_for_each(|group| check_all(&mut group.settings))
+/// Checks that all settings, those of groups included, are in their ranges and go together.
+#[precompiled]
+fn check_all<T: Float>(optimizer: &mut dyn AnyOptimizer<T>) -> Result<()> {
+    let groups = optimizer.group_paths().len();
+    for group in std::iter::once(None).chain((0..groups).map(Some)) {
+        let mut refused = None;
+        optimizer.group_settings(group, &mut |name, setting| {
+            if let Setting::Number(value, range) = setting
+                && let (Err(expected), None) = (range.check(*value), &refused)
+            {
+                refused = Some(Error::Setting { name: display_name(name), value: *value, expected });
+            }
+        });
+        refused.map_or_else(|| optimizer.check_group(group), Err)?;
+    }
+    Ok(())
 }
 
 /// Returns the name of a setting in PyTorch's errors.

@@ -52,6 +52,7 @@ impl<T: Float> RAdam<T> {
     decoupled_setting!();
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for RAdam<T> {
     common_accessors!();
 

@@ -75,6 +75,7 @@ impl<T: Float> RMSprop<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for RMSprop<T> {
     common_accessors!();
 

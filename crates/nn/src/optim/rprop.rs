@@ -63,6 +63,7 @@ impl<T: Float> Rprop<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Rprop<T> {
     common_accessors!();
 

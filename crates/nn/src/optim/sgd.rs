@@ -62,6 +62,7 @@ impl<T: Float> Sgd<T> {
     }
 }
 
+#[wengert_macros::precompiled]
 impl<T: Float> Optimizer<T> for Sgd<T> {
     common_accessors!();
 
