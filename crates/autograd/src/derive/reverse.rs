@@ -199,6 +199,9 @@ impl Adjoints {
     }
 }
 
+/// The value of a loss, its gradients, and the values of other variables.
+type LossAndValues<T> = (T, Gradients<T>, Vec<Tensor<T>>);
+
 #[twins]
 #[precompiled]
 impl<'t, T: Float> Var<'t, T> {
@@ -307,7 +310,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// Returns the value of this loss, its gradients, and the values of `others`.
-    fn gradients_and_values(self, others: &[Var<'t, T>], at: Site) -> Result<(T, Gradients<T>, Vec<Tensor<T>>), Error> {
+    fn gradients_and_values(self, others: &[Var<'t, T>], at: Site) -> Result<LossAndValues<T>, Error> {
         for &other in others {
             self.check_tape(other, at)?;
         }
