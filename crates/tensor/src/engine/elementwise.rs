@@ -10,6 +10,7 @@ use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::elementwise::{block, loops};
 use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
+use crate::scalar::cpu;
 use crate::shape::iteration_space::IterationSpace;
 use crate::{Binary, Compare, Element, Layout, Shape, Unary};
 
@@ -26,7 +27,9 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     let (mut first, mut second) = (None, None);
     let operands = [x.over(shape, &mut first), y.over(shape, &mut second)];
     let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| T::rows(op, rows, Some(x), y, out);
-    two(operands, out, op.cost(), T::has_rows(op).then_some(&rows), &|x, y, out| T::binary(op, x, y, out));
+    let stream = |x: Operand<T>, y: Operand<T>, out: &mut [T]| T::stream(op, x, y, out);
+    let arithmetic = T::has_rows(op).then_some(ArithmeticLoops { rows: &rows, stream: &stream });
+    two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
 }
 
 /// Computes `out = x op y`; one shape.
@@ -123,20 +126,27 @@ type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 /// A loop over a block of two operands.
 type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 
+/// Further loops that arithmetic has.
+struct ArithmeticLoops<'a, T, U> {
+    rows: &'a RowLoop<'a, T, U>,
+    /// A loop over a block whose results bypass the caches.
+    stream: &'a BlockLoop<'a, T, U>,
+}
+
 /// Fills rows of a result, from the first position of each operand.
 type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
 
-/// Computes `out = f(x, y)`; by `rows`, if there is such a loop, where rows are short.
+/// Computes `out = f(x, y)`; by the loops of arithmetic, if there are, where rows are short or results bypass the caches.
 fn two<T: Element, U: Element>(
     [x, y]: [Source<T>; 2],
     out: &mut [U],
     cost: usize,
-    rows: Option<&RowLoop<'_, T, U>>,
+    arithmetic: Option<ArithmeticLoops<'_, T, U>>,
     f: &BlockLoop<'_, T, U>,
 ) {
     let accesses = [x.layout, y.layout].map(Access::new);
     let streams = is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
-    if let Some(rows) = rows {
+    if let Some(ArithmeticLoops { rows, .. }) = &arithmetic {
         let rows = |own: RowBroadcast, [first, second]: [usize; 2], out: &mut [U]| {
             rows(own, &x.data[first..], &y.data[second..], out);
         };
@@ -146,9 +156,14 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    driver::fill(&tiling, out, streams, &|blocks| {
-        let (mut x, mut y) = (x.reader(&tiling), y.reader(&tiling));
+    // Tiles have blocks that are too short for this.
+    let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
+    driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
+        let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| f(x.read(start, out.len()), y.read(start, out.len()), out));
+        if stream.is_some() {
+            cpu::streamed();
+        }
     });
 }
 

@@ -1,12 +1,10 @@
-//! A fused program: several operations over one shape, run block by block, so that what lies between them stays in the
-//! first-level cache and is never written to memory.
+//! A fused program: several operations over one shape. It runs block by block, so that the values between operations stay in the
+//! first-level cache and are never written to memory.
 //!
-//! A program is a list of instructions in order. Its values are numbered: first its inputs, then the result of each
-//! instruction. It knows nothing of who made it and why.
+//! A program is a list of instructions. Its values are numbered: first its inputs, then the result of each instruction.
 //!
-//! Reductions come in two kinds. One that [`Instruction::Reduce`] makes along a whole row is there for the instructions
-//! after it, in the same pass: softmax reads its operand once. One that an [`Output::Reduced`] makes over any dimensions is
-//! there when the program has run.
+//! There are two kinds of reductions. [`Instruction::Reduce`] reduces whole rows, and later instructions of the same pass read the result:
+//! softmax reads its operand once. [`Output::Reduced`] reduces any dimensions, and its result is complete when the program has run.
 
 use crate::scalar::instruction::{Instruction, Value};
 use crate::{Reduction, Shape};
@@ -14,26 +12,26 @@ use crate::{Reduction, Shape};
 /// A set of dimensions: bit k is dimension k.
 pub type AxisSet = u64;
 
-/// What a program is run for.
+/// A result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A value over the whole shape.
     Whole(Value),
-    /// Values over the whole shape, one after the other along this dimension.
+    /// Values over the whole shape, joined along this dimension.
     Joined(Box<[Value]>, usize),
-    /// A value that is one number for each row: the row's dimensions have size 1.
+    /// A value with one number for each row. The dimensions of the row have size 1.
     PerRow(Value),
-    /// A value reduced over some dimensions, which stay with size 1.
+    /// A value reduced over some dimensions, which keep size 1.
     Reduced(Reduction, Value, AxisSet),
 }
 
 impl Output {
-    /// Elements of one value that lie together before those of the next, where values are joined over `shape`; else 0.
+    /// The adjacent elements of one value in the joined output over `shape`; 0 for other outputs.
     pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
         if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
     }
 
-    /// The values it is made of.
+    /// The values that the output consists of.
     pub fn values(&self) -> &[Value] {
         match self {
             Output::Whole(value) | Output::PerRow(value) | Output::Reduced(_, value, _) => std::slice::from_ref(value),
@@ -52,12 +50,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program of `inputs` inputs. Where it reduces rows, `row` is the first dimension of a row, which ends with the last.
+    /// Makes a program with `inputs` inputs. If it reduces rows, `row` is the first dimension of a row, which ends with the last dimension.
     ///
     /// # Panics
     ///
-    /// Where an instruction reads a value that comes after it, an output does not exist, or rows are reduced and `row` does
-    /// not say what a row is: mistakes of whoever made the program, not of its data.
+    /// If an instruction reads a later value, if the value of an output does not exist, or if rows are reduced without `row`. These are
+    /// mistakes in the program and not in its data.
     pub fn new(inputs: u32, instructions: Vec<Instruction>, outputs: Vec<Output>, row: Option<usize>) -> Self {
         for (position, instruction) in instructions.iter().enumerate() {
             let defined = inputs + position as u32;
@@ -83,12 +81,12 @@ impl Program {
         &self.instructions
     }
 
-    /// What the program is run for.
+    /// The results of the program.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
 
-    /// The first dimension of a row, where rows are reduced.
+    /// The first dimension of a row, if rows are reduced.
     pub fn row(&self) -> Option<usize> {
         self.row
     }
@@ -98,7 +96,7 @@ impl Program {
         let mut result = shape.clone();
         match output {
             Output::Whole(_) => {}
-            // Clamped, a size is more than memory can be.
+            // A clamped size is larger than any memory.
             Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {

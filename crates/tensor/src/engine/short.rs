@@ -25,31 +25,29 @@ const WORTH_A_LOOP: usize = 16;
 
 /// Returns the rows and columns of two operands that broadcast to `shape`, which has at least one element. `None` if the operands need more
 /// than two loops, or an element of a row does not follow the one before.
-#[inline]
-pub(crate) fn rows_of(shape: &Shape, layouts: [&Layout; 2]) -> Option<RowBroadcast> {
-    let ([x, y], rank) = (layouts, shape.rank());
-    let (mut sizes, mut strides, mut depth) = ([1usize; 2], [[1isize; 2]; 2], 0);
+#[inline(always)]
+pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
+    // The loops are variables and not arrays: arrays lie in memory, where the processor waits for parts that were just written.
+    let (mut depth, rank) = (0, shape.rank());
+    let (mut columns, mut x_step, mut y_step) = (1, 1, 1);
+    let (mut rows, mut x_row, mut y_row) = (1, 0, 0);
     for from_end in 1..=rank {
         let size = shape[rank - from_end];
         if size == 1 {
             continue;
         }
-        let own = [broadcast_stride(x, from_end), broadcast_stride(y, from_end)];
-        let inner = depth.max(1) - 1;
-        let (last, last_strides) = (sizes[inner] as isize, strides[inner]);
-        if depth > 0 && own == [last_strides[0] * last, last_strides[1] * last] {
-            sizes[inner] *= size;
-        } else if depth == 2 {
-            return None;
-        } else {
-            (sizes[depth], strides[depth]) = (size, own);
-            depth += 1;
+        let (own_x, own_y) = (broadcast_stride(x, from_end), broadcast_stride(y, from_end));
+        match depth {
+            0 => (depth, columns, x_step, y_step) = (1, size, own_x, own_y),
+            1 if own_x == x_step * columns as isize && own_y == y_step * columns as isize => columns *= size,
+            1 => (depth, rows, x_row, y_row) = (2, size, own_x, own_y),
+            _ if own_x == x_row * rows as isize && own_y == y_row * rows as isize => rows *= size,
+            _ => return None,
         }
     }
-    let [[x, y], [x_row, y_row]] = strides;
-    let plain = matches!((x, y), (0 | 1, 0 | 1)) && x_row >= 0 && y_row >= 0;
+    let plain = matches!((x_step, y_step), (0 | 1, 0 | 1)) && x_row >= 0 && y_row >= 0;
     let (x_row, y_row) = (x_row as usize, y_row as usize);
-    plain.then_some(RowBroadcast { rows: sizes[1], columns: sizes[0], x_row, y_row, x_moves: x == 1, y_moves: y == 1 })
+    plain.then_some(RowBroadcast { rows, columns, x_row, y_row, x_moves: x_step == 1, y_moves: y_step == 1 })
 }
 
 /// The stride of the dimension at this place from the end: 0 where `layout` does not have the dimension, or only one element in it.

@@ -1,10 +1,10 @@
-//! Broadcast fill: operands written out over a block whose rows are short, such as a bias for each row of logits.
+//! Broadcast fill: writes operands out over a block with short rows, such as a bias for each row of logits.
 //!
-//! With short rows, the cost per row dominates; these loops keep it small.
+//! If rows are short, the cost per row dominates. These loops keep it small.
 
 use crate::shape::iteration_space::IterationSpace;
 
-/// Up to this many elements are copied one by one: a call takes longer.
+/// Up to this many elements are copied by a plain loop, because a `memcpy` call costs more.
 const SMALL: usize = 16;
 
 /// `out[i]` = element `start + i` of the operand.
@@ -39,13 +39,13 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
     fill_by_segments(space, data, start, out);
 }
 
-/// Whether [`spread`] writes whole rows of the operand, several by one loop.
+/// Whether [`spread`] writes several whole rows per loop.
 pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     let (_, inner) = space.loop_of(space.depth() - 1);
     space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
 }
 
-/// `out[i]` = element `start + i` of the row, repeated without end.
+/// `out[i]` = element `start + i` of the infinitely repeated row.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());
     let first = after.len().min(out.len());
@@ -55,7 +55,7 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     repeat_prefix(out, row.len());
 }
 
-/// Calls a function with the length of short rows as a constant: the compiler then writes a row with one or two stores.
+/// Calls a function with the length of short rows as a constant, so that the compiler writes a row with one or two stores.
 macro_rules! of_constant {
     ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
         match $row {
@@ -65,7 +65,7 @@ macro_rules! of_constant {
     };
 }
 
-/// Each value for a row of `out`.
+/// Fills each row of `out` with one value.
 fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
@@ -88,7 +88,7 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
     });
 }
 
-/// `row` again and again.
+/// Fills `out` with repetitions of `row`.
 fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(row: &[T], out: &mut [T]) {
         if let Some(row) = row.first_chunk::<N>() {
@@ -111,7 +111,7 @@ fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     }
 }
 
-/// [`spread`] for any operand.
+/// As [`spread`], for any operand.
 fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     space.walk(0, start, out.len(), |position, stride, count| {

@@ -1,4 +1,4 @@
-//! Slices along one dimension: by number copied, and, the adjoint, added to zeros; those of several operands joined.
+//! Slices along one dimension: copies of slices by number, the adjoint that adds slices to zeros, and concatenations.
 //!
 //! The caller checks the numbers. Additions happen in the order of the numbers, so that results do not depend on the number of
 //! threads.
@@ -11,7 +11,7 @@ use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Reduction, Shape};
 
-/// Columns in a part of a row: enough that few cache lines belong to two parts.
+/// The fewest columns of a part of a row. With more, fewer cache lines belong to two parts.
 const COLUMNS: usize = 32;
 
 /// `out[.., k, ..]` = slice number `index[k]` of `x` along `axis`.
@@ -19,7 +19,7 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     if out.is_empty() {
         return;
     }
-    // Every slice lies as the first one does, some strides further on.
+    // Every slice has the layout of the first one, some strides further on.
     let (first, stride) = (x.layout.slice(axis, 0, 1, 1), x.layout.strides()[axis]);
     let space = IterationSpace::new(first.shape(), [&first]);
     let width = Shape::from(&first.shape()[axis..]).numel();
@@ -56,7 +56,8 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     });
 }
 
-/// Writes value number `k` of `count` that lie one after the other in rows of `row` elements: `x` is its rows, `out` those of all.
+/// Writes value `k` of `count` values that are joined row by row. `x` has the rows of this value, of `row` elements each; `out` has the rows
+/// of all values.
 pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): (usize, usize), out: &mut [T]) {
     let own = out.chunks_exact_mut(count * row).map(|rows| &mut rows[k * row..][..row]);
     match x {
@@ -65,7 +66,7 @@ pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): 
     }
 }
 
-/// `out` = the slices of all `parts` along `axis`, one part after the other. Other dimensions have the same sizes; no part is empty.
+/// `out` = the slices of all `parts` along `axis`, one part after the other. All other dimensions have equal sizes; no part is empty.
 pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
@@ -103,7 +104,7 @@ pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usiz
     }
     let height = out.len() / width;
     let threads = if count < PARALLEL { 1 } else { num_threads() };
-    // Columns are shared out evenly whatever the numbers are. Rows that are too short for that stay whole.
+    // Columns are divided evenly among threads, whatever the numbers are. Rows that are too short for that stay whole.
     let (rows, columns) = match width.div_ceil(threads).next_multiple_of(COLUMNS) {
         columns if threads.saturating_mul(COLUMNS) <= width => (height, columns),
         _ => (height.div_ceil(threads), width),

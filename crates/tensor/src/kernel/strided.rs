@@ -3,23 +3,23 @@
 use crate::kernel::elementwise::operand::Operand;
 use crate::{Layout, Scalar, Shape};
 
-/// Elements in a block: a few operands of it stay in the first-level cache.
+/// Elements of a block. A block of several operands fits into the first-level cache.
 pub(crate) const BLOCK: usize = 1024;
 
-/// Minimum number of elements, over all blocks, for a second thread.
+/// The fewest elements of an operation that runs on a second thread.
 pub(crate) const PARALLEL: usize = 1 << 16;
 
-/// Elements of a task of several blocks: enough to make the cost of starting it small.
+/// Elements of a task of several blocks. With more, the cost of starting a task matters less; with fewer, threads share work better.
 pub(crate) const TASK: usize = PARALLEL / 4;
 
-/// Maximum number of tasks of an operation: few enough that a thread's successive reads stay adjacent, which prefetching needs.
+/// The most tasks of an operation. With fewer tasks, more successive reads of a thread are adjacent, which prefetching needs.
 pub(crate) const TASKS: usize = 64;
 
-/// Results of at least this many bytes are written with non-temporal stores, if a last-level cache does not hold them beside their
+/// Results of at least this many bytes are written with non-temporal stores, unless a last-level cache holds them together with their
 /// operands.
 pub(crate) const STREAM: usize = 16 << 20;
 
-/// Results and operands of more bytes than this a last-level cache of 32 MiB holds so little of that it is not worth writing there.
+/// Results and operands of more bytes gain nothing from a last-level cache of 32 MiB. Bytes.
 pub(crate) const LAST_LEVEL: usize = 36 << 20;
 
 /// A tensor as kernels see it: the whole buffer and a layout.

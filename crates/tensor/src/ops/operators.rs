@@ -9,8 +9,8 @@ use crate::shape::compat::BroadcastRule;
 use crate::shape::error::raise;
 use crate::{Binary, Element, Float, Number, Site, Tensor};
 
-/// What may stand on the right of an operator after a tensor of `T`: a tensor, by reference or by value, a number of the same
-/// type, or a recorded variable.
+/// The right operand of an operator after a tensor of `T`: a tensor, by reference or by value, a number of the same type, or a recorded
+/// variable.
 ///
 /// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). Here numbers have the type of the elements, so that
 /// the compiler finds the type of a literal by itself.
@@ -20,10 +20,10 @@ use crate::{Binary, Element, Float, Number, Site, Tensor};
     note = "both sides have one element type: convert a tensor with `x.cast::<{T}>()`, a number with `x as {T}`"
 )]
 pub trait OperatorOperand<T: Element> {
-    /// What the operator gives.
+    /// The result of the operator.
     type Output;
 
-    /// `op` of `x` and this, which broadcast. Panics where it is refused.
+    /// Computes `op` of `x` and this operand, which broadcast. Panics if the operation is refused.
     #[doc(hidden)]
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Self::Output;

@@ -180,7 +180,25 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Makes streamed results visible to other threads; called after the last [`stream`] of a task.
+/// Copies 16 elements with stores that bypass the caches. `to` is aligned to 16 bytes. Where `from` was just computed, this takes less time
+/// than [`stream`], because memory is read and written at the same time.
+#[inline(always)]
+pub(crate) fn stream_line<T: Copy>(from: &[T; 16], to: &mut [T; 16]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        let (from, to) = (from.as_ptr().cast::<__m128i>(), to.as_mut_ptr().cast::<__m128i>());
+        assert!(to.is_aligned(), "streamed lines begin at a multiple of 16 bytes");
+        for part in 0..size_of::<[T; 16]>() / size_of::<__m128i>() {
+            // SAFETY: `part` lies within both arrays, which do not overlap; `to` is aligned; every x86-64 processor has SSE2.
+            unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    to.copy_from_slice(from);
+}
+
+/// Makes streamed results visible to other threads; called after the last [`stream`] or [`stream_line`] of a task.
 pub(crate) fn streamed() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has SSE.

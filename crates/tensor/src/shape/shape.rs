@@ -159,11 +159,22 @@ impl Shape {
     /// A size of 0 counts as 1, as in PyTorch.
     #[inline]
     pub fn row_major_strides(&self) -> SmallVec<[isize; INLINE_RANK]> {
-        let mut strides = list_of(1, self.rank());
-        let mut next = 1isize;
+        let next_stride =
+            |stride: isize, size: usize| stride.saturating_mul(isize::try_from(size.max(1)).unwrap_or(isize::MAX));
+        let (sizes, mut next) = (self.sizes(), 1isize);
+        if sizes.len() <= INLINE_RANK {
+            // A loop of a fixed length keeps the strides in registers. Otherwise, copies of the list would wait for its parts.
+            let mut strides = [1; INLINE_RANK];
+            for axis in (0..INLINE_RANK).rev() {
+                strides[axis] = next;
+                next = if axis < sizes.len() { next_stride(next, sizes[axis]) } else { next };
+            }
+            return SmallVec::from_buf_and_len(strides, sizes.len());
+        }
+        let mut strides: SmallVec<[isize; INLINE_RANK]> = list_of(1, sizes.len());
         for (stride, &size) in strides.iter_mut().zip(self.iter()).rev() {
             *stride = next;
-            next = next.saturating_mul(isize::try_from(size.max(1)).unwrap_or(isize::MAX));
+            next = next_stride(next, size);
         }
         strides
     }

@@ -1,7 +1,7 @@
 //! The block kernels of each element type.
 //!
-//! A block has a few hundred to a few thousand elements. An operand is a slice of the same length or one number for all elements.
-//! The loop is chosen once per block, so that the compiler sees a plain loop over slices.
+//! A block has up to a few thousand elements. An operand is a slice of the same length, or one number for all elements. The loop is chosen
+//! once per block, so that the compiler sees a plain loop over slices.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -23,7 +23,7 @@ pub trait BlockKernels: Scalar {
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
     /// Computes `out = op(x, y)`. Panics where `op` is not [supported](Self::supports_binary).
     fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Whether the type has [`rows`](Self::rows) for `op`.
+    /// Whether the type has [`rows`](Self::rows) and [`stream`](Self::stream) for `op`.
     fn has_rows(op: Binary) -> bool {
         let _ = op;
         false
@@ -33,6 +33,12 @@ pub trait BlockKernels: Scalar {
     fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]) {
         let _ = (rows, x, y, out);
         unreachable!("{op:?} has no loop over rows")
+    }
+    /// Computes `out = op(x, y)` with stores that bypass the caches; [`streamed`](crate::scalar::cpu::streamed) must follow. Panics unless
+    /// [`has_rows`](Self::has_rows).
+    fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+        let _ = (x, y, out);
+        unreachable!("{op:?} has no loop that streams")
     }
     /// Computes `x = op(x, y)` over at most [`BLOCK`] elements. Panics where `op` is not [supported](Self::supports_binary).
     fn update(op: Binary, x: &mut [Self], y: Operand<Self>) {
@@ -90,8 +96,8 @@ pub trait FloatBlockKernels: BlockKernels {
     fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
     /// The neutral element of a reduction; infinite for minimum and maximum.
     fn start(op: Reduction) -> Self;
-    /// Runs the leading plain arithmetic `instructions` over block values of `len` elements (64, 128 or 256 bytes): the result of
-    /// the first is stored at `from`, the others follow. Returns how many instructions ran.
+    /// Runs the plain arithmetic `instructions` up to the first other instruction, over values of `len` elements (64, 128 or 256 bytes). The
+    /// result of the first lies at `from`; the others follow. Returns the number of instructions that ran.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
     /// The thread-local memory for the registers of programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;

@@ -21,7 +21,7 @@ use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_num
 use crate::scalar::special;
 use crate::{Binary, Compare, Reduction, Unary};
 
-/// Implements the trait by the functions below. They are no default methods, which every dependent crate would compile again.
+/// Implements the traits by the functions below. As default methods, they would be compiled again in every dependent crate.
 macro_rules! kernels {
     ($type:ident) => {
         impl BlockKernels for $type {
@@ -47,6 +47,10 @@ macro_rules! kernels {
 
             fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]) {
                 self::rows(op, rows, x, y, out);
+            }
+
+            fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                stream(op, x, y, out);
             }
 
             fn update(op: Binary, x: &mut [Self], y: Operand<Self>) {
@@ -128,7 +132,7 @@ fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     done
 }
 
-/// Applies a library function, which gains nothing from wider instruction sets: compiled once for all of them.
+/// Applies a library function, which gains nothing from wider instruction sets. So it is compiled once for all of them.
 #[inline(never)]
 fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
     one(x, out, f);
@@ -203,7 +207,7 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     }
 }
 
-/// Powers by [`FloatMath::pow_ordinary`], then by the library for each element whose base or exponent is not ordinary.
+/// Computes powers by [`FloatMath::pow_ordinary`], and by the library if the base or the exponent is not ordinary.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     // Splats are written out, so that one loop suffices. Unused lanes hold ordinary numbers.
@@ -268,6 +272,20 @@ impl<T: Copy> ArithmeticLoop<T> for OverRows<'_, T> {
     #[inline(always)]
     fn run(self, f: impl Fn(T, T) -> T) {
         loops::rows(self.rows, self.x, self.y, self.out, f);
+    }
+}
+
+/// A loop over a block, whose results bypass the caches.
+struct OverStream<'a, T> {
+    x: Operand<'a, T>,
+    y: Operand<'a, T>,
+    out: &'a mut [T],
+}
+
+impl<T: FloatMath> ArithmeticLoop<T> for OverStream<'_, T> {
+    #[inline(always)]
+    fn run(self, f: impl Fn(T, T) -> T) {
+        loops::two_streamed(self.x, self.y, self.out, f);
     }
 }
 
@@ -441,6 +459,11 @@ dispatched! {
     fn rows<T: FloatMath>(op: Binary, rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T]) {
         let done = by_arithmetic(op, OverRows { rows, x, y, out });
         debug_assert!(done, "{op:?} has no loop over rows");
+    }
+
+    fn stream<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
+        let done = by_arithmetic(op, OverStream { x, y, out });
+        debug_assert!(done, "{op:?} has no loop that streams");
     }
 
     fn flags<T: FloatMath>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {

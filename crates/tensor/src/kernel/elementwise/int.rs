@@ -31,7 +31,7 @@ trait Int:
     fn wrapping_rem(self, y: Self) -> Self;
 }
 
-/// Implements the trait by the functions below. They are no default methods, which every dependent crate would compile again.
+/// Implements the traits by the functions below. As default methods, they would be compiled again in every dependent crate.
 macro_rules! kernels {
     ($type:ident: $($name:ident),*) => {
         impl Int for $type {
@@ -117,7 +117,7 @@ fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) {
 }
 
 fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Callers refuse a divisor of 0; the value given here is never seen.
+    // Callers refuse a divisor of 0, so its result does not matter.
     match op {
         Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
         Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),

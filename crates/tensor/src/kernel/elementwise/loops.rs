@@ -1,11 +1,12 @@
 //! The loops over a block of elements, for functions of one, two and three operands.
 //!
-//! They index, and are inlined: an iterator's `fold` or a closure may remain a separate function, compiled without its caller's
-//! target features. A closure of more than one or two operations needs `#[inline(always)]` for the same reason.
+//! The loops use indices and are inlined. An iterator's `fold` or a closure may remain a separate function, compiled without the target
+//! features of its caller. For the same reason, a closure of more than one or two operations needs `#[inline(always)]`.
 #![allow(clippy::needless_range_loop)]
 
-use crate::Compare;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
+use crate::scalar::cpu;
+use crate::{Compare, Scalar};
 
 /// `out = f(x)`.
 #[inline(always)]
@@ -159,6 +160,52 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
+/// As [`two`], with stores that bypass the caches, except for parts of cache lines.
+#[inline(always)]
+pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
+    use Operand::{Slice, Splat};
+    let len = out.len();
+    let (head, rest) = out.split_at_mut(out.as_ptr().align_offset(64).min(len));
+    let (first, (lines, tail)) = (head.len(), rest.as_chunks_mut::<16>());
+    let last = first + lines.len() * 16;
+    two(x.part(0, first), y.part(0, first), head, &f);
+    two(x.part(last, len), y.part(last, len), tail, &f);
+    match (x.part(first, last), y.part(first, last)) {
+        (Slice(x), Slice(y)) => {
+            let (x, y) = (x.as_chunks::<16>().0, y.as_chunks::<16>().0);
+            for (i, line) in lines.iter_mut().enumerate() {
+                stream_sixteen(&x[i], &y[i], line, &f);
+            }
+        }
+        (Slice(x), Splat(y)) => {
+            let (x, y) = (x.as_chunks::<16>().0, [y; 16]);
+            for (i, line) in lines.iter_mut().enumerate() {
+                stream_sixteen(&x[i], &y, line, &f);
+            }
+        }
+        (Splat(x), Slice(y)) => {
+            let (x, y) = ([x; 16], y.as_chunks::<16>().0);
+            for (i, line) in lines.iter_mut().enumerate() {
+                stream_sixteen(&x, &y[i], line, &f);
+            }
+        }
+        (Splat(x), Splat(y)) => {
+            let (x, y) = ([x; 16], [y; 16]);
+            lines.iter_mut().for_each(|line| stream_sixteen(&x, &y, line, &f));
+        }
+    }
+}
+
+/// Computes one or two cache lines of [`two_streamed`].
+#[inline(always)]
+fn stream_sixteen<T: Scalar>(x: &[T; 16], y: &[T; 16], line: &mut [T; 16], f: impl Fn(T, T) -> T) {
+    let mut results = *x;
+    for i in 0..16 {
+        results[i] = f(x[i], y[i]);
+    }
+    cpu::stream_line(&results, line);
+}
+
 /// `out = f(x, y)` over rows and columns; without `x`, `out` is the first operand too.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
@@ -260,4 +307,31 @@ pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &
         result[i] = f(x[i], y[i]);
     }
     *out = result;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streamed_results_are_the_same_at_every_alignment() {
+        let (x, y): (Vec<f32>, Vec<f32>) = (0..600).map(|i| (i as f32 * 0.37, i as f32 * -1.9 + 3.0)).unzip();
+        for offset in 0..20 {
+            for len in [0, 1, 15, 16, 17, 63, 64, 500] {
+                let (x, y) = (Operand::Slice(&x[3..3 + len]), Operand::Slice(&y[offset..offset + len]));
+                for (x, y) in [
+                    (x, y),
+                    (x, Operand::Splat(2.5)),
+                    (Operand::Splat(0.1), y),
+                    (Operand::Splat(1.0), Operand::Splat(2.0)),
+                ] {
+                    let (mut expected, mut got) = (vec![-7.0f32; 600], vec![-7.0f32; 600]);
+                    two(x, y, &mut expected[offset..offset + len], |x, y| x / y);
+                    two_streamed(x, y, &mut got[offset..offset + len], |x, y| x / y);
+                    cpu::streamed();
+                    assert!(got.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()), "{len} from {offset}");
+                }
+            }
+        }
+    }
 }

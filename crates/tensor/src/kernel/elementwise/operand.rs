@@ -13,6 +13,17 @@ pub enum Operand<'a, T> {
     Splat(T),
 }
 
+impl<'a, T: Copy> Operand<'a, T> {
+    /// The operand of elements `first .. last` of the block.
+    #[inline(always)]
+    pub(crate) fn part(self, first: usize, last: usize) -> Self {
+        match self {
+            Operand::Slice(elements) => Operand::Slice(&elements[first..last]),
+            splat => splat,
+        }
+    }
+}
+
 /// A block of rows and columns, and how two operands are read in it. An operand may repeat its row, or have one number for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBroadcast {

@@ -1,7 +1,7 @@
-//! In-place forms: the left side keeps its shape, or the operation is refused.
+//! Operations in place. The left side keeps its shape; otherwise the operation is refused.
 //!
-//! Tensors copy on write, so an in-place operation never changes another tensor: it saves memory, it does not communicate.
-//! On a recorded variable it makes the name stand for the result.
+//! Tensors copy on write, so that an operation in place never changes another tensor. It only saves memory. On a recorded variable, it replaces
+//! the variable by the result.
 
 use wengert_macros::twins;
 
@@ -13,7 +13,7 @@ use crate::ops::{Argument, Masking, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
-/// What operations in place are made of, and those that are not the in-place form of a function.
+/// The parts of operations in place, and the operations in place that are not the form of a function.
 ///
 /// The in-place form of a function has the name of the function and an underscore, and stands beside it: `add_` is in
 /// [`Arithmetic`](crate::ops::Arithmetic). The left side's shape may not change, and a tensor with several elements in one place
@@ -45,7 +45,7 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
 
-    /// `self = op(self, other)`, all rules checked, in PyTorch's order: overlap, then shape.
+    /// Computes `self = op(self, other)`. Checks overlap and then shapes, as PyTorch does.
     #[doc(hidden)]
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self);
@@ -142,7 +142,7 @@ pub trait InPlace: TensorLike {
 
 #[wengert_macros::precompiled]
 impl<T: Element> InPlace for Tensor<T> {
-    // As the default, without an expanded tensor of the other operand in between.
+    // As the default, without an expanded tensor for the other operand.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
         let y = match &other {
@@ -185,7 +185,7 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 
     fn put(&mut self, value: Self, at: Site) -> Result<(), Error> {
-        // The result replaces the old elements; one with several elements in one place is copied.
+        // The result replaces the old elements. It is copied if several of its elements share a position.
         *self = if value.layout().has_internal_overlap() { value.copied(at)? } else { value };
         Ok(())
     }
@@ -198,7 +198,7 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 }
 
-/// The operand, where it is no number.
+/// Returns the operand, unless it is a number.
 pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
     match argument {
         Argument::Array(y) => Some(y),

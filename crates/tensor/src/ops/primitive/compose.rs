@@ -1,7 +1,7 @@
-//! Steps of which operations are composed: `x.minus(&mean, at)?.times(&scale, at)?`.
+//! The steps of composed operations: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
-//! Operands broadcast by the plain rule; the settings of [`compat`](crate::shape::compat) do not apply, because the caller did
-//! not write these steps. Errors of every step name the [`Site`] of the operation that it is a part of.
+//! The settings of [`compat`](crate::shape::compat) do not apply, because no user wrote these steps. The errors of a step name the [`Site`] of
+//! the whole operation.
 
 use crate::ops::primitive::pair::{aligned, combined, expanded, number};
 use crate::ops::{Argument, Operand, TensorLike};

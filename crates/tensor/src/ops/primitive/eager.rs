@@ -71,7 +71,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     where
         T: Float,
     {
-        // What fits into the first-level cache gains nothing by one pass, and an expression costs something to trace.
+        // Operands in the first-level cache gain nothing from a single pass, and tracing an expression costs time.
         if self.numel() < PASS { composite.of(self, at) } else { traced::computed(composite, self, at) }
     }
 
@@ -325,12 +325,12 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     })
 }
 
-/// The element count from which several operations are fused into one pass.
+/// The fewest elements for which several operations are fused into one pass.
 const PASS: usize = 1 << 12;
 
-/// A tensor that `fill` computes element by element from operands of these layouts. The result lies in memory as they do, where
-/// they agree on an order that is not row-major (transposed operands give a transposed result), as in PyTorch: then all are
-/// read and written one after the other.
+/// Returns a tensor that `fill` computes element by element from operands of these layouts. If no operand is row-major, the result has the
+/// order of the first operand in another order, as in PyTorch: transposed operands give a transposed result. Then operands of the same order
+/// are read and written contiguously.
 fn elementwise<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
@@ -360,9 +360,8 @@ fn elementwise<T: Element, const N: usize>(
     Ok(result.with_layout(layout))
 }
 
-/// The layout with the repetitions along expanded dimensions of `axes` left out, where `op` allows it, and how many
-/// times its result then counts: a sum over an expanded dimension is a product, the largest of equal numbers is one of
-/// them.
+/// Returns the layout without the repetitions along expanded dimensions of `axes`, if `op` allows it, and the factor of the result. A sum
+/// over an expanded dimension is a product with its size; the largest of equal numbers is one of them.
 fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;

@@ -5,7 +5,7 @@ use crate::shape::broadcast;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 
-/// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
+/// The second operand of an operation on an `A`: another `A`, a number, or a plain tensor beside a recorded variable.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no operand beside `{A}`",
     note = "operands are tensors and variables of the same element type, by reference or by value, and numbers",
@@ -16,8 +16,8 @@ pub trait Operand<A: TensorLike> {
     fn into_argument(self, beside: &A) -> Argument<A>;
 }
 
-/// The other operand of an operation that takes no numbers, such as a matrix product: another `A`, by reference or by value,
-/// or (beside a recorded variable) a plain tensor.
+/// The second operand of an operation that takes no numbers, such as a matrix product: another `A`, by reference or by value, or a plain
+/// tensor beside a recorded variable.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array beside `{A}`",
     note = "operands are tensors and variables of the same element type, by reference or by value",
@@ -36,7 +36,7 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     }
 }
 
-/// What a function takes in place of `self`: a tensor or a variable, by reference or by value.
+/// The first operand of a function: a tensor or a variable, by reference or by value.
 #[diagnostic::on_unimplemented(message = "`{Self}` is neither a tensor nor a variable")]
 pub trait IntoArray {
     /// The tensor or variable.

@@ -46,7 +46,13 @@ pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Re
     }
     let rules = Rules::current();
     refuse_zero_dim(rules, &[x, y], at)?;
-    let (in_place, joined) = (rule == BroadcastRule::InPlace, broadcast::join_two(x, y, 1));
+    let in_place = rule == BroadcastRule::InPlace;
+    // Mostly, one operand has the shape of the result.
+    let joined = match (broadcast::expands(y, x), broadcast::expands(x, y)) {
+        (true, _) => Ok(x.clone()),
+        (_, true) => Ok(y.clone()),
+        _ => broadcast::join_two(x, y, 1),
+    };
     match joined {
         Ok(joined) if !in_place || joined == *x => {
             warn_or_deny(rules, x, y, &joined, at)?;
