@@ -6,19 +6,21 @@
         ours1="env WENGERT_NUM_THREADS=1 target/release/examples/models" [NAME="COMMAND" ...]
 
 Each command is a runner of the protocol in `runner.rs`. For each number of busy processes and each model, the runners
-answer in turn. The table shows the median over the rounds in microseconds, and the first runner's time divided by each
-other runner's.
+answer in turn. An answer is the median over 0.7 s. The table shows the smallest answer of all rounds in microseconds, and
+the first runner's time divided by each other runner's. The smallest answer is used because the medians of a busy
+machine fall into two groups: steps during which the system suspended the runner, and steps during which it did not.
 
     --busy 0,1,2,4    numbers of busy processes
-    --rounds N        answers of each runner to each model (3)
+    --rounds N        answers of each runner to each model (4)
     --only TEXT       models whose name contains TEXT
 """
 import argparse
 import json
 import os
 import shlex
-import statistics
+import signal
 import subprocess
+import sys
 import tempfile
 
 MODELS = {
@@ -28,8 +30,8 @@ MODELS = {
     "cnn_bn": ["cnn_bn", [16, 24, 12]],
 }
 
-# A shell that never sleeps. `timeout` ends it, in case this script is killed.
-BUSY = ["timeout", "600", "sh", "-c", "while :; do :; done"]
+# A shell that never sleeps. `timeout` ends it after two minutes, in case this script is killed.
+BUSY = ["timeout", "120", "sh", "-c", "while :; do :; done"]
 
 
 def start(command, table):
@@ -47,12 +49,12 @@ def ask(runner, model):
 
 
 def measure(runners, model, rounds):
-    """Returns the median time of each runner; the runners answer in turn."""
+    """Returns the smallest time of each runner; the runners answer in turn."""
     times = {name: [] for name in runners}
     for _ in range(rounds):
         for name, runner in runners.items():
             times[name].append(ask(runner, model))
-    return {name: statistics.median(list) if None not in list else None for name, list in times.items()}
+    return {name: min(answers) if None not in answers else None for name, answers in times.items()}
 
 
 def row(busy, model, times):
@@ -66,10 +68,12 @@ def row(busy, model, times):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--busy", default="0,1,2,4")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--only", default="")
     parser.add_argument("runners", nargs="+", metavar="NAME=COMMAND")
     options = parser.parse_args()
+    # Ends the busy processes too if this script is told to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     models = [model for model in MODELS if options.only in model]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as table:
         json.dump(MODELS, table)
@@ -78,22 +82,21 @@ def main():
         for runner in options.runners:
             name, command = runner.split("=", 1)
             runners[name] = start(command, table.name)
-        # Every runner loads and compiles before anything is timed.
-        for model in models:
-            for runner in runners.values():
-                ask(runner, model)
+        # Every runner loads before anything is timed.
+        for runner in runners.values():
+            ask(runner, models[0])
         names = list(runners)
         header = ["busy", "model", *names, *(f"{names[0]} ÷ {name}" for name in names[1:])]
         print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}", flush=True)
         for busy in map(int, options.busy.split(",")):
-            load = [subprocess.Popen(BUSY) for _ in range(busy)]
-            try:
-                for model in models:
+            for model in models:
+                load = [subprocess.Popen(BUSY) for _ in range(busy)]
+                try:
                     print(row(busy, model, measure(runners, model, options.rounds)), flush=True)
-            finally:
-                for process in load:
-                    process.terminate()
-                    process.wait()
+                finally:
+                    for process in load:
+                        process.terminate()
+                        process.wait()
         for runner in runners.values():
             runner.stdin.close()
 

@@ -1,8 +1,8 @@
-//! The part of a model's parameters whose optimiser states are on this rank (ZeRO, stage 1), or whose values too (stage 3).
+//! The slice of a model's parameters whose optimiser states are on this rank (ZeRO, stage 1), or also their values (stage 3).
 //!
 //! Rajbhandari, Rasley, Ruwase and He, "ZeRO: memory optimizations toward training trillion parameter models" (2020). The vector
-//! of all parameters is divided among the ranks; a rank steps its slice and has states for that slice only. An optimiser that
-//! updates each element by itself, as all here do, gives the same bits as over the whole.
+//! of all parameters is divided among the ranks. A rank updates its slice, and has states for that slice only. All optimisers here
+//! update each element by itself, so the bits equal an update of the whole vector.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,20 +16,20 @@ use crate::Result;
 use crate::flat::Leaves;
 use crate::reduction::Division;
 
-/// For each parameter of a model, at the same path, what is in this rank's slice: a vector, maybe an empty one.
+/// This rank's slice of a model's parameters: for each parameter a vector, at the same path. A vector may be empty.
 pub(crate) struct ParameterShards<T: Float> {
     parameter_shards: Vec<ParameterShard<T>>,
-    /// Whether the values are here, and the model has none.
+    /// True if the values are here and not in the model (stage 3).
     pub(crate) has_values: bool,
 }
 
 struct ParameterShard<T: Float> {
     path: String,
-    /// The shard, as the optimiser knows it.
+    /// The shard as a parameter of its own, for the optimiser.
     parameter: Parameter<T>,
-    /// Where the parameter begins in the vector, and its elements. A frozen one has no place.
+    /// The range of the whole parameter in the vector; empty for a frozen parameter.
     place: Range<usize>,
-    /// The part of the vector that this is.
+    /// The range of this shard in the vector.
     part: Range<usize>,
 }
 
@@ -60,21 +60,21 @@ impl<T: Float> ParameterShards<T> {
         ParameterShards { parameter_shards: parameter_shards.collect(), has_values: false }
     }
 
-    /// How many elements the parameters have that are not frozen.
+    /// Returns the number of elements of all parameters that are not frozen.
     pub(crate) fn length(model: &(impl Module<T> + ?Sized)) -> usize {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
         trained.map(|parameter| parameter.value.numel()).sum()
     }
 
-    /// Whether `model` still has the same parameters frozen.
+    /// Returns true if `model` has the same frozen parameters as before.
     pub(crate) fn fits(&self, model: &(impl Module<T> + ?Sized)) -> bool {
         let parameters = model.parameters();
         let same = |(shard, own): (&ParameterShard<T>, &&Parameter<T>)| shard.parameter.is_frozen() == own.is_frozen();
         parameters.len() == self.parameter_shards.len() && self.parameter_shards.iter().zip(&parameters).all(same)
     }
 
-    /// One step of the slice along its `sums`, of which the gradients come first; they become the new parameters, unless those are
-    /// held here.
+    /// Updates this rank's slice. `sums` begins with the gradients of the slice. They are replaced by the new parameters, unless the
+    /// values are here.
     pub(crate) fn step(
         &mut self,
         model: &(impl Module<T> + ?Sized),
@@ -104,7 +104,7 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Takes the values from the model, which has NaN in their place: one number in memory for each parameter.
+    /// Moves the values from the model to this rank's shards. Each parameter of the model becomes an expanded NaN, one number in memory.
     pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         self.has_values = true;
         for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {
@@ -115,7 +115,7 @@ impl<T: Float> ParameterShards<T> {
         }
     }
 
-    /// Gives the values back to the model, those of the other ranks too.
+    /// Collects the values from all ranks and gives them back to the model.
     pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
         let trained = self.parameter_shards.iter().filter(|shard| !shard.parameter.is_frozen());
         let own = trained.flat_map(|shard| shard.parameter.value.iter().collect::<Vec<T>>()).collect();
@@ -125,25 +125,25 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Bytes of the values that are held here.
+    /// Returns the bytes of the values on this rank.
     pub(crate) fn value_bytes(&self) -> usize {
         self.parameter_shards.iter().map(|shard| shard.parameter.value.numel() * size_of::<T>()).sum()
     }
 
-    /// The parameters whose values are held, by their number in the model `leaves`: their position.
+    /// Returns the position of each parameter that is not frozen, by its number in `leaves`.
     pub(crate) fn positions(&self, leaves: &Leaves) -> HashMap<u64, usize> {
         let positions = self.parameter_shards.iter().enumerate().filter(|(_, shard)| !shard.parameter.is_frozen());
         positions.map(|(position, _)| (leaves.parameters[position].0, position)).collect()
     }
 
-    /// The part of the parameter at `position` that `rank` owns, counted from where the parameter begins.
+    /// Returns the range of the parameter at `position` that `rank` owns, relative to the parameter's first element.
     pub(crate) fn part(&self, position: usize, rank: usize, division: &Division<'_>) -> Range<usize> {
         let (place, slice) = (&self.parameter_shards[position].place, division.slice(rank));
         let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
         part.start - place.start..part.end.max(part.start) - place.start
     }
 
-    /// The values of the parameter at `position`, from all ranks, of which each comes here in the same order.
+    /// Collects the values of the parameter at `position` from all ranks. All ranks must call this in the same order.
     pub(crate) fn fetch(&self, position: usize, shape: &Shape, division: &Division<'_>) -> Result<Tensor<T>> {
         let own = self.parameter_shards[position].parameter.value.try_to_vec()?;
         let count = |rank| self.part(position, rank, division).len();
@@ -151,7 +151,7 @@ impl<T: Float> ParameterShards<T> {
         Ok(Tensor::try_from_vec(parts.concat(), shape)?)
     }
 
-    /// Sets the parameters from the vector of all.
+    /// Sets the model's parameters from the vector of all parameters.
     pub(crate) fn put(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters_mut()) {
             if !whole.is_frozen() {
@@ -162,13 +162,13 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Bytes of the states that this rank has.
+    /// Returns the bytes of the optimiser states on this rank.
     pub(crate) fn state_bytes(&self, optimizer: &impl Optimizer<T>) -> usize {
         let states = self.parameter_shards.iter().filter_map(|shard| optimizer.common().states(&shard.parameter));
         states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
     }
 
-    /// Takes from `optimizer`, which has the states of all of `model`, those of the slice, and forgets the rest.
+    /// Replaces the states of the whole `model` in `optimizer` by the states of this rank's slice.
     pub(crate) fn divide(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters()) {
             let Some(States { steps, tensors }) = optimizer.common_mut().take_states(whole) else {
@@ -176,7 +176,7 @@ impl<T: Float> ParameterShards<T> {
             };
             let own = shard.part.start - shard.place.start..shard.part.end - shard.place.start;
             let cut = |tensor: Tensor<T>| match tensor.rank() {
-                // One number for the whole parameter, on every rank.
+                // A state of one number belongs to the whole parameter, and every rank has it.
                 0 if *tensor.shape() != *whole.value.shape() => tensor,
                 _ => Tensor::from(tensor.iter().skip(own.start).take(own.len()).collect::<Vec<T>>()),
             };
@@ -185,7 +185,7 @@ impl<T: Float> ParameterShards<T> {
         }
     }
 
-    /// The optimiser with the states of all of `model`, on rank 0; the others send theirs.
+    /// Returns an optimiser with the states of the whole `model` on rank 0, and `None` on the other ranks, which send their states.
     pub(crate) fn united<O: Optimizer<T>>(
         &self,
         model: &(impl Module<T> + ?Sized),
@@ -196,7 +196,7 @@ impl<T: Float> ParameterShards<T> {
         let states = |shard: &ParameterShard<T>| optimizer.common().states(&shard.parameter).cloned();
         let own: Vec<Option<States<T>>> = self.parameter_shards.iter().map(states).collect();
         let most = own.iter().flatten().map(|states| states.tensors.len()).max().unwrap_or_default();
-        // One vector for each state, as the parameters have one.
+        // Each kind of state becomes one vector, like the parameters.
         let mut whole = Vec::with_capacity(most);
         for number in 0..most {
             let mut flat = vec![T::ZERO; slice.len()];
@@ -233,7 +233,7 @@ impl<T: Float> ParameterShards<T> {
 }
 
 impl<T: Float> ParameterShard<T> {
-    /// Takes the values of the shard from the parameter.
+    /// Copies this shard's values from the whole parameter.
     fn cut(&mut self, whole: &Parameter<T>) {
         let own = self.part.start - self.place.start..self.part.end - self.place.start;
         let values = match whole.value.as_slice() {
@@ -244,7 +244,7 @@ impl<T: Float> ParameterShard<T> {
     }
 }
 
-/// `part` of the vector, counted from the beginning of `slice`.
+/// Returns `part` relative to the start of `slice`.
 fn within(part: &Range<usize>, slice: &Range<usize>) -> Range<usize> {
     if part.is_empty() { 0..0 } else { part.start - slice.start..part.end - slice.start }
 }

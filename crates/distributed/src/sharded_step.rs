@@ -1,7 +1,7 @@
 //! A step whose parameters are divided among the ranks (ZeRO, stage 3).
 //!
-//! All ranks compute a shard at the same time, with the same operations in the same order: whenever a parameter is read, each rank
-//! gives its part of it to the others, and whenever a gradient is complete, each rank gets what the others have computed of its part.
+//! All ranks compute a shard at the same time, with the same operations in the same order. When a parameter is read, each rank sends
+//! its part of the parameter to the others. When a gradient is complete, each rank receives the others' values of its part.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::transport::Exchange;
 use crate::tree::{Plan, Sums};
 use crate::{Error, Result};
 
-/// The sums of this rank's slice of the gradients, and of what comes after them.
+/// The sums of this rank's slice of the gradients, and the sums of statistics and the loss (the tail).
 pub(crate) struct ShardSums<T> {
     slice: Vec<T>,
     tail: Vec<T>,
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards, which `next` records; each has the part `weight` of the batch.
+    /// Computes this rank's shards and returns the sums over all shards. `next` records a shard; each is the fraction `weight` of the batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -68,7 +68,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
                 let (loss, rest) = computed?;
                 own = layout.tail(leaves, loss, &rest, weight);
             } else {
-                // Others have one shard more.
+                // Other ranks have a shard in this round.
                 lockstep.take_part()?;
             }
             let count = |rank| if plan.node(rank, round).is_some() { after } else { 0 };
@@ -82,7 +82,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
         Ok(ShardSums { slice, tail: tails.total(&mut add).unwrap_or_default() })
     }
 
-    /// The step of the parameters that this rank holds.
+    /// Updates the parameters of this rank.
     pub(crate) fn step_sharded<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -97,25 +97,25 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     }
 }
 
-/// What all ranks do together while each computes a shard.
+/// The exchanges of all ranks while each of them computes a shard.
 struct Lockstep<'s, 'g, T: Float> {
     parameter_shards: &'s ParameterShards<T>,
     division: &'s Division<'g>,
     leaves: &'s Leaves,
     plan: &'s Plan,
     round: usize,
-    /// The positions of the parameters that the ranks hold, by their number.
+    /// The positions of the sharded parameters, by their number.
     sharded: HashMap<u64, usize>,
     weight: T,
-    /// By position, the sums of this rank's part of the gradient.
+    /// The sums of this rank's part of each gradient, by position.
     sums: BTreeMap<usize, Sums<Vec<T>>>,
-    /// What this rank has done in its last shard.
+    /// The exchanges of this rank's last shard.
     events: Vec<Event>,
-    /// Why the evaluation was ended.
+    /// The error that ended the evaluation.
     failed: Option<Error>,
 }
 
-/// What the ranks do together, with the parameter at this position.
+/// An exchange for the parameter at this position.
 #[derive(Clone, Copy)]
 enum Event {
     Fetch(usize),
@@ -127,7 +127,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         self.parameter_shards.fetch(position, &self.leaves.parameters[position].1, self.division)
     }
 
-    /// Gives each rank its part of this rank's gradient, where it has one, and adds up those of the others.
+    /// Sends each rank its part of this rank's gradient, if there is one, and adds up the parts that the others send.
     fn add(&mut self, position: usize, own: Option<&[T]>) -> Result<()> {
         let (group, division) = (self.division.group, self.division);
         let part = |rank| self.parameter_shards.part(position, rank, division);
@@ -144,7 +144,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         let mut parts: Vec<(usize, Vec<T>)> =
             received.into_iter().map(|(rank, payload)| (rank, payload.into_elements())).collect();
         parts.extend(own.map(|own| (group.rank(), own[mine].to_vec())));
-        // The leaves of a round are in the order of the ranks.
+        // The leaves of a round have the order of the ranks.
         parts.sort_unstable_by_key(|&(rank, _)| rank);
         let sums = self.sums.entry(position).or_insert_with(Sums::new);
         for (rank, part) in parts {
@@ -155,7 +155,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Does without a shard of its own what the others do.
+    /// Repeats the exchanges of the last shard on a rank without a shard of its own.
     fn take_part(&mut self) -> Result<()> {
         for at in 0..self.events.len() {
             match self.events[at] {
@@ -166,7 +166,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Keeps the error; the evaluation ends with another one.
+    /// Keeps an error of this crate, and returns an error that ends the evaluation.
     fn stop_on_error<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
         result.map_err(|error| {
             let message = error.to_string();

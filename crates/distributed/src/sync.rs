@@ -1,8 +1,8 @@
-//! Points of a recorded step at which the shards of a batch wait for each other, in the forward and in the backward pass.
+//! Synchronization points of a recorded step, at which the shards of a batch exchange numbers in the forward and the backward pass.
 //!
-//! Each shard contributes some numbers, all ranks get those of all shards, and make of them the same result, in the order of the
-//! shards and in f64: the same bits on any number of ranks. A point is a custom operation whose result a step puts in place before
-//! it computes what comes after.
+//! Each shard contributes some numbers, and every rank receives the numbers of all shards. Every rank computes the same result from
+//! them, in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is a custom operation. The
+//! step sets its result before it evaluates the operations that read the result.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,25 +21,25 @@ const NAME: &str = "sync_batch_norm";
 /// The points of a shard, in the order of recording.
 pub(crate) type Points<T> = Vec<Rc<Point<T>>>;
 
-/// One point of one shard.
+/// A synchronization point of one shard.
 pub(crate) struct Point<T: Float> {
     kind: Kind,
     channels: usize,
-    /// The shard's part of the batch.
+    /// The shard's fraction of the batch.
     weight: f64,
     result: RefCell<Option<Tensor<T>>>,
 }
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// From the mean of `count` values of each channel and the sum of their squared distances from it, `[2, c]`: the mean and the
-    /// variance of the values of all shards, and this shard's part of their number, `[3, c]`.
+    /// Combines statistics. A shard contributes the mean of its `count` values of each channel and the sum of their squared distances
+    /// from that mean, `[2, c]`. The result is the mean and the variance over all shards, and this shard's fraction of the values, `[3, c]`.
     Moments { count: usize },
-    /// The sum over shards, `[3, c]`.
+    /// Sums over shards, `[3, c]`.
     Sum,
 }
 
-/// What is going on in this thread.
+/// The step that runs on this thread.
 enum Within {
     Computing,
     Recording { weight: f64, points: Vec<Rc<dyn Any>> },
@@ -49,7 +49,7 @@ thread_local! {
     static WITHIN: RefCell<Option<Within>> = const { RefCell::new(None) };
 }
 
-/// What the thread was in before.
+/// Restores the thread's earlier step when dropped.
 struct Before(Option<Within>);
 
 impl Drop for Before {
@@ -58,13 +58,13 @@ impl Drop for Before {
     }
 }
 
-/// Computes a shard, in which there can be no points.
+/// Computes a shard without synchronization points.
 pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> R {
     let _before = Before(WITHIN.replace(Some(Within::Computing)));
     compute()
 }
 
-/// Records a shard that has this part of the batch; gives its points too.
+/// Records a shard that is the fraction `weight` of the batch. Returns its points too.
 pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, Points<T>)> {
     let _before = Before(WITHIN.replace(Some(Within::Recording { weight, points: Vec::new() })));
     let recorded = record()?;
@@ -75,16 +75,17 @@ pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Resul
     Ok((recorded, points.into_iter().filter_map(|point| point.downcast().ok()).collect()))
 }
 
-/// Where a layer asks for the statistics of all ranks.
+/// How a layer can get statistics at the place of the call.
 pub(crate) enum SyncScope {
-    /// In no step: those of its input are all that there are.
+    /// Outside of a step: the layer uses the statistics of its input.
     Alone,
-    /// In a step that computes one shard after the other.
+    /// In a step that computes one shard after the other: the statistics of all shards are unknown.
     OneByOne,
-    /// In a step that records.
+    /// In a recorded step: the shards exchange their statistics.
     Together,
 }
 
+/// Returns the scope of the calling thread.
 pub(crate) fn sync_scope() -> SyncScope {
     WITHIN.with_borrow(|within| match within {
         None => SyncScope::Alone,
@@ -93,19 +94,19 @@ pub(crate) fn sync_scope() -> SyncScope {
     })
 }
 
-/// The mean and the variance of each channel over all shards, and this shard's part of their values, as rows of `[3, c]`; `x` has
-/// `count` values of each, `local` their mean and sum of squared distances from it as rows of `[2, c]`.
+/// Returns the mean and the variance of each channel over all shards, and this shard's fraction of the values, as rows of `[3, c]`.
+/// `x` has `count` values of each channel. The rows of `local`, `[2, c]`, are their mean and the sum of their squared distances from it.
 #[track_caller]
 pub(crate) fn moments<'t, T: Float>(
     x: Var<'t, T>,
     local: Var<'t, T>,
     count: usize,
 ) -> Result<Var<'t, T>, wengert_autograd::Error> {
-    // With the layer's input, which is kept for what comes after.
+    // The layer's input is an operand so that it stays in memory for later operations.
     x.tape().try_apply(point(Kind::Moments { count }, local.shape()[1]), &[local, x])
 }
 
-/// The operation of a new point of the shard that is recorded.
+/// Adds a point to the shard that is being recorded, and returns its operation.
 fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
     WITHIN.with_borrow_mut(|within| {
         let (weight, points) = match within {
@@ -121,7 +122,7 @@ fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
 }
 
 impl<T: Float> Point<T> {
-    /// How many numbers a shard contributes.
+    /// Returns how many numbers a shard contributes.
     pub(crate) fn width(&self) -> usize {
         match self.kind {
             Kind::Moments { .. } => 2 * self.channels + 1,
@@ -137,7 +138,7 @@ impl<T: Float> Point<T> {
         count.into_iter().chain(values.iter().map(T::to_f64).collect::<Vec<_>>())
     }
 
-    /// Puts the result in place, from what all shards have contributed.
+    /// Sets the result, from the contributions of all shards.
     fn put(&self, all: &[f64]) -> Result<()> {
         let channels = self.channels;
         let shards = || all.chunks(self.width());
@@ -149,7 +150,7 @@ impl<T: Float> Point<T> {
                 }
             }
             Kind::Moments { count } => {
-                // Chan, Golub and LeVeque (1983), for all parts at once.
+                // Chan, Golub and LeVeque (1983), for all shards at once.
                 let total: f64 = shards().map(|shard| shard[0]).sum();
                 if total <= 1.0 {
                     let message = "expected more than 1 value per channel when training".to_owned();
@@ -172,7 +173,7 @@ impl<T: Float> Point<T> {
     }
 }
 
-/// The operation of a point.
+/// The recorded operation of a [`Point`].
 struct SyncOperation<T: Float>(Rc<Point<T>>);
 
 impl<T: Float> Operation<T> for SyncOperation<T> {
@@ -199,7 +200,7 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
         if input > 0 {
             return None;
         }
-        // The step weights what each shard computes.
+        // The step multiplies each shard's gradients by its weight.
         let weight = self.0.weight;
         let gradients = g.tape().apply(point(Kind::Sum, self.0.channels), &[g * weight]) / weight;
         let Kind::Moments { count } = self.0.kind else {
@@ -214,8 +215,8 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
     }
 }
 
-/// Evaluates the shards of this rank up to each of their points, and exchanges what they contribute. `widths` are the numbers of each
-/// point; `shards_of` says how many shards a rank has.
+/// Evaluates the shards of this rank up to each of their points, and exchanges their contributions. `widths` has the length of one
+/// shard's contribution to each point. `shards_of` returns how many shards a rank has.
 pub(crate) fn synchronize<T: Float>(
     group: &Group,
     widths: &[usize],

@@ -10,15 +10,17 @@ use wengert_tensor::ops::{BatchNormed, try_stack};
 
 use crate::sync::{SyncScope, moments, sync_scope};
 
-/// Batch normalization of `[n, c, …]` by the mean and variance of the whole batch, on all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
+/// A layer that normalizes `[n, c, …]` by the mean and variance of the whole batch, over all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
 ///
 /// In [`DataParallel::step_recorded`](crate::DataParallel::step_recorded) the shards of a batch wait for each other at each such layer,
-/// in the forward and in the backward pass, and exchange 2 or 3 numbers for each channel. Outputs, gradients and running statistics are
-/// those of one rank over the whole batch, up to rounding, with the same bits on any number of ranks. Outside of a step the layer is
-/// [`BatchNorm`](wengert_nn::BatchNorm), whose paths and defaults it has: on a training tape it takes the statistics of its input, on any
-/// other the running ones. In [`step`](crate::DataParallel::step), which computes one shard after the other, it is an error.
+/// in the forward and the backward pass, and exchange 2 or 3 numbers for each channel. Up to rounding, outputs, gradients and running
+/// statistics equal the results of one rank that computes the whole batch. They have the same bits on any number of ranks.
 ///
-/// A shard's activations that lead to such a layer are kept until the step ends, for all shards of a rank.
+/// Outside of a step, the layer equals [`BatchNorm`](wengert_nn::BatchNorm), with the same paths and defaults: on a training tape it uses the
+/// statistics of its input, on any other tape the running statistics. [`step`](crate::DataParallel::step) computes one shard after the
+/// other, so the layer is an error there.
+///
+/// The activations before the layer stay in memory until the step ends, for all shards of a rank.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -37,15 +39,15 @@ use crate::sync::{SyncScope, moments, sync_scope};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct SyncBatchNorm<T: Float = f32> {
-    /// Scale of each channel, `[c]`; ones to begin with.
+    /// Scale of each channel, `[c]`; initially ones.
     pub weight: Option<Parameter<T>>,
-    /// Shift of each channel, `[c]`; zeros to begin with.
+    /// Shift of each channel, `[c]`; initially zeros.
     pub bias: Option<Parameter<T>>,
-    /// Mean of each channel, `[c]`; zeros to begin with.
+    /// Mean of each channel, `[c]`; initially zeros.
     pub running_mean: Buffer<T>,
-    /// Variance of each channel, `[c]`; ones to begin with.
+    /// Variance of each channel, `[c]`; initially ones.
     pub running_var: Buffer<T>,
-    /// Training steps so far.
+    /// The number of training steps.
     pub num_batches_tracked: Buffer<i64>,
     #[module(skip)]
     num_features: usize,
@@ -58,7 +60,7 @@ pub struct SyncBatchNorm<T: Float = f32> {
 }
 
 impl<T: Float> SyncBatchNorm<T> {
-    /// A layer for `num_features` channels, with a momentum of 0.1 and an eps of 1e-5.
+    /// Returns a layer for `num_features` channels, with a momentum of 0.1 and an `eps` of 1e-5.
     ///
     /// # Panics
     ///
@@ -78,19 +80,19 @@ impl<T: Float> SyncBatchNorm<T> {
         }
     }
 
-    /// With another number that is added to the variance.
+    /// Sets the number that is added to the variance.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         SyncBatchNorm { eps, ..self }
     }
 
-    /// With another share of the batch in the running statistics, or with `None` their plain average over all batches.
+    /// Sets the share of each batch in the running statistics. With `None`, running statistics are the average over all batches.
     #[must_use]
     pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
         SyncBatchNorm { momentum: momentum.into(), ..self }
     }
 
-    /// Without weight and bias. PyTorch: `affine=False`.
+    /// Removes weight and bias. PyTorch: `affine=False`.
     #[must_use]
     pub fn without_affine(self) -> Self {
         SyncBatchNorm { weight: None, bias: None, ..self }
@@ -113,8 +115,8 @@ impl<T: Float> SyncBatchNorm<T> {
         let BatchNormed { output, mean, variance } = match sync_scope() {
             SyncScope::Alone => x.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?,
             SyncScope::OneByOne => {
-                let message = "`step` computes one shard of the batch after the other, so that the statistics of all \
-                               are not there: use `step_recorded`";
+                let message = "`step` computes one shard of the batch after the other, so the statistics of all shards \
+                               are unknown: use `step_recorded`";
                 return Err(refused(message.to_owned()).into());
             }
             SyncScope::Together => {
@@ -127,7 +129,7 @@ impl<T: Float> SyncBatchNorm<T> {
                 let all = moments(x, try_stack(&[own, squares], 0)?, count)?;
                 let row = |row: isize| all.try_select(0, row);
                 let (mean, variance, part) = (row(0)?, row(1)?, row(2)?);
-                // What running statistics hold is divided by count - 1.
+                // Running variances are divided by the number of values minus 1.
                 let unbiased = variance.try_div(&(part / -(count as f64) + 1.0))?;
                 let output = x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps)?;
                 BatchNormed { output, mean, variance: unbiased }

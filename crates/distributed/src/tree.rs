@@ -1,26 +1,26 @@
-//! The order in which shards are summed, and who sums what. Numbers only: nothing is sent here.
+//! The order in which shards are summed, and the rank that computes each sum. This file sends nothing.
 //!
 //! The shards of a batch are the leaves of one binary tree, whatever the number of ranks: node `i` of level `l` is the sum of the
-//! leaves from `i · 2ˡ` to `(i + 1) · 2ˡ`, its left half plus its right half. Where the leaves end within a node, what is there is
-//! summed in the same way. Each rank has a range of neighbouring leaves, adds up the largest nodes in it, and leaves the rest to
-//! whoever owns the slice of the vector.
+//! leaves from `i · 2ˡ` to `(i + 1) · 2ˡ`: its left half plus its right half. A node at the end may have fewer leaves, which are
+//! summed in the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. The rank that owns a
+//! slice of the vector adds up the rest.
 
 use std::ops::Range;
 
-/// Part `index` of `count` things in `parts` parts, neighbouring, of which the first may be one longer.
+/// Divides `count` items into `parts` consecutive parts and returns part `index`. The first parts may be longer by one item.
 pub(crate) fn part(count: usize, parts: usize, index: usize) -> Range<usize> {
     let (each, more) = (count / parts, count % parts);
     let start = index * each + index.min(more);
     start..start + each + usize::from(index < more)
 }
 
-/// The slice of a vector of `length` elements that a rank owns: whole blocks of `block` elements.
+/// Returns the slice of a vector of `length` elements that a rank owns: whole blocks of `block` elements.
 pub(crate) fn slice(length: usize, block: usize, size: usize, rank: usize) -> Range<usize> {
     let blocks = part(length.div_ceil(block), size, rank);
     (blocks.start * block).min(length)..(blocks.end * block).min(length)
 }
 
-/// A node of the tree.
+/// A node of the summation tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     level: u32,
@@ -28,24 +28,24 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A leaf.
+    /// Returns the leaf with this number.
     pub(crate) fn leaf(index: usize) -> Self {
         Node { level: 0, index }
     }
 
-    /// Its leaves, of `leaves` in all.
+    /// Returns the leaves under this node, if the tree has `leaves` leaves.
     pub(crate) fn range(self, leaves: usize) -> Range<usize> {
         (self.index << self.level).min(leaves)..((self.index + 1) << self.level).min(leaves)
     }
 
-    /// The node of which these two are the halves.
+    /// Returns the node whose halves are `left` and `right`, if there is one.
     fn over(left: Node, right: Node) -> Option<Node> {
         let halves = left.level == right.level && left.index.is_multiple_of(2) && right.index == left.index + 1;
         halves.then_some(Node { level: left.level + 1, index: left.index / 2 })
     }
 }
 
-/// The largest nodes that cover `range` of `leaves` leaves, of at most `largest` leaves each (a power of two, or all).
+/// Returns the largest nodes that cover `range` in a tree of `leaves` leaves. Each has at most `largest` leaves (a power of two, or all).
 pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut at = range.start;
@@ -56,7 +56,7 @@ pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<N
             let covered = parent.range(leaves);
             let grows = covered != node.range(leaves);
             let fits = node.index.is_multiple_of(2) && covered.start == at && covered.end <= range.end;
-            // Beyond the whole tree a node grows no more.
+            // A node that covers the whole tree does not grow.
             if !fits || (1usize << parent.level) > largest || (!grows && at == 0) {
                 break;
             }
@@ -68,7 +68,7 @@ pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<N
     nodes
 }
 
-/// Sums of neighbouring nodes, added up as far as the tree allows.
+/// Partial sums of neighbouring nodes, combined as far as the tree allows.
 #[derive(Debug)]
 pub(crate) struct Sums<V> {
     open: Vec<(Node, V)>,
@@ -79,7 +79,7 @@ impl<V> Sums<V> {
         Sums { open: Vec::new() }
     }
 
-    /// Adds the node to the right of those that are there. `add` adds its second argument to its first.
+    /// Appends a node to the right of the earlier ones. `add` adds its second argument to its first.
     pub(crate) fn push(&mut self, mut node: Node, mut value: V, add: &mut impl FnMut(&mut V, V)) {
         while let Some(parent) = self.open.last().and_then(|(left, _)| Node::over(*left, node))
             && let Some((_, mut left)) = self.open.pop()
@@ -90,12 +90,12 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
-    /// What the last leaf is added to, one after the other.
+    /// Returns the partial sums that the last leaf will be added to, in order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
         self.open.iter().rev().map(|(_, value)| value)
     }
 
-    /// The sum of all; `None` where nothing was pushed.
+    /// Returns the sum of all nodes, or `None` if there is none.
     pub(crate) fn total(self, add: &mut impl FnMut(&mut V, V)) -> Option<V> {
         let mut open = self.open.into_iter().rev();
         let (_, mut total) = open.next()?;
@@ -107,32 +107,31 @@ impl<V> Sums<V> {
     }
 }
 
-/// Who computes which shards of a step.
+/// The shards that each rank computes in a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// By rank, the nodes that it adds up and sends, in order.
+    /// The nodes that each rank adds up and sends, in order.
     pub(crate) nodes: Vec<Vec<Node>>,
 }
 
 impl Plan {
-    /// For `leaves` shards on `size` ranks, in nodes of at most `largest` shards.
+    /// Plans `leaves` shards on `size` ranks, in nodes of at most `largest` shards.
     pub(crate) fn new(leaves: usize, size: usize, largest: usize) -> Self {
         let nodes = (0..size).map(|rank| nodes(part(leaves, size, rank), leaves, largest)).collect();
         Plan { nodes }
     }
 
-    /// For `leaves` shards on `size` ranks, each sent on its own, where in each round the ranks compute neighbouring ones: so that the
-    /// sums of a round are added up at once.
+    /// Plans `leaves` shards on `size` ranks, so that the ranks compute neighbouring shards in each round and can add them up at once.
     pub(crate) fn by_rounds(leaves: usize, size: usize) -> Self {
         Plan { nodes: (0..size).map(|rank| (rank..leaves).step_by(size).map(Node::leaf).collect()).collect() }
     }
 
-    /// How often every rank sends: as often as the one with the most nodes.
+    /// Returns the number of rounds: the largest number of nodes of a rank.
     pub(crate) fn rounds(&self) -> usize {
         self.nodes.iter().map(Vec::len).max().unwrap_or_default()
     }
 
-    /// The node that `rank` sends in `round`, if it has one.
+    /// Returns the node that `rank` sends in `round`, if it has one.
     pub(crate) fn node(&self, rank: usize, round: usize) -> Option<Node> {
         self.nodes[rank].get(round).copied()
     }
@@ -142,7 +141,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// The sum of `range` of `leaves`, as text with brackets, by the definition.
+    /// Returns the sum of the leaves in `range` as text with brackets, by the definition.
     fn definition(range: Range<usize>) -> String {
         let count = range.len();
         if count == 1 {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn few_nodes_travel() {
+    fn each_rank_sends_few_nodes() {
         // At most 2 log₂ S partial sums for each rank.
         for size in 1..=16 {
             assert!(Plan::new(16, size, usize::MAX).rounds() <= 8);
