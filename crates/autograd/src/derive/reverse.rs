@@ -5,13 +5,13 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::Index;
-use wengert_tensor::{Float, Site, Tensor};
+use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
 use super::path::Path;
 use crate::parameter::Change;
-use crate::rules;
+use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
 
 /// A loss, its gradients, and other requested values.
@@ -143,7 +143,9 @@ impl<'t, T: Float> Tape<T> {
     /// its own adjoint times its derivative. HIPS/autograd: `backward_pass`.
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let deriving = self.derive();
-        for slot in (0..path.marks.len()).rev() {
+        let mut end = path.marks.len();
+        while let Some(slot) = self.propagate_linear(path, adjoints, end, at)? {
+            end = slot;
             let Some(g) = adjoints.get(self, slot) else { continue };
             let primitive = deriving.primitive(path.first + slot as Index, at);
             let Some(first) = rules::flows_from(primitive.op) else { continue };
@@ -155,6 +157,42 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         Ok(())
+    }
+
+    /// Does the same for the nodes below slot `end` as long as they are sums, differences and products: these are most of a program, so the
+    /// tape is borrowed once for all of them. Returns the slot of the first other node with an adjoint.
+    fn propagate_linear(
+        &self,
+        path: &Path,
+        adjoints: &mut Adjoints,
+        end: usize,
+        at: Site,
+    ) -> Result<Option<usize>, Error> {
+        let mut guard = self.record.borrow_mut();
+        let record = &mut *guard;
+        for slot in (0..end).rev().filter(|&slot| path.marks[slot]) {
+            let g = adjoints.0[slot];
+            if g == NONE {
+                continue;
+            }
+            let index = path.first + slot as Index;
+            let node = record.node(index);
+            let factors = [0, 1].map(|input| LinearFactor::of(node.op, input));
+            let (Some([x, y]), [Some(first), Some(second)]) = (node.pair(), factors) else { return Ok(Some(slot)) };
+            let line = record.location(index);
+            record.on_behalf_of = Some(line);
+            for (factor, input, other) in [(first, x, y), (second, y, x)] {
+                let Some(below) = path.position(input) else { continue };
+                let term = factor.times(record, [g, other], node.shape, line);
+                let sum = match (adjoints.0[below], term) {
+                    (NONE, term) => term,
+                    (total, Some(term)) => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line)),
+                    (_, None) => None,
+                };
+                adjoints.0[below] = sum.ok_or(Error::TapeFull { at })?;
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -2,30 +2,50 @@
 //!
 //! Ties and edge cases follow PyTorch: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
 
+use std::panic::Location;
+
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, Views, where_};
-use wengert_tensor::plan::Op;
-use wengert_tensor::{Binary, Float};
+use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::{Binary, Float, Unary};
 
 use super::mode::Formula;
 use super::power;
 use crate::Var;
+use crate::tape::Record;
 
 /// The derivative of a sum, a difference or a product with respect to one operand: a number, or the other operand.
 #[derive(Clone, Copy)]
-pub(super) enum LinearFactor {
+pub(crate) enum LinearFactor {
     One,
     MinusOne,
     Other,
 }
 
 impl LinearFactor {
+    /// Returns the factor of an operation with respect to input number `input`.
     #[inline(always)]
-    pub(super) fn of(op: Op, input: usize) -> Option<LinearFactor> {
+    pub(crate) fn of(op: Op, input: usize) -> Option<LinearFactor> {
         match (op, input) {
             (Op::Binary(Binary::Add), _) | (Op::Binary(Binary::Sub), 0) => Some(LinearFactor::One),
             (Op::Binary(Binary::Sub), _) => Some(LinearFactor::MinusOne),
             (Op::Binary(Binary::Mul), _) => Some(LinearFactor::Other),
             _ => None,
+        }
+    }
+
+    /// Records `v`, of the shape with this number, times the factor; `other` is the other operand. `None` if the tape is full.
+    #[inline(always)]
+    pub(crate) fn times<T: Float>(
+        self,
+        record: &mut Record<T>,
+        [v, other]: [Index; 2],
+        shape: u32,
+        line: &'static Location<'static>,
+    ) -> Option<Index> {
+        match self {
+            LinearFactor::One => Some(v),
+            LinearFactor::MinusOne => record.push(Op::Unary(Unary::Neg), [v], shape, Some(line)),
+            LinearFactor::Other => record.push(Op::Binary(Binary::Mul), [v, other], shape, Some(line)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Inputs, Op};
-use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
+use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
 
 use super::binary::LinearFactor;
 use super::mode::{Formula, Mode};
@@ -85,17 +85,13 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Records `v` times a factor. Sums, differences and products are most of a program, so this skips the checks of other rules.
+    /// Records `v` times a factor. It has the right shape, so it is not checked.
     #[inline]
     fn times(&self, factor: LinearFactor, input: usize, v: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        let shape = |record: &mut Record<T>| record.node(self.index).shape;
-        match factor {
-            LinearFactor::One => Ok(v),
-            LinearFactor::MinusOne => self.tape.push(Op::Unary(Unary::Neg), [v.index], shape, self.at),
-            LinearFactor::Other => {
-                self.tape.push(Op::Binary(Binary::Mul), [v.index, self.inputs[1 - input]], shape, self.at)
-            }
-        }
+        let mut record = self.tape.record.borrow_mut();
+        let shape = record.node(self.index).shape;
+        let term = factor.times(&mut record, [v.index, self.inputs[1 - input]], shape, self.at.location);
+        term.map(|term| self.tape.at(term)).ok_or(Error::TapeFull { at: self.at })
     }
 
     /// Returns the error that says that this operation has no derivative.

@@ -42,6 +42,7 @@ mod variance;
 mod windows;
 
 pub(crate) use batching::{batched, example_of};
+pub(crate) use binary::LinearFactor;
 pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{Primitive, Tangent, accumulate, flows, flows_from};
 pub(crate) use meta::{Guard, Slopes, Softmax, WithDerivative};

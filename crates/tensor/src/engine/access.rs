@@ -10,13 +10,8 @@ use crate::kernel::transpose::{Tile, Tiles};
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::rows::{MAX_PERIOD, MIN_READ_ROW};
 use crate::{Element, Layout, Shape};
-
-/// Repeating rows of fewer elements are written out; loops over longer rows are fast enough. Elements; measured on Zen 4 and Cascade Lake.
-const SHORT_ROW: usize = 128;
-
-/// The longest period of an operand that is written out, so that the copy stays in the first-level cache. Elements.
-const LONGEST_PERIOD: usize = 4096;
 
 /// An input of a program: a tensor or one number. See [`Program::run`](crate::program::Program::run).
 #[derive(Clone, Copy)]
@@ -61,7 +56,7 @@ impl Access {
             return Access::Uniform(layout.offset());
         }
         // One period and a block after it are written out, unless that is more than half of all elements.
-        let worth = space.row() < SHORT_ROW && period <= LONGEST_PERIOD && 2 * (period + BLOCK) <= total;
+        let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 

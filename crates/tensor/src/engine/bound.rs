@@ -17,11 +17,8 @@ use crate::memory::reserve::addressable;
 use crate::memory::scratch::Scratch;
 use crate::memory::storage::Storage;
 use crate::scalar::instruction::Instruction;
+use crate::thresholds::blocks::MIN_PER_TOTAL;
 use crate::{DType, Error, Float, Layout, Shape, Site};
-
-/// The fewest elements that a task reduces for each of its totals. With fewer, clearing and combining the totals would take longer than
-/// the reduction.
-const PER_TOTAL: usize = 4;
 
 /// A program with its shape. It keeps the binding to the last layouts of its inputs.
 #[derive(Debug)]
@@ -211,7 +208,7 @@ impl Binding {
             axis => Tiling::of_rows(count, axis.map_or(0, |axis| shape[axis..].iter().product()), together, cost),
         };
         for reduced in &mut reduced {
-            tiling.lengthen_tasks(PER_TOTAL * reduced.accumulator.count);
+            tiling.lengthen_tasks(MIN_PER_TOTAL * reduced.accumulator.count);
             reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
         let small_block = tiling::small_block::<T>(count, inputs.len() + program.instructions().len());

@@ -12,6 +12,7 @@ use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
 use crate::scalar::cpu;
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::rows::{MIN_LOOPED_REPEATED_ROW, MIN_LOOPED_ROW};
 use crate::{Binary, Compare, Element, Layout, Shape, Unary};
 
 /// Computes `out = op(x)`.
@@ -175,12 +176,6 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
-/// Rows of fewer elements are written out, several as one block: a loop for each takes longer. Elements; measured on Zen 4 and Cascade Lake.
-const SHORT_ROW: usize = 12;
-
-/// As [`SHORT_ROW`], where the row of an operand repeats: such rows are written out faster.
-const SHORT_REPEATED_ROW: usize = 24;
-
 /// Fills `out` by rows and columns of the two innermost loops: `f` gets the rows, the first position of each operand, and its part of `out`.
 /// Returns false, and computes nothing, where rows are long or too short, where no operand is [strided](Access::Strided), or where an inner
 /// stride is neither 0 nor 1. `accesses` are the operands that are read; `f` does not read a part that is streamed.
@@ -202,7 +197,7 @@ fn by_rows<U: Element>(
         return false;
     }
     let (x_row, y_row) = (x_row as usize, y_row as usize);
-    let short = if x_row == 0 || y_row == 0 { SHORT_REPEATED_ROW } else { SHORT_ROW };
+    let short = if x_row == 0 || y_row == 0 { MIN_LOOPED_REPEATED_ROW } else { MIN_LOOPED_ROW };
     if columns < short && accesses.iter().all(|access| access.is_written_by_rows()) {
         return false;
     }

@@ -28,10 +28,8 @@ use crate::memory::available::AllocationError;
 use crate::memory::reserve;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
+use crate::thresholds::rows::MIN_SCALED_ROW;
 use crate::{Float, Reduction};
-
-/// Rows of fewer elements are computed faster if the one number for each row is written out first. Elements; measured on Zen 4.
-const SHORT_ROW: usize = 32;
 
 /// An output that is the reduction of a value.
 #[derive(Debug)]
@@ -324,7 +322,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     #[inline(never)]
     fn over_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
-        if columns < SHORT_ROW || self.is_rows(x as usize) == self.is_rows(y as usize) {
+        if columns < MIN_SCALED_ROW || self.is_rows(x as usize) == self.is_rows(y as usize) {
             return None;
         }
         let slot = self.slot(place, false);

@@ -6,22 +6,8 @@ use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, MIN_UNGATHERED_ROW, VECTOR_ELEMENTS};
 use crate::{Binary, Element, Layout, Shape};
-
-/// Operands with rows of at least this many elements are not gathered.
-const LONG_ROW: usize = 128;
-
-/// The most elements of a piece.
-const ROOM: usize = 2 * LONG_ROW;
-
-/// Elements of the longest vector with the shortest elements that arithmetic has. A piece is a multiple where that is possible.
-const ELEMENTS: usize = 16;
-
-/// Up to this many rows are computed where they lie, however short they are: gathering them takes longer. (Zen 4.)
-const FEW_ROWS: usize = 8;
-
-/// Rows of at least this many elements are computed where they lie, however many they are. (Zen 4.)
-const WORTH_A_LOOP: usize = 16;
 
 /// Returns the rows and columns of two operands that broadcast to `shape`, which has at least one element. `None` if the operands need more
 /// than two loops, or an element of a row does not follow the one before.
@@ -96,7 +82,7 @@ pub(crate) fn two<T: Element, U>(
         f(row_of(x.data, first, own.x_moves, columns), row_of(y.data, second, own.y_moves, columns), out);
         return true;
     }
-    if own.rows > FEW_ROWS && columns < WORTH_A_LOOP {
+    if own.rows > FEW_GATHERED_ROWS && columns < MIN_UNGATHERED_ROW {
         return gathered_two(shape, x, y, out, f);
     }
     if !rows(own, &x.data[first..], &y.data[second..], out) {
@@ -126,10 +112,10 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
             return Some(GatheredOperand::Whole(whole));
         }
         if let Some(row) = x.row() {
-            return (row.len() < LONG_ROW).then_some(GatheredOperand::Row(row));
+            return (row.len() < LONG_GATHERED_ROW).then_some(GatheredOperand::Row(row));
         }
         let space = IterationSpace::new(x.layout.shape(), [x.layout]);
-        (space.row() < LONG_ROW).then_some(GatheredOperand::Rows(space, x.data))
+        (space.row() < LONG_GATHERED_ROW).then_some(GatheredOperand::Rows(space, x.data))
     }
 
     /// The most elements of a piece: whole rows, and whole vectors where that is possible.
@@ -140,13 +126,14 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
             GatheredOperand::Row(row) => row.len(),
             GatheredOperand::Rows(space, _) => space.row(),
         };
-        let both = row << (ELEMENTS.trailing_zeros() - row.trailing_zeros().min(ELEMENTS.trailing_zeros()));
-        if both <= ROOM { ROOM / both * both } else { ROOM / row * row }
+        let both =
+            row << (VECTOR_ELEMENTS.trailing_zeros() - row.trailing_zeros().min(VECTOR_ELEMENTS.trailing_zeros()));
+        if both <= MAX_PIECE { MAX_PIECE / both * both } else { MAX_PIECE / row * row }
     }
 
     /// Returns the first `len` elements of piece `number`, where pieces have `piece` elements. `room` keeps the piece before.
     #[inline]
-    fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; ROOM]) -> Operand<'b, T> {
+    fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
         let start = number * piece;
         match self {
             GatheredOperand::Whole(Operand::Splat(value)) => return Operand::Splat(*value),
@@ -172,7 +159,7 @@ pub(crate) fn one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand
 #[inline(never)]
 fn gathered_one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
     let Some(x) = GatheredOperand::new(x) else { return false };
-    let mut room = [T::ZERO; ROOM];
+    let mut room = [T::ZERO; MAX_PIECE];
     let piece = x.longest_piece();
     for (number, out) in out.chunks_mut(piece).enumerate() {
         f(x.piece(number, piece, out.len(), &mut room), out);
@@ -191,7 +178,7 @@ fn gathered_two<T: Element, U>(
     let (mut first, mut second) = (None, None);
     let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
     let (Some(x), Some(y)) = (GatheredOperand::new(x), GatheredOperand::new(y)) else { return false };
-    let (mut first, mut second) = ([T::ZERO; ROOM], [T::ZERO; ROOM]);
+    let (mut first, mut second) = ([T::ZERO; MAX_PIECE], [T::ZERO; MAX_PIECE]);
     let piece = x.longest_piece().min(y.longest_piece());
     for (number, out) in out.chunks_mut(piece).enumerate() {
         let len = out.len();
@@ -212,7 +199,7 @@ pub(crate) fn three<M: Element, T: Element, U>(
     else {
         return false;
     };
-    let (mut first, mut second, mut third) = ([M::ZERO; ROOM], [T::ZERO; ROOM], [T::ZERO; ROOM]);
+    let (mut first, mut second, mut third) = ([M::ZERO; MAX_PIECE], [T::ZERO; MAX_PIECE], [T::ZERO; MAX_PIECE]);
     let piece = mask.longest_piece().min(x.longest_piece()).min(y.longest_piece());
     for (number, out) in out.chunks_mut(piece).enumerate() {
         let len = out.len();

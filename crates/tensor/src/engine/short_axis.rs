@@ -15,19 +15,8 @@ use crate::engine::program::{Output, Program};
 use crate::engine::tiling::Tiling;
 use crate::kernel::reduce::accumulator::Accumulator;
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::short_axis::{BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
 use crate::{Layout, Reduction, Shape};
-
-/// The most lanes. A longer row is worth a loop of its own.
-const MOST: usize = 32;
-
-/// Elements of a block in all its lanes, approximately. Several values of a block stay in the second-level cache.
-const ELEMENTS: usize = 8192;
-
-/// The fewest elements of a lane for which a call is worth it.
-const SHORTEST: usize = 32;
-
-/// If the last of the other dimensions is shorter than this, the longest of them takes its place.
-const LONG: usize = 128;
 
 /// The way to read an operand.
 #[derive(Debug)]
@@ -76,7 +65,7 @@ impl ShortAxis {
         let count: usize = shape[first..].iter().product();
         let length: usize = shape[..first].iter().product();
         let written = program.outputs().iter().any(|output| matches!(output, Output::Whole(_) | Output::Joined(..)));
-        if written || !(2..=MOST).contains(&count) || length < SHORTEST {
+        if written || !(2..=MAX_LANES).contains(&count) || length < MIN_LANE {
             return None;
         }
         let order = order(&shape[..first]);
@@ -116,8 +105,8 @@ impl ShortAxis {
             outputs.push(layout);
         }
         let cost: usize = program.instructions().iter().map(crate::scalar::instruction::Instruction::cost).sum();
-        let longest = (ELEMENTS / count).max(2 * SHORTEST);
-        let worth = run >= SHORTEST && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
+        let longest = (BLOCK / count).max(2 * MIN_LANE);
+        let worth = run >= MIN_LANE && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
         worth.then(|| {
             (
                 ShortAxis {
@@ -137,7 +126,7 @@ fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
     if let (Some(longest), Some(&last)) = (longest, sizes.last())
-        && last < LONG
+        && last < LONG_DIMENSION
         && sizes[longest] > last
     {
         order.remove(longest);

@@ -7,7 +7,7 @@ use crate::Float;
 use crate::engine::access::Input;
 use crate::engine::program::{Output, Program};
 use crate::engine::run::ReducedOutput;
-use crate::engine::tiling::{LONGEST, Tiling, VECTOR};
+use crate::engine::tiling::{MAX_SMALL_BLOCK, Tiling, VECTOR_BYTES};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::scalar::instruction::Instruction;
@@ -27,11 +27,11 @@ pub(crate) fn run<T: Float>(
     let all = given + instructions.len() * block;
     T::arena().with_borrow_mut(|arena| {
         // A spare block comes after the values.
-        let needed = all + block + VECTOR / size_of::<T>();
+        let needed = all + block + VECTOR_BYTES / size_of::<T>();
         if arena.len() < needed {
             arena.resize(needed, T::ZERO);
         }
-        let align = arena.as_ptr().align_offset(VECTOR).min(VECTOR / size_of::<T>());
+        let align = arena.as_ptr().align_offset(VECTOR_BYTES).min(VECTOR_BYTES / size_of::<T>());
         let (values, spare) = arena[align..align + all + block].split_at_mut(all);
         for (input, out) in inputs.iter().zip(values.chunks_exact_mut(block)) {
             read(input, count, out);
@@ -100,7 +100,7 @@ fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (co
         Instruction::Select(mask, x, y) => T::choose(value(mask), value(x), value(y), out),
         Instruction::Reduce(op, x) => {
             // Broadcasts each row's total across the row.
-            let mut totals = [T::ZERO; LONGEST * VECTOR / 4];
+            let mut totals = [T::ZERO; MAX_SMALL_BLOCK * VECTOR_BYTES / 4];
             let totals = &mut totals[..count / row];
             T::reduce_each(op, &before[x as usize * block..][..count], row, row, totals);
             let (own, rest) = out.split_at_mut(count);

@@ -3,10 +3,8 @@
 
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
+pub(crate) use crate::thresholds::blocks::STAGE;
 use crate::{Float, Reduction};
-
-/// Blocks that are accumulated before their total is put aside. More blocks mean larger rounding errors, fewer mean more work.
-pub(crate) const STAGE: usize = 16;
 
 /// The totals of earlier blocks of a task.
 pub(crate) struct Stages<T> {

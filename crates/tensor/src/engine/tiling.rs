@@ -4,16 +4,11 @@
 
 use std::ops::Range;
 
-use crate::kernel::strided::{BLOCK, LAST_LEVEL, PARALLEL, STREAM, TASK, TASKS};
+use crate::kernel::strided::{BLOCK, MAX_CACHED, MAX_TASKS, MIN_PARALLEL, MIN_STREAMED, TASK};
 use crate::kernel::transpose::Tiles;
 use crate::memory::threads::Schedule;
-
-/// Rows of at least this many elements are cut into blocks, so that operands need not be gathered. A block has several shorter rows.
-/// Measured on Zen 4 and Cascade Lake.
-const LONG_ROW: usize = 128;
-
-/// As [`LONG_ROW`], for a program of several instructions, which gathers an operand once and reads it several times.
-const LONG_ROW_OF_PROGRAM: usize = 512;
+use crate::thresholds::blocks::{LONG_ROW, LONG_ROW_OF_PROGRAM, MAX_SMALL_BLOCKS};
+pub(crate) use crate::thresholds::blocks::{MAX_SMALL_BLOCK, VECTOR_BYTES};
 
 /// The blocks and tasks of `count` elements.
 #[derive(Debug, Default)]
@@ -93,9 +88,9 @@ impl Tiling {
     fn cut(count: usize, unit: usize, block: usize, work: usize) -> Self {
         let parts = unit.div_ceil(block);
         let blocks = count / unit * parts + (count % unit).div_ceil(block);
-        let each = match count.saturating_mul(work) < 2 * PARALLEL {
+        let each = match count.saturating_mul(work) < 2 * MIN_PARALLEL {
             true => blocks,
-            false => (2 * TASK / work / block).max(blocks.div_ceil(TASKS)).max(1),
+            false => (2 * TASK / work / block).max(blocks.div_ceil(MAX_TASKS)).max(1),
         };
         Tiling { count, row: 0, unit, parts, block, blocks, each, tiles: None }
     }
@@ -168,22 +163,13 @@ impl Tiling {
 
 /// Whether results of `written` bytes, from operands of `read` bytes, are written with stores that bypass the caches.
 pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
-    written >= STREAM && written + read > LAST_LEVEL
+    written >= MIN_STREAMED && written + read > MAX_CACHED
 }
-
-/// Bytes of the longest vectors.
-pub(crate) const VECTOR: usize = 64;
-
-/// The most vectors of a small block. Small blocks have 1, 2 or 4.
-pub(crate) const LONGEST: usize = 4;
-
-/// The most bytes of all small blocks of a program: a quarter of the second-level cache of most processors.
-const MEMORY: usize = 1 << 18;
 
 /// Returns the elements of a small block, if a program of this many values over `count` elements keeps each value in one.
 pub(crate) fn small_block<T>(count: usize, values: usize) -> Option<usize> {
-    let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR);
-    (block <= LONGEST * VECTOR && block * values <= MEMORY).then_some(block / size_of::<T>())
+    let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
+    (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())
 }
 
 #[cfg(test)]

@@ -3,9 +3,7 @@
 //! If rows are short, the cost per row dominates. These loops keep it small.
 
 use crate::shape::iteration_space::IterationSpace;
-
-/// Up to this many elements are copied by a plain loop, because a `memcpy` call costs more.
-const SMALL: usize = 16;
+use crate::thresholds::rows::MAX_LOOP_COPY;
 
 /// `out[i]` = element `start + i` of the operand.
 pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
@@ -141,7 +139,7 @@ pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, 
     let count = out.len();
     match stride {
         0 => out.fill(data[position]),
-        1 if count > SMALL => out.copy_from_slice(&data[position..position + count]),
+        1 if count > MAX_LOOP_COPY => out.copy_from_slice(&data[position..position + count]),
         1 => out.iter_mut().zip(&data[position..position + count]).for_each(|(out, &value)| *out = value),
         2.. => {
             let values = data[position..].iter().step_by(stride as usize);

@@ -5,14 +5,12 @@
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill::{copy_strided, spread};
-use crate::kernel::strided::{PARALLEL, Source, TASK};
+use crate::kernel::strided::{MIN_PARALLEL, Source, TASK};
 use crate::memory::partition::{self, Grid};
 use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::parts::COLUMNS;
 use crate::{Element, Reduction, Shape};
-
-/// The fewest columns of a part of a row. With more, fewer cache lines belong to two parts.
-const COLUMNS: usize = 32;
 
 /// `out[.., k, ..]` = slice number `index[k]` of `x` along `axis`.
 pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: &mut [T]) {
@@ -24,7 +22,7 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     let space = IterationSpace::new(first.shape(), [&first]);
     let width = Shape::from(&first.shape()[axis..]).numel();
     let rows = (TASK / width).max(1);
-    let schedule = Schedule::parallel_from(PARALLEL, out.len());
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
     partition::chunks(out, rows * width, schedule, |task, mut left| {
         let mut number = task * rows;
         while !left.is_empty() {
@@ -78,7 +76,7 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     let spaces: Vec<(IterationSpace<1>, usize)> = parts.iter().map(own).collect();
     let width: usize = spaces.iter().map(|(_, width)| width).sum();
     let rows = (TASK / width).max(1);
-    let schedule = Schedule::parallel_from(PARALLEL, out.len());
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
     partition::chunks(out, rows * width, schedule, |task, out| {
         for (row, out) in (task * rows..).zip(out.chunks_exact_mut(width)) {
             let mut left = out;
@@ -97,13 +95,13 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
 /// `out[.., i, ..]` = the sum of the slices `x[.., k, ..]` of `width` elements whose `index[k]` is `i`, out of `size`, for all
 /// pairs `(x, index)` of `terms`.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
-    partition::chunks(out, TASK, Schedule::parallel_from(PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
+    partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();
     if count == 0 {
         return;
     }
     let height = out.len() / width;
-    let threads = if count < PARALLEL { 1 } else { num_threads() };
+    let threads = if count < MIN_PARALLEL { 1 } else { num_threads() };
     // Columns are divided evenly among threads, whatever the numbers are. Rows that are too short for that stay whole.
     let (rows, columns) = match width.div_ceil(threads).next_multiple_of(COLUMNS) {
         columns if threads.saturating_mul(COLUMNS) <= width => (height, columns),

@@ -4,9 +4,7 @@ use crate::Element;
 use crate::memory::partition::{self, Partition};
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
-
-/// Elements of a part: enough to make the cost of starting it on another thread small.
-const PART: usize = 1 << 15;
+use crate::thresholds::parts::{STEP_BLOCK, STEP_PART};
 
 /// `(x, states) = f(x, input, states)`, once for each element.
 pub(crate) fn update<T: Element, const N: usize>(
@@ -17,9 +15,9 @@ pub(crate) fn update<T: Element, const N: usize>(
 ) {
     let (len, bytes) = (x.len(), size_of_val(x));
     assert!(input.len() == len && states.iter().all(|state| state.len() == len), "all have the same length");
-    let parts = (Partition::chunks(x, PART), states.map(|state| Partition::chunks(state, PART)));
-    partition::run(len.div_ceil(PART), Schedule::Sweep { bytes }, parts, |number, (x, states)| {
-        let input = &input[number * PART..][..x.len()];
+    let parts = (Partition::chunks(x, STEP_PART), states.map(|state| Partition::chunks(state, STEP_PART)));
+    partition::run(len.div_ceil(STEP_PART), Schedule::Sweep { bytes }, parts, |number, (x, states)| {
+        let input = &input[number * STEP_PART..][..x.len()];
         compiled(Elementwise { x, input, states, f: &f });
     });
 }
@@ -42,15 +40,12 @@ struct Elementwise<'a, T, F, const N: usize> {
     f: &'a F,
 }
 
-/// Elements at a time, in local arrays: the compiler need not check whether slices overlap.
-const BLOCK: usize = 64;
-
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for Elementwise<'_, T, F, N> {
     #[inline(always)]
     fn run(mut self) {
-        let whole = self.x.len() / BLOCK * BLOCK;
-        for start in (0..whole).step_by(BLOCK) {
-            self.block(start, BLOCK);
+        let whole = self.x.len() / STEP_BLOCK * STEP_BLOCK;
+        for start in (0..whole).step_by(STEP_BLOCK) {
+            self.block(start, STEP_BLOCK);
         }
         self.block(whole, self.x.len() - whole);
     }
@@ -62,7 +57,7 @@ impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise
     #[inline(always)]
     fn block(&mut self, start: usize, count: usize) {
         let range = start..start + count;
-        let (mut x, mut input, mut states) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK], [[T::ZERO; BLOCK]; N]);
+        let (mut x, mut input, mut states) = ([T::ZERO; STEP_BLOCK], [T::ZERO; STEP_BLOCK], [[T::ZERO; STEP_BLOCK]; N]);
         x[..count].copy_from_slice(&self.x[range.clone()]);
         input[..count].copy_from_slice(&self.input[range.clone()]);
         for (own, state) in states.iter_mut().zip(&self.states) {
@@ -79,9 +74,9 @@ impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise
 #[inline(always)]
 fn each<T: Element, const N: usize>(
     count: usize,
-    x: &mut [T; BLOCK],
-    input: &[T; BLOCK],
-    states: &mut [[T; BLOCK]; N],
+    x: &mut [T; STEP_BLOCK],
+    input: &[T; STEP_BLOCK],
+    states: &mut [[T; STEP_BLOCK]; N],
     f: &impl Fn(T, T, [T; N]) -> (T, [T; N]),
 ) {
     for i in 0..count {
@@ -99,7 +94,7 @@ mod tests {
 
     #[test]
     fn it_is_its_formula_at_every_length() {
-        for len in [0, 1, 63, 64, 65, 1000, PART, PART + 1, 3 * PART - 5] {
+        for len in [0, 1, 63, 64, 65, 1000, STEP_PART, STEP_PART + 1, 3 * STEP_PART - 5] {
             let input: Vec<f64> = (0..len).map(|i| (i % 97) as f64).collect();
             let (mut x, mut state) = (vec![1.0; len], vec![0.5; len]);
             update(&mut x, &input, [&mut state], |x, y, [s]| (x + y * s, [s - y]));
@@ -110,7 +105,7 @@ mod tests {
     #[test]
     fn the_function_runs_once_for_each_element() {
         use std::sync::atomic::{AtomicUsize, Ordering};
-        for len in [0, 1, 3, 64, 67, PART + 3] {
+        for len in [0, 1, 3, 64, 67, STEP_PART + 3] {
             let calls = AtomicUsize::new(0);
             let (mut x, y) = (vec![12i64; len], vec![5i64; len]);
             update(&mut x, &y, [], |x, y, []| {

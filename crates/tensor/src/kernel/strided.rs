@@ -1,26 +1,8 @@
 //! Strided tensors as kernels see them, and block sizes common to all kernels.
 
 use crate::kernel::elementwise::operand::Operand;
+pub(crate) use crate::thresholds::blocks::{BLOCK, MAX_CACHED, MAX_TASKS, MIN_PARALLEL, MIN_STREAMED, TASK};
 use crate::{Layout, Scalar, Shape};
-
-/// Elements of a block. A block of several operands fits into the first-level cache.
-pub(crate) const BLOCK: usize = 1024;
-
-/// The fewest elements of an operation that runs on a second thread.
-pub(crate) const PARALLEL: usize = 1 << 16;
-
-/// Elements of a task of several blocks. With more, the cost of starting a task matters less; with fewer, threads share work better.
-pub(crate) const TASK: usize = PARALLEL / 4;
-
-/// The most tasks of an operation. With fewer tasks, more successive reads of a thread are adjacent, which prefetching needs.
-pub(crate) const TASKS: usize = 64;
-
-/// Results of at least this many bytes are written with non-temporal stores, unless a last-level cache holds them together with their
-/// operands.
-pub(crate) const STREAM: usize = 16 << 20;
-
-/// Results and operands of more bytes gain nothing from a last-level cache of 32 MiB. Bytes.
-pub(crate) const LAST_LEVEL: usize = 36 << 20;
 
 /// A tensor as kernels see it: the whole buffer and a layout.
 #[derive(Clone, Copy)]

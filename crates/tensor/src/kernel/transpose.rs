@@ -11,18 +11,8 @@ use crate::kernel::strided::{BLOCK, TASK};
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::IterationSpace;
-
-/// Side of the squares that are transposed at once; a matrix with a shorter side is not tiled.
-const SIDE: usize = 16;
-
-/// Rows and columns of a tile: two cache lines of each column, and rows long enough for the other operands and the result. The last
-/// tile includes a remainder smaller than a square.
-const TALL: usize = 32;
-const WIDE: usize = 256;
-
-/// Distance between rows of a tile, and size of its buffer.
-pub(crate) const PITCH: usize = WIDE + SIDE;
-const TILE: usize = (TALL + SIDE) * PITCH;
+pub(crate) use crate::thresholds::transpose::PITCH;
+use crate::thresholds::transpose::{SIDE, TALL, TILE, WIDE};
 
 /// Part `number` of `0 .. len`, split into parts of about `each`, none shorter than a square; the last one includes the remainder.
 fn part(len: usize, each: usize, number: usize) -> Range<usize> {

@@ -17,15 +17,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::memory::available::AllocationError;
+pub(crate) use crate::thresholds::memory::MIN_POOLED;
+use crate::thresholds::memory::{CACHE_LINE, HUGE_PAGE, MIN_HUGE, POOL_CAPACITY};
 use crate::{DType, Scalar};
 
-/// Minimum size of a pooled buffer, in bytes. For smaller buffers the allocator is as fast.
-pub(crate) const MIN_BYTES: usize = 1 << 10;
-
-/// Default for the maximum number of bytes in the pool; see [`set_pool_capacity`].
-const CAPACITY: usize = 1 << 30;
-
-static LIMIT: AtomicUsize = AtomicUsize::new(CAPACITY);
+static LIMIT: AtomicUsize = AtomicUsize::new(POOL_CAPACITY);
 static REUSED: AtomicU64 = AtomicU64::new(0);
 static FRESH: AtomicU64 = AtomicU64::new(0);
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0, buffers: 0 });
@@ -91,15 +87,6 @@ fn kind<T: Scalar>() -> u8 {
     u8::from(T::DTYPE == DType::Bool)
 }
 
-/// Size of a cache line, in bytes.
-const CACHE_LINE: usize = 64;
-
-/// Size of a huge page, in bytes.
-const HUGE_PAGE: usize = 2 << 20;
-
-/// Minimum size of a buffer in huge pages, in bytes. Smaller buffers would waste much of a page.
-const HUGE_PAGES_FROM: usize = 4 << 20;
-
 /// Initialised memory, aligned at least to a cache line; released when dropped.
 struct Allocation {
     start: NonNull<u8>,
@@ -113,7 +100,7 @@ unsafe impl Sync for Allocation {}
 
 impl Allocation {
     fn layout(bytes: usize) -> Result<Layout, AllocationError> {
-        let align = if bytes >= HUGE_PAGES_FROM { HUGE_PAGE } else { CACHE_LINE };
+        let align = if bytes >= MIN_HUGE { HUGE_PAGE } else { CACHE_LINE };
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
 
@@ -126,7 +113,7 @@ impl Allocation {
         unsafe {
             let start = NonNull::new(alloc(layout)).ok_or(AllocationError)?;
             #[cfg(target_os = "linux")]
-            if bytes >= HUGE_PAGES_FROM {
+            if bytes >= MIN_HUGE {
                 // If the system refuses, only speed is lost.
                 libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
             }
@@ -208,7 +195,7 @@ fn class(bytes: usize) -> usize {
 
 /// Returns true if the pool handles buffers of `len` elements.
 pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
-    len.saturating_mul(size_of::<T>()) >= MIN_BYTES && LIMIT.load(Ordering::Relaxed) > 0
+    len.saturating_mul(size_of::<T>()) >= MIN_POOLED && LIMIT.load(Ordering::Relaxed) > 0
 }
 
 /// Returns a buffer of `len` elements (`bytes` bytes) with unspecified values, if the pool has one. The pool must
@@ -237,7 +224,7 @@ mod tests {
 
     #[test]
     fn classes_waste_at_most_a_fifth_and_hold_whole_elements() {
-        for bytes in (MIN_BYTES..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
+        for bytes in (MIN_POOLED..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
             let class = class(bytes);
             assert!(class >= bytes && class.is_multiple_of(64), "{bytes}");
             assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");

@@ -2,11 +2,8 @@
 
 use crate::memory::available::{AllocationError, available, bytes_of};
 use crate::memory::pool::{self, PooledBuffer};
+use crate::thresholds::memory::MIN_CHECKED;
 use crate::{Error, Scalar, Shape, Site};
-
-/// Minimum size, in bytes, of requests that are compared with the available memory. The check reads files, which takes longer than a small
-/// allocation.
-const SMALL: usize = 256 << 20;
 
 /// Returns a vector of `len` zeros.
 pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
@@ -29,7 +26,7 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
 /// Refuses requests that exceed the available memory.
 fn check(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
-    if bytes >= SMALL && too_much() {
+    if bytes >= MIN_CHECKED && too_much() {
         pool::clear_pool();
         if too_much() {
             return Err(AllocationError);

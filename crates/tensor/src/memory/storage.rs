@@ -296,7 +296,7 @@ enum Fresh<T: Scalar> {
 impl<T: Scalar> Fresh<T> {
     /// Returns a buffer of `len` elements with unspecified values.
     fn new(len: usize) -> Result<Self, AllocationError> {
-        if len.saturating_mul(size_of::<T>()) < pool::MIN_BYTES {
+        if len.saturating_mul(size_of::<T>()) < pool::MIN_POOLED {
             return Ok(Fresh::Small(Arc::from_iter(std::iter::repeat_n(T::ZERO, len))));
         }
         Ok(if pool::serves::<T>(len) {

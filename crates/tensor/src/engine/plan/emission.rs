@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
+use crate::engine::plan::definition::{Concatenation, Definition, Id};
 use crate::engine::plan::expression::Index;
 use crate::engine::plan::schedule::{Placement, Schedule};
 use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
-use crate::engine::plan::values::{Concatenation, Definition, Id};
 use crate::engine::plan::{concatenation, products};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;

@@ -3,7 +3,7 @@
 //! | file | duty |
 //! |---|---|
 //! | `expression` | the input: nodes over shapes |
-//! | `values` | the values that must be computed, each once |
+//! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
 //! | `sums` | rewrites sums of gradients: one concatenation, one product |
 //! | `schedule` | places values in fused kernels |
 //! | `recompute` | chooses values that several kernels compute again |
@@ -19,8 +19,10 @@
 
 mod cache;
 mod concatenation;
+mod definition;
 mod emission;
 mod expression;
+mod identities;
 mod planner;
 mod products;
 mod recompute;

@@ -1,14 +1,19 @@
 //! Plans an expression: values, their placement in kernels, and steps.
 
 use crate::Float;
+use crate::engine::plan::definition::Id;
 use crate::engine::plan::expression::{Expression, Index, KnownNodes};
 use crate::engine::plan::schedule::Schedule;
 use crate::engine::plan::steps::Plan;
-use crate::engine::plan::values::{Id, Values};
+use crate::engine::plan::sums;
+use crate::engine::plan::values::Values;
 
 /// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`; simplified or not.
 pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Plan<T> {
-    let values = Values::new(expression, known, roots, simplify);
+    let mut values = Values::new(expression, known, roots, simplify);
+    if simplify {
+        values = sums::rewritten(values, expression, roots);
+    }
     let live = live(expression, &values, roots);
     let mut schedule = Schedule::new(expression, &values, &live);
     let outside = schedule.recompute(roots, &live);

@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::Float;
+use crate::engine::plan::definition::Id;
 use crate::engine::plan::expression::Index;
 use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
-use crate::engine::plan::values::Id;
 use crate::thresholds::plan as limits;
 
 impl<T: Float> Schedule<'_, T> {

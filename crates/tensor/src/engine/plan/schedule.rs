@@ -10,8 +10,9 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use crate::engine::plan::definition::{Definition, Id, ShapeId, Value};
 use crate::engine::plan::expression::Expression;
-use crate::engine::plan::values::{Definition, Id, ShapeId, Value, Values};
+use crate::engine::plan::values::Values;
 use crate::engine::program::AxisSet;
 use crate::thresholds::plan as limits;
 use crate::{Float, Reduction};

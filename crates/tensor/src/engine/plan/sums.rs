@@ -12,8 +12,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
 use crate::engine::plan::expression::{Expression, Index};
-use crate::engine::plan::values::{Concatenation, Definition, Id, NONE, ShapeId, Shaped, Value, Values};
+use crate::engine::plan::values::{NONE, Values};
 use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
 use crate::{Binary, Float, Shape, View};
 

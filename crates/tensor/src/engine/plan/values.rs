@@ -6,113 +6,17 @@
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once,
 //! operations on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: no infinity or NaN
-//! appears or vanishes. Sums of gradients are rewritten by [`sums`], which reorders them.
+//! appears or vanishes.
 
 use std::collections::HashMap;
 use std::mem::take;
 
 use smallvec::SmallVec;
 
+use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
 use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
-use crate::engine::plan::sums;
 use crate::engine::program::AxisSet;
-use crate::kernel::elementwise::operand::Operand;
-use crate::scalar::instruction::Instruction;
-use crate::shape::broadcast;
-use crate::{Axes, Binary, Compare, Float, Reduction, Shape, Unary, View};
-
-/// The number of a value. Values come after their operands.
-pub(super) type Id = u32;
-
-/// The number of a shape in [`Values::shapes`].
-pub(super) type ShapeId = u32;
-
-/// The way in which a value is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Definition {
-    /// The data of a leaf, or a known value of a node.
-    Known(Index),
-    /// A number, by its index in [`Values::numbers`].
-    Number(u32),
-    Unary(Unary, Id),
-    Binary(Binary, Id, Id),
-    Compare(Compare, Id, Id),
-    Select(Id, Id, Id),
-    Reduce(Reduction, Id, AxisSet),
-    /// A view, by its index in [`Values::views`], of an operand of this shape, leading sizes of 1 included.
-    View(u32, ShapeId, Id),
-    /// The adjoint of a view, by the view's index in [`Values::views`]: from an operand to the last shape.
-    Embed(u32, Shaped, ShapeId),
-    /// The matrix product of two operands.
-    Product(Shaped, Shaped),
-    /// A concatenation, by its index in [`Values::concatenations`].
-    Cat(u32),
-    /// The operation of this node, applied to whole operands: an operation of the host.
-    Node(Index),
-}
-
-/// An operand with its shape, leading sizes of 1 included.
-pub(super) type Shaped = (Id, ShapeId);
-
-/// A concatenation of parts along a dimension.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Concatenation {
-    pub(super) axis: usize,
-    pub(super) parts: Vec<Shaped>,
-}
-
-impl Definition {
-    /// Returns the operands, except those of a node and of a concatenation.
-    pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
-        let mut operands = SmallVec::new();
-        let mut copy = *self;
-        copy.map(|id| {
-            operands.push(id);
-            id
-        });
-        operands
-    }
-
-    /// Replaces each operand, except those of a node and of a concatenation.
-    pub(super) fn map(&mut self, mut of: impl FnMut(Id) -> Id) {
-        match self {
-            Definition::Known(_) | Definition::Number(_) | Definition::Cat(_) | Definition::Node(_) => {}
-            Definition::Unary(_, x)
-            | Definition::Reduce(_, x, _)
-            | Definition::View(_, _, x)
-            | Definition::Embed(_, (x, _), _) => *x = of(*x),
-            Definition::Binary(_, x, y) | Definition::Compare(_, x, y) | Definition::Product((x, _), (y, _)) => {
-                (*x, *y) = (of(*x), of(*y));
-            }
-            Definition::Select(mask, x, y) => (*mask, *x, *y) = (of(*mask), of(*x), of(*y)),
-        }
-    }
-
-    pub(super) fn is_elementwise(&self) -> bool {
-        self.cost().is_some()
-    }
-
-    /// Returns the additions per element that an elementwise value costs.
-    pub(super) fn cost(&self) -> Option<usize> {
-        match *self {
-            Definition::Unary(op, x) => Some(Instruction::Unary(op, x).cost()),
-            Definition::Binary(op, x, y) => Some(Instruction::Binary(op, x, y).cost()),
-            Definition::Compare(op, x, y) => Some(Instruction::Compare(op, x, y).cost()),
-            Definition::Select(mask, x, y) => Some(Instruction::Select(mask, x, y).cost()),
-            _ => None,
-        }
-    }
-}
-
-/// A value.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Value {
-    pub(super) definition: Definition,
-    /// The sizes along which it varies, without leading sizes of 1.
-    pub(super) shape: ShapeId,
-    /// The first node that has this value.
-    pub(super) node: Index,
-}
+use crate::{Binary, Float, Reduction, Shape, Unary, View};
 
 /// The values of an expression that its roots need.
 pub(super) struct Values<T> {
@@ -126,7 +30,7 @@ pub(super) struct Values<T> {
     known_concatenations: HashMap<Concatenation, u32>,
     /// For each node, its value.
     pub(super) of: Vec<Id>,
-    simplify: bool,
+    pub(super) simplify: bool,
 }
 
 /// The dimensions of an [`AxisSet`]. A reduction over an array of more dimensions is a step of its own.
@@ -136,7 +40,7 @@ const AXES: usize = AxisSet::BITS as usize;
 pub(super) const NONE: Id = Id::MAX;
 
 /// The shape of a number.
-const SCALAR: ShapeId = 0;
+pub(super) const SCALAR: ShapeId = 0;
 
 impl<T: Float> Values<T> {
     /// Returns the values of the nodes that `roots` need, given the values of the nodes in `known`.
@@ -165,7 +69,7 @@ impl<T: Float> Values<T> {
         for &root in roots {
             values.define_input(expression, root);
         }
-        if simplify { sums::rewritten(values, expression, roots) } else { values }
+        values
     }
 
     /// Moves shapes, numbers and views into an empty list of values.
@@ -357,7 +261,7 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns the number that a value is.
-    fn as_number(&self, id: Id) -> Option<T> {
+    pub(super) fn as_number(&self, id: Id) -> Option<T> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(self.numbers[number as usize]),
             _ => None,
@@ -379,127 +283,6 @@ impl<T: Float> Values<T> {
             self.broadcast_shape(shape, other)
         });
         self.intern(definition, shape, node)
-    }
-
-    /// Returns the existing value that `definition` equals.
-    fn trivial(&self, definition: Definition) -> Option<Id> {
-        let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value.to_f64() == number);
-        match definition {
-            Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
-            Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
-            Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
-            // x - 0 is x, and so is x + -0; but -0 + 0 is 0.
-            Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
-            Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
-                Definition::Unary(Unary::Neg, y) => Some(y),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn is_negative_zero(&self, id: Id) -> bool {
-        self.as_number(id).is_some_and(|value| value.to_f64().to_bits() == (-0.0f64).to_bits())
-    }
-
-    /// Returns the result of `definition` if its operands are numbers.
-    fn folded(&self, definition: Definition) -> Option<T> {
-        let splat = |id: Id| self.as_number(id).map(Operand::Splat);
-        let mut result = [T::ZERO];
-        match definition {
-            Definition::Unary(op, x) if T::supports_unary(op) => T::unary(op, splat(x)?, &mut result),
-            Definition::Binary(op, x, y) if T::supports_binary(op) => T::binary(op, splat(x)?, splat(y)?, &mut result),
-            _ => return None,
-        }
-        Some(result[0])
-    }
-
-    /// Returns the shape to which two shapes broadcast.
-    fn broadcast_shape(&mut self, x: ShapeId, y: ShapeId) -> ShapeId {
-        if x == y || y == SCALAR {
-            return x;
-        }
-        if x == SCALAR {
-            return y;
-        }
-        match broadcast::join(&[&self.shapes[x as usize], &self.shapes[y as usize]]) {
-            Ok(joined) => self.intern_trimmed(&joined),
-            Err(mismatch) => unreachable!("the operands of a node broadcast: {mismatch:?}"),
-        }
-    }
-
-    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Two permutations or reshapes in a row are one.
-    pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
-        let mut source = self.intern_shape(from);
-        let result = self.intern_trimmed(to);
-        if self.simplify {
-            let own = self.list[x as usize];
-            // The shapes differ in leading sizes of 1 alone.
-            let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
-            if matches!(view, View::Reshape(_)) && is_same(self, x) {
-                return x;
-            }
-            if let Definition::View(inner, base, y) = own.definition
-                && self.views[inner as usize].shape(&self.shapes[base as usize]) == *from
-            {
-                let joined = match (&self.views[inner as usize], &view) {
-                    (View::Permute(first), View::Permute(second)) => {
-                        let axes: Axes = second.iter().map(|&axis| first[axis]).collect();
-                        if axes.iter().copied().eq(0..axes.len()) {
-                            return y;
-                        }
-                        Some(View::Permute(axes))
-                    }
-                    (View::Reshape(_), View::Reshape(_)) => Some(view.clone()),
-                    _ => None,
-                };
-                if let Some(joined) = joined {
-                    (view, source, x) = (joined, base, y);
-                }
-            }
-            if matches!(view, View::Reshape(_)) && is_same(self, x) {
-                return x;
-            }
-        }
-        let number = self.view_number(view);
-        self.intern(Definition::View(number, source, x), result, node)
-    }
-
-    fn view_number(&mut self, view: View) -> u32 {
-        let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
-            self.views.push(view);
-            self.views.len() - 1
-        });
-        number as u32
-    }
-
-    /// Returns the value of the reduction of `x`, expanded to `from`, over the dimensions in which `from` and `to` differ.
-    fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
-        let core = self.shape(x).clone();
-        let missing = from.len() - core.len();
-        let mut axes: AxisSet = 0;
-        let mut times = 1usize;
-        for axis in (0..from.len()).filter(|&axis| from[axis] != to[axis]) {
-            match axis.checked_sub(missing).filter(|&own| core[own] != 1) {
-                Some(own) => axes |= 1 << own,
-                None => times = times.saturating_mul(from[axis]),
-            }
-        }
-        if op == Reduction::Sum && times == 0 {
-            return self.number(T::ZERO, node);
-        }
-        let mut result = x;
-        if axes != 0 {
-            let reduced: SmallVec<[usize; 6]> =
-                core.iter().enumerate().map(|(axis, &size)| if axes >> axis & 1 == 1 { 1 } else { size }).collect();
-            let shape = self.intern_trimmed(&reduced);
-            result = self.intern(Definition::Reduce(op, x, axes), shape, node);
-        }
-        if op == Reduction::Sum && times > 1 {
-            let times = self.number(T::from_f64(times as f64), node);
-            result = self.elementwise(Definition::Binary(Binary::Mul, result, times), node);
-        }
-        result
     }
 }
 

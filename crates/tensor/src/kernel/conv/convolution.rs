@@ -16,12 +16,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
-
-/// Maximum number of elements in a tile of columns (a tile has at least one window).
-const TILE: usize = 1 << 16;
-
-/// Sums over the batch are split into at most this many partial sums.
-const SUMS: usize = 8;
+use crate::thresholds::conv::{MAX_SUMS, TILE};
 
 impl Geometry {
     /// Windows in a tile.
@@ -168,7 +163,7 @@ pub(crate) fn weight_gradient<T: Element>(
     }
     let (windows, plane, tiles) = (geometry.windows(), geometry.channels * geometry.plane(), geometry.tiles());
     let units = geometry.batch * tiles;
-    let most = if w.len() <= TILE { SUMS } else { 2 };
+    let most = if w.len() <= TILE { MAX_SUMS } else { 2 };
     let parts = units.min(most);
     let (each, len) = (units.div_ceil(parts), w.len());
     let parts = units.div_ceil(each);

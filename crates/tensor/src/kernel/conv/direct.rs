@@ -18,24 +18,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
-
-/// Windows computed before they are copied to the result: a multiple of the number that each kernel computes at once.
-const CHUNK: usize = 384;
-
-/// Approximate number of windows that the kernels compute at once.
-const VECTORS: usize = 48;
-
-/// Elements that kernels may read past the last valid one.
-const SLACK: usize = 128;
-
-/// Length of the segments of a run whose dot products are taken one after the other.
-const SEGMENT: usize = 2048;
-
-/// Approximate number of plane elements per group of dot products.
-const RUN_ELEMENTS: usize = 1 << 17;
-
-/// Sums over the batch are split into at most this many partial sums.
-const SUMS: usize = 8;
+use crate::thresholds::conv::{CHUNK, MAX_SUMS, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
 
 /// Weights in the order in which the kernels read them: groups of rows, and within a group the factors of all rows, tap by tap.
 struct Weights<T: Products> {
@@ -345,7 +328,7 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
     }
     let strides = [lens[1] * lens[2], lens[2], 1.0];
     let run = (0..3).map(|k| (counts[k] - 1) as f64 * strides[k]).sum::<f64>() + 1.0;
-    geometry.windows() as f64 / ((run / VECTORS as f64).ceil() * VECTORS as f64)
+    geometry.windows() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
 }
 
 /// The adjoint of [`forward`] with respect to `x`.
@@ -421,7 +404,7 @@ fn weight_gradient<T: Products>(
     let parts = geometry.batch.min(if geometry.groups >= 8 {
         1
     } else if w.len() <= 1 << 16 {
-        SUMS
+        MAX_SUMS
     } else {
         4
     });

@@ -12,30 +12,11 @@ use crate::memory::partition::{self, Grid};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::matmul::{
+    COLUMN_UNIT, MANY_ROWS, MAX_COLUMN_PARTS, MIN_PARALLEL, MIN_PARALLEL_COLUMN, MIN_SPLIT_SUM, MIN_WIDE,
+    NARROW_COLUMN_UNIT, ROW_UNIT,
+};
 use crate::{Element, Layout, Reduction, Shape};
-
-/// A product of fewer multiplications runs on one thread.
-const PARALLEL: usize = 1 << 18;
-
-/// The same for one column of [`SHORT_SUMS`], where each element of the left side is read for one multiplication.
-const PARALLEL_COLUMN: usize = 1 << 15;
-
-/// Terms of a sum that are worth being shared out.
-const LONG_SUM: usize = 1024;
-
-/// The unit of row splits; a part has several units.
-const ROWS: usize = 8;
-
-/// Columns that kernels compute at once: the unit of column splits, with one of fewer for products that are not [`WIDE`].
-const COLUMNS: usize = 64;
-const VECTOR: usize = 16;
-const WIDE: usize = 512;
-
-/// A product of so many rows is split by columns only if it has twice as many.
-const MANY_ROWS: usize = 256;
-
-/// Parts of a product that is split by columns, at most. Each reads the whole left side.
-const PARTS: usize = 16;
 
 /// What products are added to.
 #[derive(Clone, Copy)]
@@ -107,27 +88,28 @@ pub(crate) fn matmul<T: Element>(
     };
     let count = Shape::from(&x.layout.shape()[..rank - 2]).numel();
     let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
-    let parallel = if n == 1 && SHORT_SUMS.contains(&k) { PARALLEL_COLUMN } else { PARALLEL };
+    let parallel = if n == 1 && SHORT_SUMS.contains(&k) { MIN_PARALLEL_COLUMN } else { MIN_PARALLEL };
     if work < parallel {
         return products(0, out);
     }
     if count > 1 {
-        let per_part = (PARALLEL / 4 / (m * n * k)).max(1);
+        let per_part = (MIN_PARALLEL / 4 / (m * n * k)).max(1);
         return partition::try_chunks(out, per_part * m * n, Schedule::Parallel, |part, out| {
             products(part * per_part, out)
         });
     }
     let (left, right) = matrices(0);
     let least = least_units(m, n, work / parallel);
-    let whole = m.div_ceil(ROWS) < 2 * least;
-    let parts = (n / COLUMNS).min(work / (2 * PARALLEL)).min(PARTS);
+    let whole = m.div_ceil(ROW_UNIT) < 2 * least;
+    let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
     // Of few columns, parts of whole units are too unequal, unless there is an even number of units.
-    let in_units = n >= WIDE || n >= 4 * COLUMNS && n.is_multiple_of(2 * COLUMNS);
-    let (parts, unit) = if in_units || k >= LONG_SUM { (parts, COLUMNS) } else { (parts.min(2), VECTOR) };
+    let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
+    let (parts, unit) =
+        if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };
     // Parts by rows rearrange the whole right side each; parts by columns read the left side in place if its rows are contiguous.
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
-    if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < LONG_SUM) {
+    if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {
         let columns = n.div_ceil(parts).next_multiple_of(unit);
         let grid = Grid::equal(out, n, (m, columns));
         return partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, mut out| {
@@ -136,7 +118,7 @@ pub(crate) fn matmul<T: Element>(
             T::product_into(Sizes { m, n: out.width(), k, add }, left, right.from(0, first), out)
         });
     }
-    if m == 1 || whole && k >= LONG_SUM && m * n <= k * (m + n) / 8 {
+    if m == 1 || whole && k >= MIN_SPLIT_SUM && m * n <= k * (m + n) / 8 {
         // Each part sums a range of the terms of every result.
         let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
         let mut sums = Scratch::new(parts * m * n)?;
@@ -157,13 +139,13 @@ pub(crate) fn matmul<T: Element>(
         }
         return Ok(());
     }
-    partition::try_ranges(out, ROWS * n, least, |first, out| {
-        begin(first * ROWS * n, out);
-        T::product(Sizes { m: out.len() / n, n, k, add }, left.from(first * ROWS, 0), right, out)
+    partition::try_ranges(out, ROW_UNIT * n, least, |first, out| {
+        begin(first * ROW_UNIT * n, out);
+        T::product(Sizes { m: out.len() / n, n, k, add }, left.from(first * ROW_UNIT, 0), right, out)
     })
 }
 
-/// The minimum number of units of [`ROWS`] rows in a part of a product, whose work is worth `parts` threads.
+/// The minimum number of units of [`ROW_UNIT`] rows in a part of a product, whose work is worth `parts` threads.
 /// Parts are large, since each reads the whole right side.
 ///
 /// Row splits keep the bits if every part takes the same path through `gemm`, which has other paths for at most 64 x 64 results,
@@ -171,8 +153,8 @@ pub(crate) fn matmul<T: Element>(
 fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
     // The last unit may be short.
-    let units = rows.div_ceil(ROWS) + 1;
-    units.max(m.div_ceil(ROWS).div_ceil((2 * parts).max(1)))
+    let units = rows.div_ceil(ROW_UNIT) + 1;
+    units.max(m.div_ceil(ROW_UNIT).div_ceil((2 * parts).max(1)))
 }
 
 #[cfg(test)]

@@ -8,39 +8,19 @@ use gemm_common::Parallelism;
 
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
 use crate::kernel::matmul::small::{
-    FEW_COLUMNS, THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, thin,
+    THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, thin,
 };
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu;
-
-/// Up to this many multiplications are computed by the definition: `gemm` takes longer to start.
-const SMALL: usize = FEW_COLUMNS;
-
-/// Up to this many multiplications are computed by [`compact`].
-const COMPACT: usize = 1 << 13;
-
-/// Up to this many are if both sides are read in place: `gemm` rearranges them first, which larger products make up for. Less than a
-/// part of a product that is split by rows has.
-const COMPACT_IN_PLACE: usize = 1 << 16;
-
-/// The same for a product that is not split, on AMD's processors: they read rows that cross cache lines as fast as others.
-const COMPACT_WHOLE: usize = 1 << 18;
-
-/// Up to this many rows of a result are computed by [`compact`]: `gemm` rearranges the right side, which takes as long as the
-/// multiplications. Fewer than a part of a product that is split by rows has.
-const FEW_ROWS: usize = 12;
+use crate::thresholds::matmul::{
+    MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
+    MIN_THIN_TERMS,
+};
 
 /// So many terms of each result of one column are summed by [`thin`], however many rows there are.
 pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
-
-/// A single row of up to this many results is computed by [`compact`], which keeps its sums in registers. Fewer than the rows of a
-/// part of a product of one column.
-const NARROW_ROW: usize = 128;
-
-/// From this many terms on, results of few columns are computed by [`thin`].
-const THIN_TERMS: usize = 64;
 
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
@@ -71,16 +51,16 @@ macro_rules! floats {
                 let Sizes { m, n, k, add } = sizes;
                 assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
                 let work = m * n * k;
-                if work <= SMALL {
+                if work <= MAX_BY_DEFINITION {
                     by_definition(sizes, x, y, out);
                     return Ok(());
                 }
-                if n == 1 && m > 1 && m <= NARROW_ROW && x.row_stride == 1 {
+                if n == 1 && m > 1 && m <= MAX_COMPACT_ROW && x.row_stride == 1 {
                     // With the operands transposed, this is a product of one row.
                     return Self::product(Sizes { m: 1, n: m, k, add }, y.transposed(), x.transposed(), out);
                 }
                 if m == 1 && y.column_stride == 1 {
-                    if n <= NARROW_ROW {
+                    if n <= MAX_COMPACT_ROW {
                         return compact(sizes, x, y, out);
                     }
                     if add {
@@ -98,16 +78,16 @@ macro_rules! floats {
                 }
                 // For one column, `gemm` has a kernel, for long sums and enough work.
                 let narrow = match n {
-                    1 => SHORT_SUMS.contains(&k) || k > *SHORT_SUMS.end() && m * k <= COMPACT_IN_PLACE,
-                    _ => n <= THIN_COLUMNS && k >= THIN_TERMS,
+                    1 => SHORT_SUMS.contains(&k) || k > *SHORT_SUMS.end() && m * k <= MAX_COMPACT_IN_PLACE,
+                    _ => n <= THIN_COLUMNS && k >= MIN_THIN_TERMS,
                 };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
                 let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
-                let few = m <= FEW_ROWS || n <= THIN_COLUMNS;
-                let small = work <= COMPACT || in_place && (work <= COMPACT_IN_PLACE || few);
-                if small && (n >= 8 || k < THIN_TERMS) {
+                let few = m <= MAX_COMPACT_ROWS || n <= THIN_COLUMNS;
+                let small = work <= MAX_COMPACT || in_place && (work <= MAX_COMPACT_IN_PLACE || few);
+                if small && (n >= 8 || k < MIN_THIN_TERMS) {
                     return compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))
@@ -120,10 +100,10 @@ macro_rules! floats {
                 out: &mut [Self],
             ) -> Result<(), AllocationError> {
                 let Sizes { m, n, k, .. } = sizes;
-                let small = (COMPACT_IN_PLACE + 1..=COMPACT_WHOLE).contains(&(m * n * k));
+                let small = (MAX_COMPACT_IN_PLACE + 1..=MAX_COMPACT_WHOLE).contains(&(m * n * k));
                 let left = x.column_stride == 1 || x.row_stride == 1;
                 let right = y.column_stride == 1 || is_written_by_squares(y, k, n);
-                if small && m > FEW_ROWS && n > THIN_COLUMNS && left && right && cpu::is_amd() {
+                if small && m > MAX_COMPACT_ROWS && n > THIN_COLUMNS && left && right && cpu::is_amd() {
                     return compact(sizes, x, y, out);
                 }
                 Self::product(sizes, x, y, out)

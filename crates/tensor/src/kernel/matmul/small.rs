@@ -8,12 +8,8 @@ use crate::kernel::transpose;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
-
-/// Columns of a floating-point product that is computed by the definition, at most.
-pub(crate) const FEW_COLUMNS: usize = 64;
-
-/// The maximum number of columns for [`thin`].
-pub(crate) const THIN_COLUMNS: usize = 16;
+pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
+use crate::thresholds::matmul::{SEGMENT, STRIP};
 
 /// A product by the definition, row by row. It is added to `out` when it is complete, and term by term where it has many columns: then
 /// the order makes no difference, since only products of integers and truth values come here.
@@ -150,12 +146,6 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     }
     Ok(())
 }
-
-/// Elements of the columns that are read before the next columns are.
-const SEGMENT: usize = 1024;
-
-/// Elements of a row that are summed at once.
-const STRIP: usize = 4096;
 
 dispatched! {
     /// `out` = Σ x[l] row l of `y`, whose rows are contiguous: `y` is read once, in order, four rows at a time.

@@ -7,10 +7,8 @@ use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
+use crate::thresholds::pool::{PART, WINDOWS_AT_ONCE};
 use crate::{Float, Number};
-
-/// Approximate number of plane elements per part.
-const PART: usize = 1 << 14;
 
 /// In place of an offset: the window has no element inside the plane.
 const NO_ELEMENT: u32 = u32::MAX;
@@ -120,14 +118,14 @@ impl<T: Number> RowMaxima<T> {
     }
 }
 
-/// Windows that are computed at once.
-const EIGHT: usize = 8;
-
 /// The largest element of eight 2 x 2 windows, and its index in the window.
 #[inline(always)]
-fn eight<T: Float>(top: &[T; 2 * EIGHT], bottom: &[T; 2 * EIGHT]) -> ([T; EIGHT], [u32; EIGHT]) {
-    let (mut best, mut which) = ([T::ZERO; EIGHT], [0; EIGHT]);
-    for j in 0..EIGHT {
+fn eight<T: Float>(
+    top: &[T; 2 * WINDOWS_AT_ONCE],
+    bottom: &[T; 2 * WINDOWS_AT_ONCE],
+) -> ([T; WINDOWS_AT_ONCE], [u32; WINDOWS_AT_ONCE]) {
+    let (mut best, mut which) = ([T::ZERO; WINDOWS_AT_ONCE], [0; WINDOWS_AT_ONCE]);
+    for j in 0..WINDOWS_AT_ONCE {
         let (mut largest, mut at) = (top[2 * j], 0);
         for (number, value) in [(1, top[2 * j + 1]), (2, bottom[2 * j]), (3, bottom[2 * j + 1])] {
             let wins = (value > largest) | value.is_nan();
@@ -142,13 +140,15 @@ fn eight<T: Float>(top: &[T; 2 * EIGHT], bottom: &[T; 2 * EIGHT]) -> ([T; EIGHT]
 /// The start and length of each group of eight windows of a row. The last group starts earlier if possible, overlapping the group
 /// before it.
 fn groups(count: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..count).step_by(EIGHT).map(move |first| (first.min(count.saturating_sub(EIGHT)), count.min(EIGHT)))
+    (0..count)
+        .step_by(WINDOWS_AT_ONCE)
+        .map(move |first| (first.min(count.saturating_sub(WINDOWS_AT_ONCE)), count.min(WINDOWS_AT_ONCE)))
 }
 
 /// Two elements for each of the `count` windows at the start of `row`.
 #[inline(always)]
-fn pairs<T: Float>(row: &[T], count: usize) -> [T; 2 * EIGHT] {
-    let mut all = [T::ZERO; 2 * EIGHT];
+fn pairs<T: Float>(row: &[T], count: usize) -> [T; 2 * WINDOWS_AT_ONCE] {
+    let mut all = [T::ZERO; 2 * WINDOWS_AT_ONCE];
     all[..2 * count].copy_from_slice(&row[..2 * count]);
     all
 }
@@ -162,17 +162,17 @@ fn choose_group<T: Float>(top: &[T], bottom: &[T], out: &mut [T], count: usize) 
 #[inline(always)]
 fn scatter_group<T: Float>(x: [&[T]; 2], g: &[T], out: &mut [T], width: usize, count: usize) {
     let (_, which) = eight(&pairs(x[0], count), &pairs(x[1], count));
-    let mut given = [T::ZERO; EIGHT];
+    let mut given = [T::ZERO; WINDOWS_AT_ONCE];
     given[..count].copy_from_slice(&g[..count]);
-    let mut quarters = [[T::ZERO; EIGHT]; 4];
+    let mut quarters = [[T::ZERO; WINDOWS_AT_ONCE]; 4];
     for (number, quarter) in quarters.iter_mut().enumerate() {
-        for j in 0..EIGHT {
+        for j in 0..WINDOWS_AT_ONCE {
             quarter[j] = if which[j] == number as u32 { given[j] } else { T::ZERO };
         }
     }
     for row in 0..2 {
-        let mut pairs = [T::ZERO; 2 * EIGHT];
-        for j in 0..EIGHT {
+        let mut pairs = [T::ZERO; 2 * WINDOWS_AT_ONCE];
+        for j in 0..WINDOWS_AT_ONCE {
             pairs[2 * j] = quarters[2 * row][j];
             pairs[2 * j + 1] = quarters[2 * row + 1][j];
         }
@@ -188,7 +188,7 @@ dispatched! {
             for (first, count) in groups(out.len()) {
                 let (top, bottom, out) = (&x[2 * first..], &x[width + 2 * first..], &mut out[first..]);
                 match count {
-                    EIGHT => choose_group(top, bottom, out, EIGHT),
+                    WINDOWS_AT_ONCE => choose_group(top, bottom, out, WINDOWS_AT_ONCE),
                     4 => choose_group(top, bottom, out, 4),
                     count => choose_group(top, bottom, out, count),
                 }
@@ -209,7 +209,7 @@ dispatched! {
             for (first, count) in groups(g.len()) {
                 let (x, g, out) = ([&x[2 * first..], &x[width + 2 * first..]], &g[first..], &mut out[2 * first..]);
                 match count {
-                    EIGHT => scatter_group(x, g, out, width, EIGHT),
+                    WINDOWS_AT_ONCE => scatter_group(x, g, out, width, WINDOWS_AT_ONCE),
                     4 => scatter_group(x, g, out, width, 4),
                     count => scatter_group(x, g, out, width, count),
                 }

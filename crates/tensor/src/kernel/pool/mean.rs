@@ -7,10 +7,8 @@
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
+use crate::thresholds::pool::PART;
 use crate::{Element, Float};
-
-/// Approximate number of plane elements per part.
-const PART: usize = 1 << 14;
 
 /// The windows along one dimension, in order: neither starts nor ends ever decrease.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! In a contiguous lane the extreme value is found first and then its position. Otherwise adjacent lanes are scanned together, row
 //! by row. Long lanes are split into segments whose results are compared in order, so the positions do not depend on the number of
 //! threads.
-use crate::kernel::strided::{TASK, TASKS};
+use crate::kernel::strided::{MAX_TASKS, TASK};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
@@ -101,10 +101,11 @@ pub(crate) fn arg<T: Element>(
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let each_lane = step == 1 && count >= SHORT || lanes < SHORT && count >= EXTREME_SEGMENT || lanes == 1;
     // Parts are ranges of lanes and, if there are few lanes, of elements along them.
-    let per_strip = if each_lane { (TASK / count).max(lanes.div_ceil(TASKS)).max(1) } else { strip(&rows, lanes) };
+    let per_strip = if each_lane { (TASK / count).max(lanes.div_ceil(MAX_TASKS)).max(1) } else { strip(&rows, lanes) };
     let strips = lanes.div_ceil(per_strip);
-    let most = if strips < TASKS / 4 { lanes.saturating_mul(count) / PART } else { 1 };
-    let segments = most.min(TASKS / strips).min(count / EXTREME_SEGMENT.min(128)).max(count.div_ceil(1 << 31)).max(1);
+    let most = if strips < MAX_TASKS / 4 { lanes.saturating_mul(count) / PART } else { 1 };
+    let segments =
+        most.min(MAX_TASKS / strips).min(count / EXTREME_SEGMENT.min(128)).max(count.div_ceil(1 << 31)).max(1);
     let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
     let segments = count.div_ceil(segment);
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::kernel::fill;
 use crate::kernel::reduce::accumulator::{LONG_RUN, NARROW, accumulate_rows, combine, side_by_side, slice_total};
 use crate::kernel::reduce::short::SHORT;
-use crate::kernel::strided::{Source, TASK, TASKS};
+use crate::kernel::strided::{MAX_TASKS, Source, TASK};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
@@ -212,7 +212,7 @@ fn totals_of_lines<T: Element>(
         return gathered(op, data, lines, &loops(&[(len, stride)]), out);
     }
     let pieces = len.div_ceil(piece);
-    let each = (TASK / piece).max(out.len().div_ceil(TASKS)).max(1);
+    let each = (TASK / piece).max(out.len().div_ceil(MAX_TASKS)).max(1);
     let work = out.len() * piece * size_of::<T>();
     partition::chunks(out, each, schedule(work), |task, out| {
         let first = task * each;
@@ -333,7 +333,7 @@ impl<T: Element> Rows<'_, T> {
 /// Results are computed in blocks, whose elements are gathered.
 fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
-    let each = (TASK / count).max(out.len().div_ceil(TASKS)).next_multiple_of(GATHERED.1);
+    let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
     // Elements one by one cost several times as much as slices.
     let work = out.len() * count * size_of::<T>() * 8;
     let in_lines = reduced.depth() == 1
@@ -400,10 +400,10 @@ fn columns<T: Element>(
 
     // Strips are numbered as they lie in the totals: `strips` to a line of `width`, `outer` lines to a part.
     let number = blocks * parts;
-    let each = (TASK * number).div_ceil(total).max(number.div_ceil(TASKS));
+    let each = (TASK * number).div_ceil(total).max(number.div_ceil(MAX_TASKS));
     let start = |number: usize| number / strips * width + number % strips * strip;
     let tasks = number.div_ceil(each);
-    let mut ends = [0; TASKS];
+    let mut ends = [0; MAX_TASKS];
     (1..).zip(&mut ends[..tasks]).for_each(|(task, end)| *end = start(number.min(task * each)));
     let all = |out: &mut [T]| {
         partition::run(tasks, schedule(work), Partition::ends(out, &ends[..tasks]), |task, out| {

@@ -12,16 +12,8 @@ use crate::kernel::strided::Source;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::scan::{ADJACENT, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{DType, Element, Shape};
-
-/// Work on fewer elements runs on one thread.
-const PARALLEL: usize = 1 << 16;
-
-/// Adjacent lanes that are processed together.
-const ADJACENT: usize = 16;
-
-/// Lanes of at least this length are sorted by several threads.
-const LONG: usize = 1 << 15;
 
 /// Calls `f` with every lane of `x` along dimension `axis` and the `len` results for it. `out` is row-major, in the shape of `x`
 /// with size `len` along `axis`.
@@ -48,7 +40,7 @@ pub(crate) fn each<T: Element, U: Element>(
         });
     };
     let count = out.len() / len;
-    let schedule = Schedule::parallel_from(PARALLEL, size * count);
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, size * count);
     if inner == 1 {
         let one = |number: usize, out: &mut [U]| {
             let mut lane = Vec::with_capacity(size);
@@ -131,7 +123,7 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
         positions.truncate(wanted);
     }
     // No two positions compare equal, so the unstable sort gives the stable order.
-    if positions.len() >= LONG && num_threads() > 1 {
+    if positions.len() >= MIN_SHARED_LANE && num_threads() > 1 {
         // Rayon serves divide-and-conquer work.
         positions.par_sort_unstable_by(before);
     } else {

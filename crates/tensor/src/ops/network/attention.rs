@@ -6,6 +6,7 @@ use crate::ops::linalg::products::product;
 use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::thresholds::ops::{MAX_QUERY_BLOCKS, QUERY_UNIT, SCORES_PER_BLOCK};
 use crate::{Axes, Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, ensure};
 
 /// The keys that a query sees.
@@ -92,15 +93,6 @@ pub trait Attention: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Attention for A {}
 
-/// The number of queries in a block under a causal mask is a multiple of this.
-const QUERIES: usize = 32;
-
-/// The largest number of blocks of queries.
-const MOST_BLOCKS: usize = 8;
-
-/// `n` blocks are used from `n²` times this number of scores on. More blocks skip more scores, but each has a cost of its own.
-const SCORES: usize = 1 << 14;
-
 fn attend<A: TensorLike<Elem: Float>>(
     query: &A,
     key: &A,
@@ -142,8 +134,8 @@ fn attend<A: TensorLike<Elem: Float>>(
 fn causal_block(shape: &Shape, keys: usize) -> usize {
     let queries = shape[shape.rank() - 2];
     let scores = shape[..shape.rank() - 1].iter().product::<usize>().saturating_mul(keys);
-    let blocks = (scores / SCORES).isqrt().clamp(1, MOST_BLOCKS);
-    queries.div_ceil(blocks).next_multiple_of(QUERIES)
+    let blocks = (scores / SCORES_PER_BLOCK).isqrt().clamp(1, MAX_QUERY_BLOCKS);
+    queries.div_ceil(blocks).next_multiple_of(QUERY_UNIT)
 }
 
 fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<(), A::Error> {

@@ -17,6 +17,7 @@ use crate::ops::primitive::traced;
 use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
+use crate::thresholds::ops::MIN_FUSED;
 use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
 #[precompiled]
@@ -72,7 +73,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         T: Float,
     {
         // Operands in the first-level cache gain nothing from a single pass, and tracing an expression costs time.
-        if self.numel() < PASS { composite.of(self, at) } else { traced::computed(composite, self, at) }
+        if self.numel() < MIN_FUSED { composite.of(self, at) } else { traced::computed(composite, self, at) }
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
@@ -324,9 +325,6 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
         elementwise::binary(op, first.shape(), x, y, out);
     })
 }
-
-/// The fewest elements for which several operations are fused into one pass.
-const PASS: usize = 1 << 12;
 
 /// Returns a tensor that `fill` computes element by element from operands of these layouts. If no operand is row-major, the result has the
 /// order of the first operand in another order, as in PyTorch: transposed operands give a transposed result. Then operands of the same order

@@ -1,0 +1,101 @@
+//! The definition of a value: how it is computed from other values.
+
+use smallvec::SmallVec;
+
+use crate::engine::plan::expression::Index;
+use crate::engine::program::AxisSet;
+use crate::scalar::instruction::Instruction;
+use crate::{Binary, Compare, Reduction, Unary};
+
+/// The number of a value. Values come after their operands.
+pub(super) type Id = u32;
+
+/// The number of a shape in [`Values::shapes`].
+pub(super) type ShapeId = u32;
+
+/// The way in which a value is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Definition {
+    /// The data of a leaf, or a known value of a node.
+    Known(Index),
+    /// A number, by its index in [`Values::numbers`].
+    Number(u32),
+    Unary(Unary, Id),
+    Binary(Binary, Id, Id),
+    Compare(Compare, Id, Id),
+    Select(Id, Id, Id),
+    Reduce(Reduction, Id, AxisSet),
+    /// A view, by its index in [`Values::views`], of an operand of this shape, leading sizes of 1 included.
+    View(u32, ShapeId, Id),
+    /// The adjoint of a view, by the view's index in [`Values::views`]: from an operand to the last shape.
+    Embed(u32, Shaped, ShapeId),
+    /// The matrix product of two operands.
+    Product(Shaped, Shaped),
+    /// A concatenation, by its index in [`Values::concatenations`].
+    Cat(u32),
+    /// The operation of this node, applied to whole operands: an operation of the host.
+    Node(Index),
+}
+
+/// An operand with its shape, leading sizes of 1 included.
+pub(super) type Shaped = (Id, ShapeId);
+
+/// A concatenation of parts along a dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Concatenation {
+    pub(super) axis: usize,
+    pub(super) parts: Vec<Shaped>,
+}
+
+impl Definition {
+    /// Returns the operands, except those of a node and of a concatenation.
+    pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
+        let mut operands = SmallVec::new();
+        let mut copy = *self;
+        copy.map(|id| {
+            operands.push(id);
+            id
+        });
+        operands
+    }
+
+    /// Replaces each operand, except those of a node and of a concatenation.
+    pub(super) fn map(&mut self, mut of: impl FnMut(Id) -> Id) {
+        match self {
+            Definition::Known(_) | Definition::Number(_) | Definition::Cat(_) | Definition::Node(_) => {}
+            Definition::Unary(_, x)
+            | Definition::Reduce(_, x, _)
+            | Definition::View(_, _, x)
+            | Definition::Embed(_, (x, _), _) => *x = of(*x),
+            Definition::Binary(_, x, y) | Definition::Compare(_, x, y) | Definition::Product((x, _), (y, _)) => {
+                (*x, *y) = (of(*x), of(*y));
+            }
+            Definition::Select(mask, x, y) => (*mask, *x, *y) = (of(*mask), of(*x), of(*y)),
+        }
+    }
+
+    pub(super) fn is_elementwise(&self) -> bool {
+        self.cost().is_some()
+    }
+
+    /// Returns the additions per element that an elementwise value costs.
+    pub(super) fn cost(&self) -> Option<usize> {
+        match *self {
+            Definition::Unary(op, x) => Some(Instruction::Unary(op, x).cost()),
+            Definition::Binary(op, x, y) => Some(Instruction::Binary(op, x, y).cost()),
+            Definition::Compare(op, x, y) => Some(Instruction::Compare(op, x, y).cost()),
+            Definition::Select(mask, x, y) => Some(Instruction::Select(mask, x, y).cost()),
+            _ => None,
+        }
+    }
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    pub(super) definition: Definition,
+    /// The sizes along which it varies, without leading sizes of 1.
+    pub(super) shape: ShapeId,
+    /// The first node that has this value.
+    pub(super) node: Index,
+}

@@ -1,0 +1,135 @@
+//! The simplification of values while they are defined: identities, operations on numbers, and views of views. All are exact: no infinity
+//! or NaN appears or vanishes.
+
+use smallvec::SmallVec;
+
+use crate::engine::plan::definition::{Definition, Id, ShapeId};
+use crate::engine::plan::expression::Index;
+use crate::engine::plan::values::{SCALAR, Values};
+use crate::engine::program::AxisSet;
+use crate::kernel::elementwise::operand::Operand;
+use crate::shape::broadcast;
+use crate::{Axes, Binary, Float, Reduction, Shape, Unary, View};
+
+impl<T: Float> Values<T> {
+    /// Returns the existing value that `definition` equals.
+    pub(super) fn trivial(&self, definition: Definition) -> Option<Id> {
+        let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value.to_f64() == number);
+        match definition {
+            Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
+            Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
+            Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
+            // x - 0 is x, and so is x + -0; but -0 + 0 is 0.
+            Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
+            Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
+                Definition::Unary(Unary::Neg, y) => Some(y),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn is_negative_zero(&self, id: Id) -> bool {
+        self.as_number(id).is_some_and(|value| value.to_f64().to_bits() == (-0.0f64).to_bits())
+    }
+
+    /// Returns the result of `definition` if its operands are numbers.
+    pub(super) fn folded(&self, definition: Definition) -> Option<T> {
+        let splat = |id: Id| self.as_number(id).map(Operand::Splat);
+        let mut result = [T::ZERO];
+        match definition {
+            Definition::Unary(op, x) if T::supports_unary(op) => T::unary(op, splat(x)?, &mut result),
+            Definition::Binary(op, x, y) if T::supports_binary(op) => T::binary(op, splat(x)?, splat(y)?, &mut result),
+            _ => return None,
+        }
+        Some(result[0])
+    }
+
+    /// Returns the shape to which two shapes broadcast.
+    pub(super) fn broadcast_shape(&mut self, x: ShapeId, y: ShapeId) -> ShapeId {
+        if x == y || y == SCALAR {
+            return x;
+        }
+        if x == SCALAR {
+            return y;
+        }
+        match broadcast::join(&[&self.shapes[x as usize], &self.shapes[y as usize]]) {
+            Ok(joined) => self.intern_trimmed(&joined),
+            Err(mismatch) => unreachable!("the operands of a node broadcast: {mismatch:?}"),
+        }
+    }
+
+    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Two permutations or reshapes in a row are one.
+    pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+        let mut source = self.intern_shape(from);
+        let result = self.intern_trimmed(to);
+        if self.simplify {
+            let own = self.list[x as usize];
+            // The shapes differ in leading sizes of 1 alone.
+            let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
+            if matches!(view, View::Reshape(_)) && is_same(self, x) {
+                return x;
+            }
+            if let Definition::View(inner, base, y) = own.definition
+                && self.views[inner as usize].shape(&self.shapes[base as usize]) == *from
+            {
+                let joined = match (&self.views[inner as usize], &view) {
+                    (View::Permute(first), View::Permute(second)) => {
+                        let axes: Axes = second.iter().map(|&axis| first[axis]).collect();
+                        if axes.iter().copied().eq(0..axes.len()) {
+                            return y;
+                        }
+                        Some(View::Permute(axes))
+                    }
+                    (View::Reshape(_), View::Reshape(_)) => Some(view.clone()),
+                    _ => None,
+                };
+                if let Some(joined) = joined {
+                    (view, source, x) = (joined, base, y);
+                }
+            }
+            if matches!(view, View::Reshape(_)) && is_same(self, x) {
+                return x;
+            }
+        }
+        let number = self.view_number(view);
+        self.intern(Definition::View(number, source, x), result, node)
+    }
+
+    pub(super) fn view_number(&mut self, view: View) -> u32 {
+        let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
+            self.views.push(view);
+            self.views.len() - 1
+        });
+        number as u32
+    }
+
+    /// Returns the value of the reduction of `x`, expanded to `from`, over the dimensions in which `from` and `to` differ.
+    pub(super) fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+        let core = self.shape(x).clone();
+        let missing = from.len() - core.len();
+        let mut axes: AxisSet = 0;
+        let mut times = 1usize;
+        for axis in (0..from.len()).filter(|&axis| from[axis] != to[axis]) {
+            match axis.checked_sub(missing).filter(|&own| core[own] != 1) {
+                Some(own) => axes |= 1 << own,
+                None => times = times.saturating_mul(from[axis]),
+            }
+        }
+        if op == Reduction::Sum && times == 0 {
+            return self.number(T::ZERO, node);
+        }
+        let mut result = x;
+        if axes != 0 {
+            let reduced: SmallVec<[usize; 6]> =
+                core.iter().enumerate().map(|(axis, &size)| if axes >> axis & 1 == 1 { 1 } else { size }).collect();
+            let shape = self.intern_trimmed(&reduced);
+            result = self.intern(Definition::Reduce(op, x, axes), shape, node);
+        }
+        if op == Reduction::Sum && times > 1 {
+            let times = self.number(T::from_f64(times as f64), node);
+            result = self.elementwise(Definition::Binary(Binary::Mul, result, times), node);
+        }
+        result
+    }
+}
