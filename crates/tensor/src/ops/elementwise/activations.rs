@@ -1,8 +1,8 @@
 //! Activation functions of neural networks, by PyTorch's names (`torch.nn.functional`).
 //!
-//! Most are made of other operations, which give their derivatives. At a kink the formula is chosen so that the derivative is
-//! PyTorch's. A branch that is not taken must not overflow: its gradient is 0 times an infinite slope, which is NaN. So each
-//! branch gets an argument at which it is finite where it is not taken.
+//! Most activations are composed of other operations, which give their derivatives. At a kink, the formula is chosen so that the
+//! derivative is PyTorch's. A branch that is not selected must not overflow: its gradient would be 0 times an infinite slope, which
+//! is NaN. So each branch gets a finite argument where it is not selected.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
@@ -38,7 +38,8 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
     }
 
-    /// [`leaky_relu`](Self::leaky_relu) with trained slopes: one for all, or one per channel (dimension 1). PyTorch: `prelu`.
+    /// Returns [`leaky_relu`](Self::leaky_relu) with trained slopes: one for all, or one per channel (dimension 1). PyTorch:
+    /// `prelu`.
     fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self> {
         let weight = &weight.into_array(self);
         let at = Site::here("prelu");

@@ -52,7 +52,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Mul, other, Site::here("mul"))
     }
 
-    /// Returns `self / other`. By zero: ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
+    /// Returns `self / other`. Division by zero gives ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
     #[in_place(Binary::Div)]
     fn try_div(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -113,9 +113,9 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Remainder, other, Site::here("remainder"))
     }
 
-    /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A negative base with a
-    /// fractional exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the root, which differs from the
-    /// power at -0 and -∞: the root of -0 is -0, and that of -∞ is NaN. PyTorch: `pow`, `float_power`.
+    /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A negative base with a fractional
+    /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the root, which differs from the power at -0 and -∞.
+    /// The root of -0 is -0, and the root of -∞ is NaN. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
     where
@@ -327,7 +327,7 @@ pub trait Arithmetic: TensorLike {
 
 impl<A: TensorLike<Elem: Element>> Arithmetic for A {}
 
-/// Returns whether a power is the inverse of a square root, if the exponent is the number 1/2 or -1/2; else `None`.
+/// Returns whether a power is the inverse of a square root, or `None` unless the exponent is the number 1/2 or -1/2.
 pub(crate) fn is_root<A: TensorLike>(exponent: &Argument<A>) -> Option<bool> {
     match exponent {
         Argument::Number(value) if value.to_f64().abs() == 0.5 => Some(value.to_f64() < 0.0),

@@ -35,8 +35,8 @@ pub trait Clamp: TensorLike<Elem: Float> {
         }
     }
 
-    /// Returns x, raised to at least `min` and lowered to at most `max`; `max` where `min` is above `max`. Both are numbers, or
-    /// both are arrays. PyTorch: `clamp`.
+    /// Returns x, raised to at least `min` and lowered to at most `max`. If `min` is above `max`, the result is `max`. Both are
+    /// numbers, or both are arrays. PyTorch: `clamp`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -49,7 +49,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
         self.try_clamp_within(Some(min), Some(max))
     }
 
-    /// [`clamp`](Self::clamp) with optional bounds, at least one of which must be given.
+    /// Applies [`clamp`](Self::clamp) with optional bounds, at least one of which must be given.
     #[in_place]
     fn try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<Self> {
         let at = Site::here("clamp_within");

@@ -145,7 +145,7 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
     Ok((x.apply_compare(Compare::Ne, &zero, at)?, y.apply_compare(Compare::Ne, &zero, at)?))
 }
 
-/// Returns the elements of `x` where `mask` is true, and those of `y` elsewhere. All three broadcast. PyTorch: `where`.
+/// Returns the elements of `x` where `mask` is true, and the elements of `y` elsewhere. All three broadcast. PyTorch: `where`.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;

@@ -1,7 +1,7 @@
-//! Operations in place. The left side keeps its shape; otherwise the operation is refused.
+//! Operations in place. An operation is refused if its result does not have the shape of the left side.
 //!
-//! Tensors copy on write, so that an operation in place never changes another tensor. It only saves memory. On a recorded variable, it replaces
-//! the variable by the result.
+//! Tensors copy on write, so an operation in place never changes another tensor. It only saves memory. On a recorded variable, it
+//! replaces the variable by the result.
 
 use wengert_macros::twins;
 
@@ -13,12 +13,12 @@ use crate::ops::{Argument, Masking, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
-/// The parts of operations in place, and the operations in place that are not the form of a function.
+/// The primitives of in-place operations, and the in-place operations that have no out-of-place form.
 ///
-/// The in-place form of a function has the name of the function and an underscore, and stands beside it: `add_` is in
-/// [`Arithmetic`](crate::ops::Arithmetic). The left side's shape may not change, and a tensor with several elements in one place
-/// (an expanded one) is refused, but by [`fill_`](Self::fill_), [`zero_`](Self::zero_) and
-/// [`masked_fill_`](Self::masked_fill_), as in PyTorch.
+/// The in-place form of a function is a method of the same trait, with an underscore after the name: `add_` is in
+/// [`Arithmetic`](crate::ops::Arithmetic). It may not change the shape of the left side. As in PyTorch, it refuses a tensor with
+/// several elements at one position (an expanded tensor). The exceptions are [`fill_`](Self::fill_), [`zero_`](Self::zero_) and
+/// [`masked_fill_`](Self::masked_fill_).
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -33,7 +33,7 @@ use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site,
 /// ```
 #[twins]
 pub trait InPlace: TensorLike {
-    /// An error where `self` cannot be written to: it has several elements in one place, or overlaps `source`, which is read.
+    /// Refuses to write to `self` if several of its elements share a position, or if it partly overlaps `source`, which is read.
     #[doc(hidden)]
     fn check_write(&self, source: Option<&Self>, at: Site) -> Result<(), Self::Error>;
 
@@ -41,7 +41,7 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put(&mut self, value: Self, at: Site) -> Result<(), Self::Error>;
 
-    /// `self = op(self, y)`, shapes equal, written in place where that is possible.
+    /// Sets `self` to `op(self, y)`. The shapes are equal. Writes in place where possible.
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
 
@@ -58,7 +58,7 @@ pub trait InPlace: TensorLike {
         self.put_binary(op, &y, at)
     }
 
-    /// `self = op(self)`.
+    /// Sets `self` to `op(self)`.
     #[doc(hidden)]
     fn update_unary(&mut self, op: Unary, at: Site) -> Result<(), Self::Error> {
         self.check_write(None, at)?;
@@ -66,7 +66,7 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// Sets `self` to 1 where `mask` holds, and to 0 elsewhere.
+    /// Sets `self` to 1 where `mask` is true, and to 0 elsewhere.
     #[doc(hidden)]
     fn put_mask(&mut self, mask: Self::Mask, at: Site) -> Result<(), Self::Error> {
         let shape = mask.shape();
@@ -75,11 +75,11 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// `self = other`, expanded to the shape of `self`. PyTorch: `copy_`.
+    /// Sets `self` to `other`, expanded to the shape of `self`. PyTorch: `copy_`.
     ///
     /// # Errors
     ///
-    /// Where `other` does not expand to the shape of `self`, or `self` is expanded.
+    /// If `other` does not expand to the shape of `self`, or `self` is expanded.
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("copy_");
         let other = other.into_argument(self);
@@ -88,7 +88,7 @@ pub trait InPlace: TensorLike {
         let value = match other {
             Argument::Number(value) => number(self, value, &shape, at)?,
             Argument::Array(y) => {
-                // A copy is no operation of two operands: the settings of compat do not apply.
+                // A copy does not combine two operands, so `compat` does not warn of its broadcast.
                 let joined = join_all(&[&shape, &y.shape()], at)?;
                 same_shape(&shape, &y.shape(), &joined, at)?;
                 expanded(&y, &shape, at)?
@@ -97,7 +97,7 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
+    /// Sets `self` to `self.floor_divide(other)`. A gradient through it is an error. PyTorch: `floor_divide_`.
     fn try_floor_divide_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
     where
         Self::Elem: Number,
@@ -108,7 +108,7 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// `self = self.masked_fill(mask, value)`; the mask expands to `self`. PyTorch: `masked_fill_`.
+    /// Sets `self` to `self.masked_fill(mask, value)`. `mask` expands to the shape of `self`. PyTorch: `masked_fill_`.
     fn try_masked_fill_(&mut self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("masked_fill_");
         let (own, other) = (self.shape(), mask.shape());
@@ -117,7 +117,7 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// Every element `value`: a number, or a tensor without dimensions. PyTorch: `fill_`.
+    /// Sets every element to `value`, a number or a tensor without dimensions. PyTorch: `fill_`.
     fn try_fill_(&mut self, value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("fill_");
         let shape = self.shape();
@@ -127,14 +127,14 @@ pub trait InPlace: TensorLike {
         self.put(filled, at)
     }
 
-    /// Every element 0. PyTorch: `zero_`.
+    /// Sets every element to 0. PyTorch: `zero_`.
     fn try_zero_(&mut self) -> Result<(), Self::Error> {
         let at = Site::here("zero_");
         let zeros = number(self, Self::Elem::ZERO, &self.shape(), at)?;
         self.put(zeros, at)
     }
 
-    /// `self = op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
+    /// Sets `self` to `op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
         self.update_unary(op, Site { operation: op.name(), ..Site::here("apply_") })
     }
@@ -142,7 +142,7 @@ pub trait InPlace: TensorLike {
 
 #[wengert_macros::precompiled]
 impl<T: Element> InPlace for Tensor<T> {
-    // As the default, without an expanded tensor for the other operand.
+    // Equals the default method, but does not create an expanded tensor for the other operand.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
         let y = match &other {
@@ -206,7 +206,8 @@ pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
     }
 }
 
-/// Refuses a target that cannot be written to while `others` are read, or whose shape is not that of all together.
+/// Refuses a target that cannot be written to while `others` are read, or whose shape differs from the broadcast shape of all
+/// operands.
 pub(crate) fn check_in_place<A: InPlace>(target: &A, others: &[Option<&A>], at: Site) -> Result<(), A::Error> {
     target.check_write(None, at)?;
     for other in others.iter().flatten() {
@@ -224,7 +225,7 @@ pub(crate) fn check_in_place<A: InPlace>(target: &A, others: &[Option<&A>], at: 
     Ok(())
 }
 
-/// `target` becomes `value`, which must have its shape.
+/// Sets `target` to `value`, which must have the same shape.
 pub(crate) fn put_same_shape<A: InPlace>(target: &mut A, value: A, at: Site) -> Result<(), A::Error> {
     same_shape(&target.shape(), &value.shape(), &value.shape(), at)?;
     target.put(value, at)

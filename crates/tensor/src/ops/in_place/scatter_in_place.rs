@@ -1,5 +1,5 @@
-//! The forms of [`Scatter`] that change the left side. Its shape may not change, and a tensor with several elements in one
-//! place is refused, except by [`index_put_`](ScatterInPlace::index_put_): PyTorch's rules.
+//! The in-place forms of [`Scatter`]. As in PyTorch, the left side must keep its shape. A tensor with several elements at one
+//! position is refused, except by [`index_put_`](ScatterInPlace::index_put_).
 
 use wengert_macros::twins;
 
@@ -19,11 +19,11 @@ use crate::{Error, Number, Site, Tensor};
 /// ```
 #[twins]
 pub trait ScatterInPlace: InPlace {
-    /// `self = self.index_put(items, values, accumulate)`. PyTorch: `index_put_`.
+    /// Sets `self` to `self.index_put(items, values, accumulate)`. PyTorch: `index_put_`.
     ///
     /// # Errors
     ///
-    /// Where `items` do not fit `self`, or `values` not what they choose.
+    /// If `items` do not fit `self`, or `values` do not expand to the elements that `items` select.
     fn try_index_put_(
         &mut self,
         items: &[IndexItem],
@@ -39,7 +39,7 @@ pub trait ScatterInPlace: InPlace {
         self.put(value, at)
     }
 
-    /// `self[items] = value`. PyTorch: `x[items] = value`.
+    /// Writes `value` to the elements that `items` select. PyTorch: `x[items] = value`.
     ///
     /// ```
     /// use wengert_tensor::{index_items, prelude::*};
@@ -51,7 +51,7 @@ pub trait ScatterInPlace: InPlace {
     ///
     /// # Errors
     ///
-    /// Where `items` do not fit `self`, or `value` not what they choose.
+    /// If `items` do not fit `self`, or `value` does not expand to the elements that `items` select.
     fn try_index_set_(&mut self, items: &[IndexItem], value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("index_set_");
         let value = value.into_argument(self);
@@ -63,11 +63,11 @@ pub trait ScatterInPlace: InPlace {
         self.put(result, at)
     }
 
-    /// `self = self.masked_scatter(mask, source)`; `mask` expands to the shape of `self`. PyTorch: `masked_scatter_`.
+    /// Sets `self` to `self.masked_scatter(mask, source)`. `mask` expands to the shape of `self`. PyTorch: `masked_scatter_`.
     ///
     /// # Errors
     ///
-    /// Where `mask` does not expand so, `source` has too few elements, or `self` is expanded.
+    /// If `mask` does not expand to the shape of `self`, `source` has too few elements, or `self` is expanded.
     fn try_masked_scatter_(&mut self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<(), Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("masked_scatter_");

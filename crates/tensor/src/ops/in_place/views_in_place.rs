@@ -1,11 +1,11 @@
-//! Views in place, and tests of the forms that `#[in_place]` writes.
+//! Views in place, and tests of the in-place forms that `#[in_place]` generates.
 
 use wengert_macros::twins;
 
 use crate::ops::{TensorLike, Views};
 use crate::{Dims, Position};
 
-/// Views in place: the name stands for the view from now on. Nothing is written to.
+/// Views in place: each method replaces `self` by a view of it. No element is written.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -18,31 +18,31 @@ use crate::{Dims, Position};
 /// ```
 #[twins]
 pub trait ViewsInPlace: TensorLike {
-    /// `self` becomes its `t`. PyTorch: `t_`.
+    /// Replaces `self` by `self.t()`. PyTorch: `t_`.
     fn try_t_(&mut self) -> Result<(), Self::Error> {
         *self = self.try_t()?;
         Ok(())
     }
 
-    /// `self` becomes its `transpose`. PyTorch: `transpose_`.
+    /// Replaces `self` by `self.transpose(first, second)`. PyTorch: `transpose_`.
     fn try_transpose_(&mut self, first: impl Position, second: impl Position) -> Result<(), Self::Error> {
         *self = self.try_transpose(first, second)?;
         Ok(())
     }
 
-    /// `self` becomes its `unsqueeze`. PyTorch: `unsqueeze_`.
+    /// Replaces `self` by `self.unsqueeze(dim)`. PyTorch: `unsqueeze_`.
     fn try_unsqueeze_(&mut self, dim: impl Position) -> Result<(), Self::Error> {
         *self = self.try_unsqueeze(dim)?;
         Ok(())
     }
 
-    /// `self` becomes its `squeeze`. PyTorch: `squeeze_`.
+    /// Replaces `self` by `self.squeeze(dims)`. PyTorch: `squeeze_`.
     fn try_squeeze_(&mut self, dims: impl Into<Dims>) -> Result<(), Self::Error> {
         *self = self.try_squeeze(dims)?;
         Ok(())
     }
 
-    /// Cut off from what it was made of: no gradient flows through it any more. PyTorch: `detach_`.
+    /// Replaces `self` by the same values as a constant, through which no gradient flows. PyTorch: `detach_`.
     #[track_caller]
     fn detach_(&mut self) {
         *self = self.detach();

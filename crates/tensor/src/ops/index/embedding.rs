@@ -1,4 +1,4 @@
-//! Embeddings: rows of a table, looked up by number.
+//! Embeddings: rows of a table, looked up by index.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 /// Options for the gradient of [`embedding`](Embedding::embedding).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingOptions {
-    /// The number of a row that gets no gradient. Negative numbers count from the end.
+    /// The index of a row that gets no gradient. Negative numbers count from the end.
     pub padding_idx: Option<isize>,
     /// Whether the gradient of a row is divided by the number of its occurrences in the index.
     pub scale_grad_by_freq: bool,

@@ -41,8 +41,9 @@ pub trait Indexing: TensorLike {
         if shape.rank() == 0 { slices.reshaped(shape, at) } else { Ok(slices) }
     }
 
-    /// Returns the element of `self` for each element of `index`. Its position along dimension `dim` is the value in `index`; its
-    /// other positions are those of that value. The other sizes of `index` are at most those of `self`. PyTorch: `gather`.
+    /// Returns the element of `self` for each element of `index`. Along dimension `dim`, its position is the value in `index`.
+    /// Along the other dimensions, its position is the position of that value. The other sizes of `index` are at most the sizes of
+    /// `self`. PyTorch: `gather`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -84,8 +85,8 @@ pub trait Indexing: TensorLike {
         self.apply_take(&positions.reshaped(index.shape().clone(), at)?, at)
     }
 
-    /// [`gather`](Self::gather) with all dimensions but `dim` broadcast. Both ranks must be equal. Without `dim`, both are
-    /// flattened first. Accepts the results of `argsort`, and of `argmax_keepdim`. PyTorch: `take_along_dim`.
+    /// Applies [`gather`](Self::gather) with all dimensions but `dim` broadcast. Both ranks must be equal. Without `dim`, both are
+    /// flattened first. Accepts the results of `argsort` and of `argmax_keepdim`. PyTorch: `take_along_dim`.
     fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("take_along_dim");
         let Some(dim) = dim else {

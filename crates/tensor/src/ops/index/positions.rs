@@ -58,7 +58,7 @@ pub(crate) fn gathered_positions(
     })
 }
 
-/// Returns the positions, in a tensor of shape `from`, of its slices with the numbers `index` along `axis`.
+/// Returns the positions of slices in a tensor of shape `from`. The slices are at the positions `index` along `axis`.
 pub(crate) fn slice_positions(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
     let rank = from.rank();
     let index = Tensor::try_from_vec(index.to_vec(), Shape::ones(rank).with_size(axis, index.len()))?;

@@ -1,7 +1,7 @@
 //! Writing to positions. If one position is written several times, the last write wins.
 //!
-//! PyTorch leaves open which write wins, but gives every source the gradient of its element, as if it had won. So does this
-//! code: the values are those of the last write, and the derivative includes all of them.
+//! PyTorch does not specify which write wins, but gives every source the gradient of its element, as if its write had won. This
+//! code does the same: the values are the values of the last write, and the derivative includes all writes.
 
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{Result, TensorLike};

@@ -1,7 +1,8 @@
-//! Writing and adding by index tensors. These operations return a new array; the ones that change `self` are in
+//! Writing and adding by index tensors. These operations return a new array. The in-place forms are in
 //! [`ScatterInPlace`](crate::ops::ScatterInPlace).
 //!
-//! If an element is written several times, the last write wins, and every source gets its gradient. Additions add up.
+//! If an element is written several times, the last write wins, and every source gets the gradient of the element. Additions add
+//! up.
 
 use wengert_macros::twins;
 
@@ -135,8 +136,8 @@ pub trait Scatter: TensorLike {
         }
     }
 
-    /// Returns `self` with `values`, which broadcast, written to the elements that `items` select; added to them if
-    /// `accumulate` is true. PyTorch: `index_put`.
+    /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds
+    /// them instead. PyTorch: `index_put`.
     fn try_index_put(&self, items: &[IndexItem], values: impl ArrayOperand<Self>, accumulate: bool) -> Result<Self>
     where
         Self::Elem: Number,
@@ -242,7 +243,7 @@ fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A>
             part = part.sliced(axis, 0, shape[axis], at)?;
         }
     }
-    // One of the two may have rank 0 and the other be a vector of one element.
+    // `source` may have rank 0 and `shape` be `[1]`, or the reverse.
     part.reshaped(shape.clone(), at)
 }
 

@@ -1,7 +1,7 @@
 //! The steps of composed operations: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
-//! The settings of [`compat`](crate::shape::compat) do not apply, because no user wrote these steps. The errors of a step name the [`Site`] of
-//! the whole operation.
+//! The settings of [`compat`](crate::shape::compat) do not apply, because no user wrote these steps. If a step fails, its error
+//! names the [`Site`] of the whole operation.
 
 use crate::ops::primitive::pair::{aligned, combined, expanded, number};
 use crate::ops::{Argument, Operand, TensorLike};
@@ -36,7 +36,7 @@ pub(crate) trait Compose: TensorLike {
         x.apply_compare(op, &y, at)
     }
 
-    /// `self` where `mask` holds, `y` elsewhere, over the shape of `mask`.
+    /// Returns `self` where `mask` is true and `y` elsewhere, in the shape of `mask`.
     fn chosen(&self, mask: &Self::Mask, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         let shape = mask.shape();
         let y = match y.into_argument(self) {
@@ -46,17 +46,17 @@ pub(crate) trait Compose: TensorLike {
         Self::apply_select(mask, &expanded(self, &shape, at)?, &y, at)
     }
 
-    /// `value` where `mask` holds, `self` elsewhere; the shapes are equal.
+    /// Returns `value` where `mask` is true and `self` elsewhere. The shapes are equal.
     fn replaced(&self, mask: &Self::Mask, value: f64, at: Site) -> Result<Self, Self::Error> {
         Self::apply_select(mask, &self.filled(value, &self.shape(), at)?, self, at)
     }
 
-    /// A mask of plain data, expanded to `shape`.
+    /// Returns a mask of plain data, expanded to `shape`.
     fn mask_over(&self, mask: &Tensor<bool>, shape: &Shape, at: Site) -> Result<Self::Mask, Self::Error> {
         expanded(&self.mask(mask), shape, at)
     }
 
-    /// One number, expanded to `shape`.
+    /// Returns one number, expanded to `shape`.
     fn filled(&self, value: f64, shape: &Shape, at: Site) -> Result<Self, Self::Error> {
         number(self, Self::Elem::from_f64(value), shape, at)
     }
@@ -65,12 +65,12 @@ pub(crate) trait Compose: TensorLike {
         self.apply_unary(op, at)
     }
 
-    /// The sum over `axes`, which stay with size 1.
+    /// Returns the sum over `axes`, which stay with size 1.
     fn summed(&self, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
         if axes.is_empty() { Ok(self.clone()) } else { self.apply_reduce(Reduction::Sum, axes, at) }
     }
 
-    /// The mean over `axes`, which stay with size 1.
+    /// Returns the mean over `axes`, which stay with size 1.
     fn averaged(&self, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
         let shape = self.shape();
         let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
@@ -89,7 +89,7 @@ pub(crate) trait Compose: TensorLike {
         self.apply_view(View::Permute(order.into()), at)
     }
 
-    /// `len` elements of dimension `axis` from `start`.
+    /// Returns `len` elements of dimension `axis`, starting at `start`.
     fn sliced(&self, axis: usize, start: usize, len: usize, at: Site) -> Result<Self, Self::Error> {
         if start == 0 && len == self.shape()[axis] {
             return Ok(self.clone());
@@ -104,12 +104,12 @@ pub(crate) trait Compose: TensorLike {
 
 impl<A: TensorLike> Compose for A {}
 
-/// The broadcast shape of two.
+/// Returns the broadcast shape of two shapes.
 pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// The product of `sizes`; 0 where one of them is 0, even if the others overflow.
+/// Returns the product of `sizes`. It is 0 if a size is 0, even if the product of the others overflows.
 pub(crate) fn count(sizes: &[usize]) -> usize {
     Shape::from(sizes).numel()
 }

@@ -1,4 +1,4 @@
-//! The primitives on tensors: computed at once.
+//! The primitives on tensors, computed immediately.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         self.shape() == other.shape()
     }
 
-    // As the default, without copies of the shapes.
+    // Equals the default method, but does not copy the shapes.
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
         if self.shape() == other.shape() && compat::accepts_equal(rule) {
@@ -72,7 +72,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     where
         T: Float,
     {
-        // Operands in the first-level cache gain nothing from a single pass, and tracing an expression costs time.
+        // For operands in the first-level cache, a single pass saves nothing, and tracing the expression costs time.
         if self.numel() < MIN_FUSED { composite.of(self, at) } else { traced::computed(composite, self, at) }
     }
 
@@ -88,7 +88,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         binary(op, self.shape(), self.source(), other.source(), at)
     }
 
-    // As the default, without expanded tensors in between.
+    // Equals the default method, but does not create expanded tensors.
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
         match self.resolve(other, rule, at)? {
             Resolved::Equal => self.apply_binary(op, other, at),
@@ -100,7 +100,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         }
     }
 
-    // As the default, without a tensor for the number.
+    // Equals the default method, but does not create a tensor for the number.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         if matches!(T::DTYPE, DType::I64 | DType::U8) {
             // `apply_binary` refuses integers divided by zero.
@@ -252,7 +252,8 @@ impl<T: Element> TensorLike for Tensor<T> {
 
 #[precompiled]
 impl<T: Float> Tensor<T> {
-    /// This plus the matrix product of `x` and `y`, which has this shape: in place, if nothing else holds the memory.
+    /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the same shape. Adds in place if the buffer is
+    /// not shared.
     pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
         let (mut storage, layout) = self.into_parts();
         if layout.is_contiguous()
@@ -267,7 +268,7 @@ impl<T: Float> Tensor<T> {
         Tensor::build(own.shape(), at, |out| batched::matmul(x.source(), y.source(), Onto::Elements(own.source()), out))
     }
 
-    /// A reduction made of several primitives: in as few passes as it can where memory is read in order.
+    /// Computes a composite reduction. A contiguous tensor is reduced in few passes over memory, as a planned expression.
     fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
         if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }
     }
@@ -275,7 +276,7 @@ impl<T: Float> Tensor<T> {
 
 #[precompiled]
 impl<T: Element> Tensor<T> {
-    /// The reduction over `axes`, whose results have the shape `result`: the dimensions `axes` are of size 1 there, or missing.
+    /// Reduces over `axes`. The results have the shape `result`, in which the dimensions `axes` have size 1 or are missing.
     fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
         let once;
         let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
@@ -303,7 +304,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// The elements in row-major order, copied where they do not lie so.
+/// Returns the elements in row-major order. Copies them if `x` is not contiguous.
 fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> {
     Ok(match x.as_slice() {
         Some(elements) => Cow::Borrowed(elements),
@@ -311,7 +312,7 @@ fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> 
     })
 }
 
-/// `op` of two operands that broadcast to `shape`.
+/// Computes `op` of two operands that broadcast to `shape`.
 fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at: Site) -> Result<Tensor<T>, Error> {
     let may_lead = |layout: &Layout| layout.shape() == shape && !layout.is_contiguous();
     if !may_lead(x.layout) && !may_lead(y.layout) {
@@ -326,9 +327,9 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     })
 }
 
-/// Returns a tensor that `fill` computes element by element from operands of these layouts. If no operand is row-major, the result has the
-/// order of the first operand in another order, as in PyTorch: transposed operands give a transposed result. Then operands of the same order
-/// are read and written contiguously.
+/// Returns a tensor that `fill` computes element by element from operands of these layouts. If no operand is row-major, the result
+/// has the dimension order of the first operand in another order. So transposed operands give a transposed result, as in PyTorch,
+/// and operands of the same order are read and written contiguously.
 fn elementwise<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
@@ -358,8 +359,8 @@ fn elementwise<T: Element, const N: usize>(
     Ok(result.with_layout(layout))
 }
 
-/// Returns the layout without the repetitions along expanded dimensions of `axes`, if `op` allows it, and the factor of the result. A sum
-/// over an expanded dimension is a product with its size; the largest of equal numbers is one of them.
+/// Returns the layout with size 1 for the expanded dimensions among `axes`, if `op` allows it, and the factor of the result. A sum
+/// over an expanded dimension equals one element times the size. A maximum or minimum equals one element.
 fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
@@ -383,7 +384,7 @@ fn supported<T: Element>(supports: bool, at: Site) -> Result<(), Error> {
     if supports { Ok(()) } else { Err(Error::ElementType { dtype: T::DTYPE, at }) }
 }
 
-/// Whether the element type has `op`, and no integer is divided by zero.
+/// Refuses `op` if the element type does not support it, or if it divides an integer by zero.
 pub(crate) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) -> Result<(), Error> {
     supported::<T>(T::supports_binary(op), at)?;
     let integers = matches!(T::DTYPE, DType::I64 | DType::U8);

@@ -1,4 +1,4 @@
-//! Runs plans: step by step, with each buffer released after its last use.
+//! The evaluation of plans, step by step. Each buffer is released after its last use.
 
 use std::ops::Deref;
 
@@ -20,7 +20,7 @@ pub trait Evaluate<T: Float> {
     /// Returns the expression.
     fn expression(&self) -> &Expression<T>;
 
-    /// Returns the value of a node that is data or was computed before.
+    /// Returns the value of a node if it is data or was computed before.
     fn known(&self, node: Index) -> Option<&Tensor<T>>;
 
     /// Returns the line that recorded a node, for errors.
@@ -42,7 +42,7 @@ pub trait Evaluate<T: Float> {
     ///
     /// # Errors
     ///
-    /// If the host cannot get it.
+    /// If the host cannot get the data.
     fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
         unreachable!("the data of node %{node} is here")
     }
@@ -68,7 +68,7 @@ pub trait Evaluate<T: Float> {
     ///
     /// # Errors
     ///
-    /// As for `run`, and the errors of `ready`.
+    /// The errors of `run`, and the errors of `ready`.
     fn run_each(
         &self,
         plan: &Plan<T>,
@@ -171,7 +171,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Returns true if a step is a view of data elsewhere, and notes it, so that it runs for each reader.
+    /// Returns true if a step is a view of data elsewhere. Records the step in `views`, so that it runs again for each reader.
     fn postponed(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
@@ -265,7 +265,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Returns an operand over `shape`, as a view.
+    /// Returns the value of an operand as a view of shape `shape`.
     fn over(&self, source: &OperandRef<T>, shape: &Shape, at: Site) -> Result<Operand<'_, T>, E::Error> {
         let value = match (source, self.tensor(source)) {
             (OperandRef::Number(value), _) => Operand::New(Tensor::scalar(*value)),
@@ -313,7 +313,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Runs a concatenation. Operands that were written at their offsets stay there; the others are copied to theirs.
+    /// Runs a concatenation. Operands that are already at their offsets in the result stay there. The others are copied to their
+    /// offsets.
     fn concatenate(
         &mut self,
         step: &Step<T>,
@@ -331,12 +332,13 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Tensor::apply_cat(&operands, axis, at)?)
     }
 
-    /// Returns the buffer of operands from an offset on. `None` if one is neither there nor free to be copied there.
+    /// Returns the buffer that joins the operands from an offset on. Returns `None` if an operand is not in the buffer and its
+    /// range is not free.
     fn joined(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
             let (own, layout) = operand.parts();
-            // A free range means that the step that computed the operand did not write there.
+            // A free range means that no step wrote the operand there. So the operand is copied to it.
             parts.push(match self.concatenations.take(Offset { buffer, start }, layout.numel()) {
                 Some(mut part) => {
                     elementwise::copy(operand.source(), part.get_mut()?);
@@ -350,7 +352,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Storage::joined(parts)
     }
 
-    /// Returns the operands of a step over these shapes.
+    /// Returns the operands of a step as tensors of these shapes.
     fn operands(&self, step: &Step<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
         let over = |(read, shape)| self.over(read, shape, at).map(|operand| operand.clone());
         step.reads.iter().zip(shapes).map(over).collect()
@@ -380,18 +382,19 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 /// The memory of a plan's concatenations.
 struct Concatenations<'a, T: Float> {
     plan: &'a ConcatBuffers,
-    /// For each concatenation buffer in use, its memory; `None` inside if there was not enough at once.
+    /// The memory of each concatenation buffer in use. The inner `None` means that there was not enough memory for the whole
+    /// buffer.
     memory: Vec<Option<Option<ConcatMemory<T>>>>,
 }
 
 impl<T: Float> Concatenations<'_, T> {
-    /// Returns the memory in which a buffer belongs, if it is an operand of a concatenation.
+    /// Returns the memory to which a step writes a buffer that is an operand of a concatenation, or `None` for other buffers.
     fn output(&mut self, buffer: u32) -> Option<Storage<T>> {
         let &(offset, len) = self.plan.offsets.get(&buffer)?;
         self.take(offset, len)
     }
 
-    /// Returns the memory of `len` elements from an offset on, unless it was taken before.
+    /// Returns the memory of `len` elements from an offset on, or `None` if it was taken before.
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)

@@ -1,11 +1,11 @@
-//! The primitives of the operations, and the code that runs them: at once for tensors, as a plan for expressions.
+//! The primitives of the operations, and the code that runs them. Tensors compute them immediately. Expressions run them as a plan.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `tensor_like` | the trait with the primitives |
 //! | `pair` | operands, and their expansion to one shape |
 //! | `compose` | steps of composed operations |
-//! | `eager` | the primitives on tensors, computed at once |
+//! | `eager` | the primitives on tensors, computed immediately |
 //! | `evaluate` | the execution of a plan |
 //! | `traced` | composed operations on tensors, planned as one expression |
 

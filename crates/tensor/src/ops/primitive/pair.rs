@@ -1,4 +1,4 @@
-//! The operands of operations, and their broadcasting. [`compat`] decides how two operands come to one shape.
+//! The operands of operations, and their broadcasting. [`compat`] decides how two operands get a common shape.
 
 use crate::ops::TensorLike;
 use crate::shape::broadcast;
@@ -12,7 +12,7 @@ use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
     note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
 )]
 pub trait Operand<A: TensorLike> {
-    /// The operand, as one of an operation on `beside`.
+    /// Converts `self` to an argument of an operation on `beside`.
     fn into_argument(self, beside: &A) -> Argument<A>;
 }
 
@@ -24,7 +24,7 @@ pub trait Operand<A: TensorLike> {
     note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
 )]
 pub trait ArrayOperand<A: TensorLike>: Operand<A> {
-    /// The operand, as one of an operation on `beside`.
+    /// Converts `self` to an array on the same tape as `beside`.
     fn into_array(self, beside: &A) -> A
     where
         Self: Sized,
@@ -42,7 +42,7 @@ pub trait IntoArray {
     /// The tensor or variable.
     type Array: TensorLike;
 
-    /// Itself.
+    /// Returns the tensor or variable.
     fn array(self) -> Self::Array;
 }
 
@@ -62,10 +62,10 @@ impl<T: Element> IntoArray for Tensor<T> {
     }
 }
 
-/// An operand, resolved.
+/// A second operand: an array or a number.
 #[derive(Clone, Debug)]
 pub enum Argument<A: TensorLike> {
-    /// Something with a shape, which takes part in broadcasting.
+    /// An array, whose shape takes part in broadcasting.
     Array(A),
     /// A plain number, which fits any shape.
     Number(A::Elem),
@@ -111,12 +111,13 @@ numbers! {
     bool: from_i64;
 }
 
-/// A constant on the tape of `x`, if it has one: `value`, of rank 0, expanded to `shape`.
+/// Returns the constant `value`, expanded to `shape`. It is on the tape of `x`, if `x` has one.
 pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
     expanded(&x.number(value), shape, at)
 }
 
-/// `value`, a number or an array of rank 0, expanded to `shape`; `refusal` is the error's sentence for another rank.
+/// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, `refusal` returns the
+/// error's sentence.
 pub(crate) fn one_value<A: TensorLike>(
     x: &A,
     value: impl Operand<A>,
@@ -131,12 +132,12 @@ pub(crate) fn one_value<A: TensorLike>(
     }
 }
 
-/// `x` expanded to `shape`, which the caller has checked; `x` itself where it has that shape.
+/// Returns `x` expanded to `shape`, or `x` itself if it has that shape. The caller has checked that `x` expands.
 pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
-/// Both operands in their joint shape.
+/// Returns both operands in their joint shape.
 pub(crate) fn aligned<A: TensorLike>(
     x: &A,
     other: impl Operand<A>,
@@ -157,18 +158,18 @@ pub(crate) fn aligned<A: TensorLike>(
     }
 }
 
-/// Both operands of a user's operation in their joint shape.
+/// Returns both operands of a user's operation in their joint shape.
 pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
     aligned(x, other, BroadcastRule::Operation, at)
 }
 
-/// `op` of both operands, which broadcast.
+/// Computes `op` of both operands, which broadcast.
 #[inline]
 pub fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
     combined(x, op, other, BroadcastRule::Operation, at)
 }
 
-/// `op` of both operands, which broadcast under `rule`.
+/// Computes `op` of both operands, which broadcast under `rule`.
 #[inline]
 pub(crate) fn combined<A: TensorLike>(
     x: &A,
@@ -183,7 +184,7 @@ pub(crate) fn combined<A: TensorLike>(
     }
 }
 
-/// Comparison of both operands, which broadcast.
+/// Compares both operands, which broadcast.
 pub(crate) fn compare<A: TensorLike>(
     x: &A,
     op: Compare,
@@ -194,12 +195,12 @@ pub(crate) fn compare<A: TensorLike>(
     x.apply_compare(op, &y, at)
 }
 
-/// An error where the result does not have the shape of `output`, to which it is written.
+/// Refuses a result whose shape `result` differs from the shape `output` of the tensor that it is written to.
 pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
     if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }
 
-/// The broadcast shape of any number of operands, whose shapes are `shapes`, in order.
+/// Returns the broadcast shape of any number of operands with the shapes `shapes`.
 pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_zero_dim(shapes, at)?;
     broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))

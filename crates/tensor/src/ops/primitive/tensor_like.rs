@@ -1,4 +1,4 @@
-//! The primitives: a tensor computes them at once, a recorded variable records them.
+//! The primitives. A tensor computes them immediately; a recorded variable records them.
 
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
@@ -6,75 +6,78 @@ use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tens
 /// The result of an operation: an array, a mask or another value, or the error of the array type.
 pub type Result<T, E = <T as TensorLike>::Error> = std::result::Result<T, E>;
 
-/// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
+/// The interface that [`Tensor`] and recorded variables share: a shape, and the primitive operations.
 ///
-/// The methods here are for those who write operations; they take arguments that are resolved and checked, operands of equal
-/// shapes, and the call [`Site`] that errors name. Users call the methods of the families in [`ops`](crate::ops), which are
-/// written over these.
+/// These methods are for code that implements operations. They take resolved and checked arguments, operands of equal shapes, and
+/// the call [`Site`] for errors. Users call the methods of the families in [`ops`](crate::ops), which are built from these
+/// primitives.
 pub trait TensorLike: Clone + Sized {
-    /// Type of the elements.
+    /// The type of the elements.
     type Elem: Element;
-    /// The result of a comparison: `Tensor<bool>` for tensors; zeros and ones for recorded variables. Masks compare to masks.
+    /// The type of a comparison's result: `Tensor<bool>` for tensors, and zeros and ones for recorded variables. Comparing masks
+    /// gives masks.
     type Mask: TensorLike<Error = Self::Error, Mask = Self::Mask>;
-    /// The error of an operation that is refused.
+    /// The error of a refused operation.
     type Error: std::error::Error + From<Error> + 'static;
 
-    /// The sizes.
+    /// Returns the sizes.
     fn shape(&self) -> Shape;
 
-    /// Whether both have the same sizes. (Recorded variables compare the numbers of interned shapes.)
+    /// Returns whether both have the same sizes. (Recorded variables compare the indices of interned shapes.)
     fn same_shape(&self, other: &Self) -> bool {
         self.shape() == other.shape()
     }
 
-    /// Plain data as an operand beside this one (on the same tape). Nothing is copied.
+    /// Returns plain data as an operand for `self`, on the same tape. Copies nothing.
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
 
-    /// A number beside this one (on the same tape), of no dimensions.
+    /// Returns a number as an operand of rank 0 for `self`, on the same tape.
     fn number(&self, value: Self::Elem) -> Self {
         self.constant(&Tensor::scalar(value))
     }
 
-    /// A mask of plain data beside this one (on the same tape).
+    /// Returns a mask of plain data, on the same tape as `self`.
     fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
 
-    /// The present values. A recorded variable is evaluated.
+    /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
-    /// The same values, through which no gradient flows. Users call [`detach`](crate::ops::Views::detach).
+    /// Returns the same values as a constant, through which no gradient flows. Users call [`detach`](crate::ops::Views::detach).
     ///
     /// # Errors
     ///
-    /// Where it cannot be recorded.
+    /// If it cannot be recorded.
     fn apply_detach(&self, at: Site) -> Result<Self, Self::Error>;
 
-    /// The same values; asking for a gradient through them is an error, which names `at`. Where nothing is recorded, `self`.
+    /// Returns the same values, such that a gradient through them is an error that names `at`. Returns `self` if nothing is
+    /// recorded.
     ///
     /// # Errors
     ///
-    /// Where it cannot be recorded.
+    /// If it cannot be recorded.
     fn opaque(&self, at: Site) -> Result<Self, Self::Error> {
         let _ = at;
         Ok(self.clone())
     }
 
-    /// The values of `value`, of the same shape, with the derivative of `self`: a straight-through estimator. Where nothing
-    /// is recorded, `value`.
+    /// Returns the values of `value`, which has the same shape, with the derivative of `self`: a straight-through estimator.
+    /// Returns `value` if nothing is recorded.
     ///
     /// # Errors
     ///
-    /// Where it cannot be recorded.
+    /// If it cannot be recorded.
     fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error> {
         value.with_derivative(|| Ok(vec![(self.clone(), None)]), at)
     }
 
-    /// The values of `self` with a derivative of its own: Σ slope · d input over the pairs that `terms` gives, all of the
-    /// shape of `self`; no slope means 1. For functions whose derivative is, by convention, not that of the computation. A
-    /// second derivative differentiates the slopes. Where nothing is recorded, the result is `self` and `terms` is not called.
+    /// Returns the values of `self` with the derivative Σ slope · d input over the pairs (input, slope) that `terms` returns. All
+    /// have the shape of `self`; a missing slope is 1. A second derivative differentiates the slopes. This is for functions whose
+    /// derivative is a convention that differs from the derivative of the computation. If nothing is recorded, returns `self` and
+    /// does not call `terms`.
     ///
     /// # Errors
     ///
-    /// Where `terms` fails, or it cannot be recorded.
+    /// If `terms` fails, or it cannot be recorded.
     #[allow(clippy::type_complexity)]
     fn with_derivative(
         &self,
@@ -85,30 +88,30 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// The same values, which are the softmax of `x` along `axis`, or its logarithm: the derivative is computed from them, without what
-    /// they were computed from. Where nothing is recorded, `self`.
+    /// Returns the same values, which are the softmax of `x` along `axis`, or its logarithm if `log` is true. Their derivative is
+    /// computed from these values, so the operands of the steps before are not needed. Returns `self` if nothing is recorded.
     ///
     /// # Errors
     ///
-    /// Where it cannot be recorded.
+    /// If it cannot be recorded.
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Self::Error> {
         let _ = (x, axis, log, at);
         Ok(self.clone())
     }
 
-    /// The same values; an error with the sentence `message` if `holds` is false for one of them: at once for tensors, when
-    /// they are computed for recorded variables.
+    /// Returns the same values. Gives an error with the sentence `message` if `holds` is false for one of them. A tensor is checked
+    /// immediately, a recorded variable when its values are computed.
     ///
     /// # Errors
     ///
-    /// Where `holds` is false for a value, and where it cannot be recorded.
+    /// If `holds` is false for a value, or it cannot be recorded.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
 
-    /// What `composite` makes of this: where values are computed at once, planned like a recorded tape and run in as few passes.
+    /// Applies `composite` to `self`. A tensor plans the primitives like a recorded tape and runs them in few passes over memory.
     ///
     /// # Errors
     ///
-    /// Where one of its primitives is refused.
+    /// If one of the primitives returns an error.
     #[doc(hidden)]
     fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Self::Error>
     where
@@ -117,17 +120,17 @@ pub trait TensorLike: Clone + Sized {
         composite.of(self, at)
     }
 
-    /// `op` of each element.
+    /// Computes `op` of each element.
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;
 
-    /// `op` of each pair of elements; equal shapes.
+    /// Computes `op` of each pair of elements. The shapes are equal.
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Self::Error>;
 
-    /// Decides how this and `other` come to one shape.
+    /// Decides how `self` and `other` get a common shape.
     ///
     /// # Errors
     ///
-    /// Where they do not.
+    /// If they cannot get a common shape.
     #[doc(hidden)]
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
@@ -137,7 +140,7 @@ pub trait TensorLike: Clone + Sized {
         compat::resolve(&self.shape(), &other.shape(), rule, at)
     }
 
-    /// `op` of this and `other`, which broadcast under `rule`.
+    /// Computes `op` of `self` and `other`, which broadcast under `rule`.
     #[doc(hidden)]
     #[inline]
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Self::Error> {
@@ -154,7 +157,7 @@ pub trait TensorLike: Clone + Sized {
         }
     }
 
-    /// `op` of each element and `number`, in this order.
+    /// Computes `op` of each element and `number`, in this order.
     #[doc(hidden)]
     #[inline]
     fn apply_number(&self, op: Binary, number: Self::Elem, at: Site) -> Result<Self, Self::Error> {
@@ -162,66 +165,67 @@ pub trait TensorLike: Clone + Sized {
         self.apply_binary(op, &number, at)
     }
 
-    /// The square root, or 1 over it where `inverse`, as a power: what PyTorch computes where the exponent is the plain number
-    /// 1/2 or -1/2. At -0 and -∞ it differs from the power with an array of exponents.
+    /// Computes the square root, or its inverse if `inverse` is true. PyTorch computes these roots for a power whose exponent is
+    /// the plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
     fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Self::Error>;
 
-    /// Comparison of each pair of elements; equal shapes.
+    /// Compares each pair of elements. The shapes are equal.
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;
 
-    /// The element of `x` where `mask` holds, that of `y` elsewhere; equal shapes.
+    /// Returns the element of `x` where `mask` is true, and the element of `y` elsewhere. The shapes are equal.
     fn apply_select(mask: &Self::Mask, x: &Self, y: &Self, at: Site) -> Result<Self, Self::Error>;
 
-    /// A view of the same elements; its arguments fit the shape.
+    /// Returns a view of the same elements. The arguments of `view` fit the shape.
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Self::Error>;
 
-    /// The adjoint of `view`: zeros of shape `shape`, to which each element is added at the position where `view` of a
-    /// tensor of that shape would have read it.
+    /// Applies the adjoint of `view`: returns zeros of shape `shape` with each element of `self` added at the position from which
+    /// `view` would read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// The reduction over `axes`, which stay with size 1. Over no elements it is the identity of `op`, where there is one.
+    /// Reduces over `axes`, which stay with size 1. Over no elements, the result is the identity of `op`, if it has one.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
-    /// [`apply_reduce`](Self::apply_reduce) with the dimensions `axes` removed.
+    /// Reduces like [`apply_reduce`](Self::apply_reduce), and removes the dimensions `axes`.
     #[doc(hidden)]
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
         let shape = self.shape().without(axes);
         self.apply_reduce(op, axes, at)?.apply_view(View::Reshape(shape), at)
     }
 
-    /// The running sum along `axis`.
+    /// Returns the running sum along `axis`.
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
 
-    /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total`: the
-    /// caller named no dimensions, on which the derivative depends where n - `correction` is not positive. A primitive for
-    /// the sake of its derivative, 2 (x - mean) / (n - correction), without a term for the mean.
+    /// Returns the variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total`
+    /// is true if the caller named no dimensions; the derivative depends on it if n - `correction` is not positive. The variance is
+    /// a primitive because its derivative, 2 (x - mean) / (n - correction), needs no term for the mean.
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
 
-    /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). A
-    /// primitive for the sake of its derivative at the zero vector and at zeros, which is a convention.
+    /// Returns the `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). The
+    /// norm is a primitive because its derivatives at the zero vector and at zero elements are conventions.
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
 
-    /// Matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
+    /// Returns the matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;
 
-    /// Elements of the row-major order at `positions` (0 to the number of elements), in the shape of `positions`.
+    /// Returns the elements at the row-major `positions`, in the shape of `positions`. The positions are not negative and below the
+    /// number of elements.
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
 
-    /// The adjoint of [`apply_take`](Self::apply_take): zeros of shape `shape`, to which each element is added at its
-    /// position in row-major order.
+    /// Applies the adjoint of [`apply_take`](Self::apply_take): returns zeros of shape `shape` with each element of `self` added at
+    /// its row-major position.
     fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// The slices along `axis` whose numbers are in `index` (0 to the size of the dimension), copied: the dimension is replaced by
-    /// those of `index`.
+    /// Returns a copy of the slices at the positions `index` along `axis`. The dimensions of `index` replace the dimension `axis`.
+    /// The positions are not negative and below its size.
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
 
-    /// The adjoint of [`apply_index_select`](Self::apply_index_select), summed over `terms`, at least one, of an array and its
-    /// `index`: zeros, with a dimension of size `size` in place of those of `index` from `axis` on, to which each slice is added at
-    /// its number, in the order of `index`. All terms give the same shape.
+    /// Applies the adjoint of [`apply_index_select`](Self::apply_index_select), summed over at least one of the pairs `terms` of an
+    /// array and its `index`. Returns zeros in which a dimension of size `size` replaces the dimensions of `index` from `axis` on.
+    /// Each slice is added at its position, in the order of `index`. All terms give the same shape.
     fn apply_index_add(
         terms: &[(&Self, &Tensor<i64>)],
         axis: usize,
@@ -229,17 +233,17 @@ pub trait TensorLike: Clone + Sized {
         at: Site,
     ) -> Result<Self, Self::Error>;
 
-    /// `parts`, at least one, joined along `axis`; all other sizes are equal.
+    /// Joins `parts`, at least one, along `axis`. All other sizes are equal.
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;
 }
 
 /// An operation of one operand that is made of several primitives, written once for every kind of operand.
 #[doc(hidden)]
 pub trait Composite {
-    /// The operation of `x`.
+    /// Applies the operation to `x`.
     ///
     /// # Errors
     ///
-    /// Where one of its primitives is refused.
+    /// If one of its primitives returns an error.
     fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error>;
 }

@@ -1,7 +1,8 @@
-//! Operations made of several primitives, on plain tensors: traced as an expression, planned as a recorded tape's is, and run
-//! in as few passes over memory.
+//! Operations made of several primitives, on plain tensors. The operation is traced as an expression, planned like a recorded tape,
+//! and run in few passes over memory.
 //!
-//! What the planner does not fuse (a running sum, elements at positions) is computed at once and enters the expression as data.
+//! Primitives that the planner does not fuse (a running sum, elements at positions) are computed immediately. Their results enter
+//! the expression as data.
 
 use std::cell::RefCell;
 
@@ -13,7 +14,7 @@ use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-/// What `composite` makes of `x`.
+/// Applies `composite` to `x`.
 pub(crate) fn computed<T: Float>(composite: &impl Composite, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
     let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
@@ -79,12 +80,12 @@ impl<'e, T: Float> Traced<'e, T> {
         }
     }
 
-    /// A function of this, of the shape `shape`.
+    /// Returns the node of `op` applied to `self`, with the shape `shape`.
     fn over(&self, op: Op, shape: &Shape) -> Result<Self, Error> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }
 
-    /// What the planner does not fuse: computed at once.
+    /// Computes an operation that the planner does not fuse immediately, and adds its result to the trace as data.
     fn at_once(&self, at: Site, operation: impl FnOnce(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
     }

@@ -1,15 +1,15 @@
-//! Operations along one dimension (sorting, extremes, cumulative ones): positions are computed on plain data, lane by lane,
-//! and the elements are taken at them, so that a derivative goes to the chosen elements.
+//! Operations along one dimension: sorting, extremes, cumulative operations. They compute positions from plain data, lane by lane,
+//! and take the elements at these positions. So the gradient flows to the chosen elements.
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::shape::dims;
 use crate::{Element, Error, Shape, Site, Tensor, View};
 
-/// An array and one dimension of it; an array of rank 0 counts as one lane of one element.
+/// An array and one of its dimensions. An array of rank 0 counts as one lane of one element.
 pub(crate) struct Along<A: TensorLike> {
     x: A,
-    /// The shape, of rank 1 at least.
+    /// The shape, of at least rank 1.
     pub(crate) shape: Shape,
     pub(crate) axis: usize,
     is_scalar: bool,
@@ -26,12 +26,12 @@ impl<A: TensorLike> Along<A> {
         Ok(Along { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
     }
 
-    /// Length of a lane.
+    /// Returns the length of a lane.
     pub(crate) fn len(&self) -> usize {
         self.shape[self.axis]
     }
 
-    /// `len` positions for each lane, which `f` writes from the present values of the lane.
+    /// Returns `len` positions for each lane. `f` computes them from the values of the lane.
     pub(crate) fn positions(
         &self,
         len: usize,
@@ -42,7 +42,7 @@ impl<A: TensorLike> Along<A> {
         Ok(positions(&x, self.axis, len, at, f)?)
     }
 
-    /// The elements at `positions` along the dimension, in their shape.
+    /// Returns the elements at `positions` along the dimension. The result has the shape of `positions`.
     pub(crate) fn taken(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
         let size = self.len();
         let inner = Shape::from(&self.shape[self.axis + 1..]).numel();
@@ -57,7 +57,8 @@ impl<A: TensorLike> Along<A> {
         self.x.apply_take(&flat, at)
     }
 
-    /// The elements at `positions` and the positions, with the dimension that has one left removed unless `keepdim`.
+    /// Returns the elements at `positions`, and the positions. Both have size 1 along the dimension, which is removed unless
+    /// `keepdim`.
     pub(crate) fn taken_with(
         &self,
         positions: Tensor<i64>,
@@ -68,7 +69,7 @@ impl<A: TensorLike> Along<A> {
         Ok((self.reduced(&taken, keepdim, at)?, self.reduced(&positions, keepdim, at)?))
     }
 
-    /// `z`, of size 1 along the dimension, with that dimension removed unless `keepdim`.
+    /// Returns `z`, which has size 1 along the dimension, without that dimension unless `keepdim`.
     pub(crate) fn reduced<B: TensorLike>(&self, z: &B, keepdim: bool, at: Site) -> Result<B, B::Error> {
         if self.is_scalar {
             return self.restored(z, at);
@@ -81,17 +82,17 @@ impl<A: TensorLike> Along<A> {
         z.apply_view(View::Reshape(shape), at)
     }
 
-    /// `z` of rank 0 again where the array was.
+    /// Returns `z` with rank 0 if the array had rank 0, else unchanged.
     pub(crate) fn restored<B: TensorLike>(&self, z: &B, at: Site) -> Result<B, B::Error> {
         if self.is_scalar { z.apply_view(View::Reshape(Shape::scalar()), at) } else { Ok(z.clone()) }
     }
 
-    /// The array, of rank 1 at least.
+    /// Returns the array, which has at least rank 1.
     pub(crate) fn array(&self) -> &A {
         &self.x
     }
 
-    /// An error where lanes are empty.
+    /// Refuses empty lanes.
     pub(crate) fn not_over_nothing(&self, at: Site) -> Result<(), Error> {
         if self.len() > 0 {
             return Ok(());

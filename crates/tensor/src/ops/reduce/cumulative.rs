@@ -1,8 +1,8 @@
 //! Running sums and products along a dimension, and differences.
 //!
-//! A running sum is a primitive: its adjoint is the running sum from the other end. The others are scans in log n steps
-//! (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986): every step is recorded, so that derivatives of every
-//! order are exact, zeros among the factors of a product included. See [`Extremes`](crate::ops::Extremes) for running extremes.
+//! A running sum is a primitive: its adjoint is the running sum from the other end. The other operations are scans in log n steps
+//! (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of every order are
+//! exact, even if factors of a product are zero. See [`Extremes`](crate::ops::Extremes) for running extremes.
 
 use wengert_macros::twins;
 
@@ -12,7 +12,7 @@ use crate::ops::reduce::along::Along;
 use crate::shape::dims;
 use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Unary, View};
 
-/// `cumsum` and its kin.
+/// Running sums and products, and differences.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -23,7 +23,8 @@ use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site
 /// ```
 #[twins]
 pub trait Cumulative: TensorLike<Elem: Number> {
-    /// The sum of the elements up to each along `dim`. `f32` is summed in `f64`; integers wrap. PyTorch: `cumsum`.
+    /// Returns the running sums along `dim`: each element plus all elements before it. `f32` is summed in `f64`; integers wrap.
+    /// PyTorch: `cumsum`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -40,15 +41,15 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         along.restored(&along.array().apply_cumsum(along.axis, at)?, at)
     }
 
-    /// The product of the elements up to each along `dim`. Derivatives are exact also where factors are zero. PyTorch:
-    /// `cumprod`.
+    /// Returns the running products along `dim`: each element times all elements before it. The derivatives are exact even if
+    /// factors are zero. PyTorch: `cumprod`.
     #[in_place]
     fn try_cumprod(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("cumprod");
         scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
-    /// ln Σ eˣ over the elements up to each along `dim`, without overflow. PyTorch: `logcumsumexp`.
+    /// Returns ln Σ eˣ over each element and all elements before it along `dim`, without overflow. PyTorch: `logcumsumexp`.
     fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -57,8 +58,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         scan(self, dim.position(), at, |x, y| log_of_sum(x, y, at))
     }
 
-    /// The difference of each element and the one before it along `dim`, taken `n` times: `n` elements fewer, none where
-    /// there were no more. Refused at rank 0. PyTorch: `diff`.
+    /// Returns the differences between each element and the one before it along `dim`, and repeats this `n` times. Each time
+    /// removes one element, until none are left. Refuses rank 0. PyTorch: `diff`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -73,7 +74,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         }
         let axis = dims::axis(dim.position(), shape.rank(), at)?;
         let mut z = self.clone();
-        // Differences of an empty dimension stay empty.
+        // The size does not fall below 0: differences of an empty dimension are empty.
         for len in (0..shape[axis]).rev().chain([0]).take(n) {
             let later = z.apply_view(View::Slice { axis, start: z.shape()[axis] - len, len, step: 1 }, at)?;
             let earlier = z.apply_view(View::Slice { axis, start: 0, len, step: 1 }, at)?;
@@ -85,7 +86,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Cumulative for A {}
 
-/// `combine` of the elements up to each along `dim`, for an associative `combine`.
+/// Returns, for each element along `dim`, the combination of it and all elements before it. `combine` must be associative.
 fn scan<A: TensorLike>(
     x: &A,
     dim: isize,
@@ -96,7 +97,7 @@ fn scan<A: TensorLike>(
     let (axis, size) = (along.axis, along.len());
     let mut z = along.array().clone();
     let mut reach = 1;
-    // Each element holds the combination of `reach` elements that end with it; the first `reach` are complete.
+    // Each element is the combination of the `reach` elements that end with it. The first `reach` elements are complete.
     while reach < size {
         let part = |start: usize, len: usize| z.apply_view(View::Slice { axis, start, len, step: 1 }, at);
         let combined = combine(&part(0, size - reach)?, &part(reach, size - reach)?)?;
@@ -106,7 +107,7 @@ fn scan<A: TensorLike>(
     along.restored(&z, at)
 }
 
-/// ln(eˣ + eʸ). The larger is subtracted first, unless it is infinite: inf - inf is NaN.
+/// Returns ln(eˣ + eʸ). Subtracts the larger one first, unless it is infinite, because ∞ - ∞ is NaN.
 fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error>
 where
     A::Elem: Float,
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn along_every_dimension_of_any_layout() {
-        // The last one is large enough for several threads.
+        // The last shape is large enough for several threads.
         for sizes in [[2usize, 3, 4], [1, 4, 2], [30, 60, 70]] {
             let whole = Tensor::from_fn(sizes, |index| index.iter().fold(1i64, |h, &i| (h * 31 + i as i64) % 17));
             let layouts = [

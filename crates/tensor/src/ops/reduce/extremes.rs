@@ -1,7 +1,7 @@
-//! The largest, the smallest, and where they are.
+//! The largest and smallest elements, and their positions.
 //!
-//! Ties follow PyTorch: along a dimension the whole derivative goes to the chosen element; over all elements it is shared
-//! evenly, and NaNs tie with NaNs.
+//! Ties follow PyTorch. Along a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share
+//! it evenly, and NaNs count as equal.
 
 use wengert_macros::twins;
 
@@ -12,8 +12,8 @@ use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::{extremes, not_over_nothing, reduced};
 use crate::{Dims, Error, Position, Reduction, Shape, Site, View};
 
-/// Largest and smallest elements with their positions. See [`Reductions::amax`](crate::ops::Reductions::amax) for the values
-/// alone, with the derivative shared between ties.
+/// The largest and smallest elements, with their positions. [`Reductions::amax`](crate::ops::Reductions::amax) returns only the
+/// values, and shares the gradient between equal elements.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -24,8 +24,8 @@ use crate::{Dims, Error, Position, Reduction, Shape, Site, View};
 /// ```
 #[twins]
 pub trait Extremes: TensorLike {
-    /// The largest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
-    /// Refused if empty. PyTorch: `max` with a dimension.
+    /// Returns the largest element along `dim` and its position: the first of several equal ones, or the first NaN. The gradient
+    /// flows to that element. Refuses an empty dimension. PyTorch: `max` with a dimension.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -38,30 +38,30 @@ pub trait Extremes: TensorLike {
         extreme(self, true, dim.position(), keepdim, Site::here("max"))
     }
 
-    /// The smallest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
-    /// Refused if empty. PyTorch: `min` with a dimension.
+    /// Returns the smallest element along `dim` and its position: the first of several equal ones, or the first NaN. The gradient
+    /// flows to that element. Refuses an empty dimension. PyTorch: `min` with a dimension.
     fn try_min(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         extreme(self, false, dim.position(), keepdim, Site::here("min"))
     }
 
-    /// The largest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
-    /// if empty. PyTorch: `max` without a dimension.
+    /// Returns the largest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as
+    /// equal. Refuses an empty tensor. PyTorch: `max` without a dimension.
     fn try_max_all(&self) -> Result<Self, Self::Error> {
         let at = Site::here("max_all");
         not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "max", ..at })?;
         reduced(self, Reduction::Max, &Dims::from(..), false, at)
     }
 
-    /// The smallest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
-    /// if empty. PyTorch: `min` without a dimension.
+    /// Returns the smallest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as
+    /// equal. Refuses an empty tensor. PyTorch: `min` without a dimension.
     fn try_min_all(&self) -> Result<Self, Self::Error> {
         let at = Site::here("min_all");
         not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "min", ..at })?;
         reduced(self, Reduction::Min, &Dims::from(..), false, at)
     }
 
-    /// The smallest and the largest over `dims`; both NaN if any is NaN. Derivative: evenly over the ties, from both
-    /// sides. Refused if empty. PyTorch: `aminmax`.
+    /// Returns the smallest and the largest element over `dims`; both are NaN if any element is NaN. Equal elements share the
+    /// gradient of either result evenly. Refuses empty dimensions. PyTorch: `aminmax`.
     fn try_aminmax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("aminmax");
         let dims = dims.into();
@@ -70,26 +70,26 @@ pub trait Extremes: TensorLike {
         Ok((smallest, reduced(self, Reduction::Amax, &dims, keepdim, at)?))
     }
 
-    /// Position of the largest of all elements in row-major order: of the first of several; a NaN wins. Refused over
-    /// nothing. PyTorch: `argmax` without a dimension.
+    /// Returns the row-major position of the largest of all elements: the first of several equal ones, or the first NaN. Refuses an
+    /// empty tensor. PyTorch: `argmax` without a dimension.
     fn try_argmax_all(&self) -> Result<Tensor<i64>, Self::Error> {
         position_of_all(self, true, Site { operation: "argmax", ..Site::here("argmax_all") })
     }
 
-    /// Position of the smallest of all elements in row-major order: of the first of several; a NaN wins. Refused over
-    /// nothing. PyTorch: `argmin` without a dimension.
+    /// Returns the row-major position of the smallest of all elements: the first of several equal ones, or the first NaN. Refuses
+    /// an empty tensor. PyTorch: `argmin` without a dimension.
     fn try_argmin_all(&self) -> Result<Tensor<i64>, Self::Error> {
         position_of_all(self, false, Site { operation: "argmin", ..Site::here("argmin_all") })
     }
 
-    /// The largest of the elements up to each along `dim`, and its position: of the last of several; once there is a
-    /// NaN, the latest one. Derivative: to that element. PyTorch: `cummax`.
+    /// Returns the running maximum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
+    /// gradient flows to that element. PyTorch: `cummax`.
     fn try_cummax(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         running(self, true, dim.position(), Site::here("cummax"))
     }
 
-    /// The smallest of the elements up to each along `dim`, and its position: of the last of several; once there is a
-    /// NaN, the latest one. Derivative: to that element. PyTorch: `cummin`.
+    /// Returns the running minimum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
+    /// gradient flows to that element. PyTorch: `cummin`.
     fn try_cummin(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         running(self, false, dim.position(), Site::here("cummin"))
     }

@@ -1,7 +1,6 @@
-//! Normalizations: elements shifted and scaled to mean 0 and variance 1 over some dimensions, then by a weight and a bias.
-//!
-//! All compute the mean, then the mean square of the differences from it (two passes); E[x²] - E[x]² would cancel.
-//! Nothing here keeps a state: batch normalization in training returns the statistics that a layer may keep.
+//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. All
+//! compute the mean, then the mean square of the differences from it, in two passes: E[x²] - E[x]² would lose digits. No function
+//! has a state. Batch normalization in training returns the statistics, and a layer can store them.
 
 use wengert_macros::twins;
 
@@ -9,14 +8,14 @@ use crate::ops::TensorLike;
 use crate::ops::primitive::compose::{Compose, count};
 use crate::{Error, Float, Shape, Site, Sizes, Unary};
 
-/// What batch normalization in training gives: the result, and the statistics of this batch for a running average.
+/// The result of batch normalization in training, and the statistics of this batch for a running average.
 #[derive(Clone, Debug)]
 pub struct BatchNormed<A> {
-    /// The normalized input, in its shape.
+    /// The normalized input, in the shape of the input.
     pub output: A,
-    /// Mean of each channel, `[c]`.
+    /// The mean of each channel, `[c]`.
     pub mean: A,
-    /// Variance of each channel, divided by count - 1, `[c]`.
+    /// The unbiased variance of each channel, `[c]`: the sum of squared deviations divided by count - 1.
     pub variance: A,
 }
 
@@ -31,8 +30,8 @@ pub struct BatchNormed<A> {
 /// ```
 #[twins]
 pub trait Normalization: TensorLike<Elem: Float> {
-    /// Normalized over the last dimensions, which have the sizes `shape`, as have `weight` and `bias`. Over one element:
-    /// 0 (or the bias). PyTorch: `nn.functional.layer_norm`.
+    /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. Over one
+    /// element, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
     ///
     /// ```
     /// use wengert_tensor::ops::Normalization;
@@ -58,8 +57,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine(standardized(self, &axes, eps, at)?, weight, bias, at)
     }
 
-    /// Divided by the root of the mean square over the last dimensions, which have the sizes `shape`, as has `weight`.
-    /// Without `eps`, that is the machine epsilon of the element type. PyTorch: `nn.functional.rms_norm`.
+    /// Divides by the root of the mean square over the last dimensions, which have the sizes `shape`. `weight` has the same shape.
+    /// `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
     fn try_rms_norm(
         &self,
         shape: impl Into<Sizes>,
@@ -76,7 +75,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine(self.times(&scale, at)?, weight, None, at)
     }
 
-    /// Normalized over each of `groups` groups of channels of `[n, c, …]`, all positions together; `weight` and `bias` are
+    /// Normalizes each of `groups` groups of channels of `[n, c, …]` over its channels and all positions. `weight` and `bias` are
     /// `[c]`. PyTorch: `nn.functional.group_norm`.
     fn try_group_norm(
         &self,
@@ -107,8 +106,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(z, weight, bias, at)
     }
 
-    /// Normalized over the positions of each channel of each example of `[n, c, …]`; `weight` and `bias` are `[c]`.
-    /// PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
+    /// Normalizes each channel of each example of `[n, c, …]` over its positions. `weight` and `bias` are `[c]`. PyTorch:
+    /// `nn.functional.instance_norm` with `use_input_stats`.
     fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self, Self::Error> {
         let at = Site::here("instance_norm");
         let own = self.shape();
@@ -123,8 +122,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(standardized(self, &axes, eps, at)?, weight, bias, at)
     }
 
-    /// Each channel of `[n, c, …]` normalized by a given mean and variance, as outside of training; all parameters are
-    /// `[c]`. PyTorch: `nn.functional.batch_norm` with `training=False`.
+    /// Normalizes each channel of `[n, c, …]` by a given mean and variance, as outside of training. All parameters are `[c]`.
+    /// PyTorch: `nn.functional.batch_norm` with `training=False`.
     fn try_batch_norm(
         &self,
         mean: &Self,
@@ -145,13 +144,13 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(z, weight, bias, at)
     }
 
-    /// Each channel of `[n, c, …]` normalized over the batch and all positions, and the statistics of the batch; `weight`
-    /// and `bias` are `[c]`. The result is normalized by the variance divided by count; the one returned is divided by
-    /// count - 1, which is what running statistics hold. PyTorch: `nn.functional.batch_norm` with `training=True`.
+    /// Normalizes each channel of `[n, c, …]` over the batch and all positions. Also returns the statistics of the batch. `weight`
+    /// and `bias` are `[c]`. Divides by the root of the biased variance (divided by count). Returns the unbiased variance (divided
+    /// by count - 1) for running statistics. PyTorch: `nn.functional.batch_norm` with `training=True`.
     ///
     /// # Errors
     ///
-    /// Where a channel has one value only.
+    /// If a channel has only one value.
     fn try_batch_norm_training(
         &self,
         weight: Option<&Self>,
@@ -186,7 +185,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Normalization for A {}
 
-/// (x - mean) / √(variance + eps) over `axes`.
+/// Returns (x - mean) / √(variance + eps) over `axes`.
 fn standardized<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
     let centred = x.minus(&x.averaged(axes, at)?, at)?;
     let variance = centred.mapped(Unary::Square, at)?.averaged(axes, at)?;
@@ -214,7 +213,7 @@ fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, 
     affine(z, weight.as_ref(), bias.as_ref(), at)
 }
 
-/// `[c]` beside `[n, c, …]`.
+/// Returns the shape that aligns `[c]` with `[n, c, …]`.
 fn by_channel(shape: &Shape) -> Shape {
     let mut own = Shape::ones(shape.rank());
     own[1] = shape[1];
@@ -227,7 +226,7 @@ fn channels(shape: &Shape, at: Site) -> Result<usize, Error> {
     })
 }
 
-/// The sizes to normalize over, which are the last ones of `x`.
+/// Returns the sizes to normalize over. Refuses sizes that are not the last sizes of `x`.
 fn last<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
     let (own, normalized) = (x.shape(), sizes.resolve_plain(at)?);
     if normalized.rank() == 0 {

@@ -1,7 +1,7 @@
-//! Norms, and the distances and angles made of them.
+//! Norms, and the distances and angles computed from them.
 //!
-//! The norm is a primitive for the sake of its derivative: at the zero vector, at zero entries and at ties, PyTorch has
-//! conventions for the first and second derivative that no composition gives. The derivative rule states them.
+//! The norm is a primitive because of its derivatives. At the zero vector, at zero elements and at ties, PyTorch has conventions
+//! for the first and second derivative that differ from the derivatives of the formula. The derivative rule states them.
 
 use wengert_macros::twins;
 
@@ -23,12 +23,11 @@ use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shap
 /// ```
 #[twins]
 pub trait Norms: TensorLike<Elem: Float> {
-    /// The `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord) for any `ord`, negative ones and those below 1 included; the
-    /// largest or smallest magnitude for ±∞; the number of elements that are not zero for 0. Squares and powers may
-    /// overflow where the norm would not.
+    /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For ±∞, it is the largest
+    /// or smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if the norm would not.
     ///
-    /// Derivative: 0 at the zero vector; for ±∞ shared evenly over the ties; for 0 none. 0 if empty; for `ord` below 0
-    /// and for ∞, refused if empty. PyTorch: `linalg.vector_norm`.
+    /// The derivative is 0 at the zero vector. For ±∞, equal magnitudes share it evenly; for 0, there is none. The norm of no
+    /// elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -42,13 +41,12 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(self, ord.into(), &dims.into(), keepdim, Site::here("vector_norm"))
     }
 
-    /// The `p`-norm of all elements. PyTorch: `norm`; see [`vector_norm`](Self::vector_norm) for some dimensions.
+    /// Returns the `p`-norm of all elements. [`vector_norm`](Self::vector_norm) reduces over some dimensions. PyTorch: `norm`.
     fn try_norm(&self, p: impl Into<f64>) -> Result<Self, Self::Error> {
         norm(self, p.into(), &Dims::from(..), false, Site::here("norm"))
     }
 
-    /// The `p`-norm of the difference, over everything; the shapes broadcast. Derivative 0 at equal points. PyTorch:
-    /// `dist`.
+    /// Returns the `p`-norm of all elements of the difference. The shapes broadcast. Derivative 0 at equal points. PyTorch: `dist`.
     fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         let at = Site::here("dist");
@@ -56,9 +54,9 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
     }
 
-    /// Distances by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`:
-    /// `[…, m, n]`, the batch dimensions broadcast. Derivative 0 at equal points; for p = ∞ whole to every tied
-    /// coordinate. PyTorch: `cdist`.
+    /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n,
+    /// k]`. The batch dimensions broadcast. Derivative 0 at equal points. For p = ∞, each coordinate with the largest difference
+    /// gets the whole gradient. PyTorch: `cdist`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -71,7 +69,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         distances(self, other, p.into(), Site::here("cdist"))
     }
 
-    /// The `p`-norm of x - y + `eps` over the last dimension; the shapes broadcast. PyTorch: `pairwise_distance`.
+    /// Returns the `p`-norm of x - y + `eps` over the last dimension. The shapes broadcast. PyTorch: `pairwise_distance`.
     fn try_pairwise_distance(
         &self,
         other: impl ArrayOperand<Self>,
@@ -86,7 +84,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(&difference, p.into(), &Dims::from(-1), keepdim, at)
     }
 
-    /// Divided by the `p`-norm over `dims`, or by `eps` where that is larger. PyTorch: `nn.functional.normalize`.
+    /// Divides by the `p`-norm over `dims`, or by `eps` if that is larger. PyTorch: `nn.functional.normalize`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -101,8 +99,9 @@ pub trait Norms: TensorLike<Elem: Float> {
         self.apply_binary(Binary::Div, &expanded(&divisor, &self.shape(), at)?, at)
     }
 
-    /// The cosine of the angle between both along `dim`: the sum of products of the two divided by their 2-norms, each
-    /// at least `eps`; the shapes broadcast. 0 where one is zero. PyTorch: `nn.functional.cosine_similarity`.
+    /// Returns the cosine of the angle between both along `dim`: the sum of the products, divided by both 2-norms. Each norm is
+    /// raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero. PyTorch:
+    /// `nn.functional.cosine_similarity`.
     fn try_cosine_similarity(
         &self,
         other: impl ArrayOperand<Self>,
@@ -116,7 +115,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         let dims = Dims::from(dim.position());
         let unit = |x: &Self| {
             let length = norm(x, 2.0, &dims, true, at)?;
-            // The lower bound changes the value only: the derivative is that of the length, as in PyTorch.
+            // The lower bound only changes the value. The derivative is the derivative of the length, as in PyTorch.
             let short = length.compared(Compare::Lt, eps, at)?;
             let length = length.with_value(&length.apply_detach(at)?.replaced(&short, eps, at)?, at)?;
             x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
@@ -212,8 +211,8 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     distance.apply_view(View::Reshape(shape), at)
 }
 
-/// The p-norm over `axis`, with the derivatives of a distance: 0 of any order at equal points and at equal coordinates, and
-/// whole to each coordinate that is the largest. (`vector_norm` has other conventions there.)
+/// Returns the p-norm over `axis`, with the derivatives of a distance: 0 of every order at equal points and at equal coordinates.
+/// For p = ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
 fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
@@ -230,7 +229,7 @@ fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: 
         let tied = size.replaced(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
-    // A power has no finite derivative at 0: compute it at 1 instead, and replace the result by 0.
+    // A power has no finite derivative at 0. So this computes it at 1 instead, and replaces the result by 0.
     let power = |x: &A, exponent: f64| {
         let zero = x.compared(Compare::Eq, 0.0, at)?;
         let powers = x.replaced(&zero, 1.0, at)?.combined(Binary::Pow, exponent, at)?;
@@ -264,7 +263,7 @@ mod tests {
         let x = Tensor::<f64>::from_fn([60, 50, 7], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
         for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2]] {
             for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
-                // Whole numbers: every order of summation gives the same.
+                // All values are whole numbers, so every order of summation gives the same result.
                 assert_eq!(x.vector_norm_keepdim(1, dims), x.abs().sum_keepdim(dims), "{dims:?}");
                 assert_eq!(x.vector_norm_keepdim(2, dims), x.square().sum_keepdim(dims).sqrt(), "{dims:?}");
                 assert_eq!(x.vector_norm_keepdim(INF, dims), x.abs().amax_keepdim(dims), "{dims:?}");

@@ -10,8 +10,8 @@ use crate::{
     Binary, Compare, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Shape, Site, Tensor, View,
 };
 
-/// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are
-/// removed, or stay with size 1 where the name ends in `_keepdim`.
+/// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
+/// unless the method's name ends in `_keepdim`: then they stay with size 1.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -23,8 +23,8 @@ use crate::{
 /// ```
 #[twins]
 pub trait Reductions: TensorLike {
-    /// The sum over `dims`, pairwise; 0 if empty. Sums of i64 wrap; a sum of u8 would be of little use and is refused (cast
-    /// first). Truth values are counted by [`count_nonzero`](Self::count_nonzero). PyTorch: `sum`.
+    /// Returns the sum over `dims`, added pairwise; 0 if empty. Sums of `i64` wrap. Refuses `u8`, whose sums would soon overflow:
+    /// cast it first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -45,7 +45,7 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
-    /// The mean over `dims`; NaN if empty. PyTorch: `mean`.
+    /// Returns the mean over `dims`; NaN if empty. PyTorch: `mean`.
     fn try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -60,7 +60,7 @@ pub trait Reductions: TensorLike {
         sum.apply_binary(Binary::Div, &count, at)
     }
 
-    /// The product over `dims`; 1 if empty. PyTorch: `prod`.
+    /// Returns the product over `dims`; 1 if empty. PyTorch: `prod`.
     fn try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -68,8 +68,8 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
     }
 
-    /// The largest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused if empty. PyTorch:
-    /// `amax`.
+    /// Returns the largest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
+    /// dimensions. PyTorch: `amax`.
     fn try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("amax");
         let dims = dims.into();
@@ -77,8 +77,8 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Amax, &dims, keepdim, at)
     }
 
-    /// The smallest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused if empty. PyTorch:
-    /// `amin`.
+    /// Returns the smallest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
+    /// dimensions. PyTorch: `amin`.
     fn try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("amin");
         let dims = dims.into();
@@ -86,20 +86,20 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Amin, &dims, keepdim, at)
     }
 
-    /// Where any element over `dims` is not zero (or `true`); `false` if empty. PyTorch: `any`.
+    /// Returns where any element over `dims` is nonzero (or `true`); `false` if empty. PyTorch: `any`.
     fn try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("any");
         Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
     }
 
-    /// Where all elements over `dims` are not zero (or `true`); `true` if empty. PyTorch: `all`.
+    /// Returns where all elements over `dims` are nonzero (or `true`); `true` if empty. PyTorch: `all`.
     fn try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("all");
         Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
     }
 
-    /// Number of elements over `dims` that are not zero (or `true`). PyTorch: `count_nonzero`, and `sum` of truth values, which
-    /// here does not compile.
+    /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`, and `sum` of a mask, which does
+    /// not compile here.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -119,14 +119,15 @@ pub trait Reductions: TensorLike {
         Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
     }
 
-    /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused if empty. PyTorch: `argmax`.
+    /// Returns the position of the largest element along `dim`: the first of several equal ones, or the first NaN. Refuses an empty
+    /// dimension. PyTorch: `argmax`.
     fn try_argmax(&self, dim: impl Position, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmax");
         Ok(position_of(&self.to_tensor(at)?, true, dim.position(), keepdim, at)?)
     }
 
-    /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused if empty. PyTorch:
-    /// `argmin`.
+    /// Returns the position of the smallest element along `dim`: the first of several equal ones, or the first NaN. Refuses an
+    /// empty dimension. PyTorch: `argmin`.
     fn try_argmin(&self, dim: impl Position, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmin");
         Ok(position_of(&self.to_tensor(at)?, false, dim.position(), keepdim, at)?)
@@ -135,7 +136,7 @@ pub trait Reductions: TensorLike {
 
 impl<A: TensorLike> Reductions for A {}
 
-/// The reduction over `dims`, kept as 1 or removed.
+/// Returns the reduction over `dims`, which stay with size 1 or are removed.
 pub(crate) fn reduced<A: TensorLike>(
     x: &A,
     op: Reduction,
@@ -152,7 +153,7 @@ pub(crate) fn reduced<A: TensorLike>(
     }
 }
 
-/// An error for a reduction over dimensions of size 0 by an operation without an identity.
+/// Refuses a reduction over dimensions of size 0 by an operation without an identity.
 pub(crate) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
     if !shape.contains(&0) {
         return Ok(());
@@ -202,8 +203,8 @@ fn position_of<T: Element>(
     if keepdim { Ok(positions) } else { positions.apply_view(View::Reshape(shape.without(&[axis])), at) }
 }
 
-/// Positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1: of the
-/// first of several; a NaN wins.
+/// Returns the positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1.
+/// The position is the first of several equal elements, or the first NaN.
 #[wengert_macros::precompiled]
 pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut result = x.shape().clone();
@@ -216,9 +217,9 @@ pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at
 mod tests {
     use crate::prelude::*;
 
-    /// N. J. Higham, "The Accuracy of Floating Point Summation" (1993): the error of a sum is at most u Σ|x| for every
-    /// addition that an element goes through. Pairwise these are the logarithm of the count, here with runs of 64 at the
-    /// leaves; one after the other they are the count.
+    /// The error of a sum is at most u Σ|x| for every addition that an element takes part in (N. J. Higham, "The Accuracy of
+    /// Floating Point Summation", 1993). In a pairwise sum with runs of 64, an element takes part in 64 + log₂ n additions. In a
+    /// sum in order, it takes part in n additions.
     #[test]
     fn ten_million_numbers_are_summed_pairwise() {
         let count = 10_000_000;
@@ -237,9 +238,9 @@ mod tests {
         let additions = 64.0 + f64::from(count).log2();
         assert!(error(x.sum(..).item()) <= additions * unit, "{}", error(x.sum(..).item()));
         assert!(error(in_order) > additions * unit, "{}", error(in_order));
-        // What is expected of errors that point both ways: hardly more than one rounding.
+        // Rounding errors of both signs nearly cancel, so the actual error is only a few roundings.
         assert!(error(x.sum(..).item()) <= 4.0 * unit);
-        // Along either dimension of a matrix, and with a stride.
+        // The sums along either dimension of a matrix, and with a stride.
         for (x, dim) in [(x.reshape([2, -1]), 1), (x.reshape([-1, 2]), 0), (x.reshape([-1, 2]).t(), 1)] {
             let sums = x.sum(dim).cast::<f64>();
             assert!((sums.sum(..).item() - exact).abs() / exact <= 8.0 * unit, "{sums:?}");

@@ -1,4 +1,4 @@
-//! Softmax and its relatives, without overflow: the largest element is subtracted first.
+//! Softmax and related operations, without overflow: the largest element is subtracted first.
 
 use wengert_macros::twins;
 
@@ -8,7 +8,7 @@ use crate::ops::primitive::tensor_like::Composite;
 use crate::shape::dims;
 use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Site, Unary, View};
 
-/// `softmax` and its kin.
+/// `softmax` and related operations.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -19,7 +19,7 @@ use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Sit
 /// ```
 #[twins]
 pub trait Softmax: TensorLike<Elem: Float> {
-    /// eˣ / Σ eˣ along `dim`. A line of only -∞, or with an ∞, gives NaN. PyTorch: `softmax`.
+    /// Returns eˣ / Σ eˣ along `dim`. A line that only has -∞, or that has an ∞, gives NaN. PyTorch: `softmax`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -31,19 +31,20 @@ pub trait Softmax: TensorLike<Elem: Float> {
         self.composed(&Normalized { dim: dim.position(), log: false }, Site::here("softmax"))
     }
 
-    /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
+    /// Returns the [`softmax`](Self::softmax) of -x, which gives the smallest element the largest weight. PyTorch:
+    /// `nn.functional.softmin`.
     fn try_softmin(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("softmin");
         self.apply_unary(Unary::Neg, at)?.composed(&Normalized { dim: dim.position(), log: false }, at)
     }
 
-    /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
-    /// `log_softmax`.
+    /// Returns x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even if the softmax is near 0.
+    /// PyTorch: `log_softmax`.
     fn try_log_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
         self.composed(&Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
     }
 
-    /// ln Σ eˣ over `dims`; -∞ if empty or if all are -∞. PyTorch: `logsumexp`.
+    /// Returns ln Σ eˣ over `dims`; -∞ if empty or if all elements are -∞. PyTorch: `logsumexp`.
     fn try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("logsumexp");
         let shape = self.shape();
@@ -87,7 +88,8 @@ impl Composite for LogSumExp<'_> {
             return x.apply_reduce(Reduction::Sum, axes, at)?.apply_unary(Unary::Log, at);
         }
         let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, axes, at)?;
-        // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
+        // Subtracting an infinite maximum would give NaN, because ∞ - ∞ is NaN. So ∞ is replaced by the largest finite number, and
+        // -∞ by 0. An ∞ among the elements then stays ∞.
         let filled = |value: A::Elem| number(&largest, value, &largest.shape(), at);
         let (most, infinity, zero) = (filled(A::Elem::MAX)?, filled(A::Elem::INFINITY)?, filled(A::Elem::ZERO)?);
         let is_finite = largest.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)?;
@@ -99,7 +101,7 @@ impl Composite for LogSumExp<'_> {
     }
 }
 
-/// e^(x - max), its sum and x - max, all over the shape of `x`; `None` where there are no elements.
+/// Returns e^(x - max), the sum of these, and x - max, all in the shape of `x`; `None` if there are no elements.
 #[allow(clippy::type_complexity)]
 fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Option<(A, A, A)>, A::Error> {
     let shape = x.shape();
@@ -108,7 +110,7 @@ fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Opti
         return Ok(None);
     }
     let axes: Axes = if shape.rank() == 0 { Axes::new() } else { Axes::from_slice(&[axis]) };
-    // The shift cancels, and so does its derivative.
+    // The shift cancels in the result and in its derivative, so no gradient needs to flow to it.
     let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
     let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
     let exponentials = shifted.apply_unary(Unary::Exp, at)?;
@@ -127,7 +129,7 @@ mod tests {
             let mut x = Tensor::<f64>::from_fn(shape, |i| ((i[0] * 31 + i[1] * 17) % 101) as f64 * 0.1 - 5.0);
             let largest = x.amax_keepdim(dim);
             let expected = (&x - &largest).exp().sum_keepdim(dim).log() + &largest;
-            // Of 14 at most, by sums of some hundred roundings.
+            // The values are at most 14. Each sum has a few hundred roundings.
             let error = (x.logsumexp_keepdim(dim) - expected).abs().amax(..).item();
             assert!(error < 14.0 * 200.0 * f64::EPSILON, "{shape:?}: {error}");
             for (value, expected) in [(-inf, -inf), (inf, inf), (f64::MAX, f64::MAX), (f64::MIN, f64::MIN)] {

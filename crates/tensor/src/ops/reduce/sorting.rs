@@ -1,7 +1,7 @@
 //! Sorting along a dimension, and order statistics.
 //!
-//! Positions are sorted on plain data and the elements are taken at them, so that each derivative goes to the element's
-//! original position. NaN counts as larger than everything.
+//! Positions are computed from plain data, and the elements are taken at these positions. So the gradient flows to the original
+//! positions of the elements. NaN counts as larger than everything.
 
 use wengert_macros::twins;
 
@@ -11,7 +11,7 @@ use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::reduced;
 use crate::{Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, View};
 
-/// `sort`, `topk`, `median` and their kin.
+/// `sort`, `topk`, `median` and related operations.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -23,7 +23,7 @@ use crate::{Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, View};
 /// ```
 #[twins]
 pub trait Sorting: TensorLike {
-    /// The elements in ascending (or `descending`) order along `dim`, and their positions; ties keep their order.
+    /// Returns the elements in ascending (or `descending`) order along `dim`, and their positions. Equal elements keep their order.
     /// PyTorch: `sort` with `stable=True`.
     ///
     /// ```
@@ -39,7 +39,7 @@ pub trait Sorting: TensorLike {
         Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
     }
 
-    /// The positions of [`sort`](Self::sort). PyTorch: `argsort` with `stable=True`.
+    /// Returns the positions of [`sort`](Self::sort). PyTorch: `argsort` with `stable=True`.
     fn try_argsort(&self, dim: impl Position, descending: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argsort");
         let along = Along::new(self, dim.position(), at)?;
@@ -47,8 +47,8 @@ pub trait Sorting: TensorLike {
         Ok(along.restored(&positions, at)?)
     }
 
-    /// The `k` largest (or smallest) along `dim` in descending (ascending) order, and their positions; which of
-    /// several equal ones is not specified. Refused where there are not as many. PyTorch: `topk` with `sorted=True`.
+    /// Returns the `k` largest (or smallest) elements along `dim` in descending (ascending) order, and their positions. The choice
+    /// between equal elements is not specified. Refuses `k` above the size of the dimension. PyTorch: `topk` with `sorted=True`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -64,12 +64,12 @@ pub trait Sorting: TensorLike {
         }
         let positions = along.positions(k, at, |line, out| lanes::top(largest, line, out))?;
         let taken = along.taken(&positions, at)?;
-        // Of a rank-0 array, one element has rank 0 again; no elements are a vector.
+        // For an array of rank 0, one element gives a result of rank 0, and no elements give an empty vector.
         if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
     }
 
-    /// The `k`-th smallest along `dim`, counting from 1, and its position, one of several if they are equal.
-    /// Refused where there are not as many. PyTorch: `kthvalue`.
+    /// Returns the `k`-th smallest element along `dim`, counting from 1, and its position, or the position of an equal element.
+    /// Refuses `k` above the size of the dimension. PyTorch: `kthvalue`.
     fn try_kthvalue(&self, k: usize, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("kthvalue");
         let along = Along::new(self, dim.position(), at)?;
@@ -81,8 +81,8 @@ pub trait Sorting: TensorLike {
         along.taken_with(positions, keepdim, at)
     }
 
-    /// The median along `dim`, the lower one of two, and its position; the first NaN where there is one. Refused over
-    /// nothing. PyTorch: `median` with a dimension.
+    /// Returns the median along `dim` and its position: the lower of two medians, or the first NaN. Refuses an empty dimension.
+    /// PyTorch: `median` with a dimension.
     fn try_median(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("median");
         let along = Along::new(self, dim.position(), at)?;
@@ -91,8 +91,8 @@ pub trait Sorting: TensorLike {
         along.taken_with(positions, keepdim, at)
     }
 
-    /// The commonest element along `dim`, the smallest of several, and the position of its last occurrence. Refused
-    /// if empty. PyTorch: `mode`.
+    /// Returns the most frequent element along `dim`, or the smallest of several, and the position of its last occurrence. Refuses
+    /// an empty dimension. PyTorch: `mode`.
     fn try_mode(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
         let along = Along::new(self, dim.position(), at)?;
@@ -101,8 +101,8 @@ pub trait Sorting: TensorLike {
         along.taken_with(positions, keepdim, at)
     }
 
-    /// The median of all elements, the lower one of two; NaN if any is NaN or there is none. Derivative: evenly over the
-    /// elements equal to it, NaNs being equal to NaNs. PyTorch: `median` without a dimension.
+    /// Returns the median of all elements, the lower of two. NaN if any element is NaN or there are none. Elements equal to the
+    /// median share the gradient evenly, and NaNs count as equal. PyTorch: `median` without a dimension.
     fn try_median_all(&self) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,

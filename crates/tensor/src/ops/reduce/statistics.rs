@@ -1,7 +1,7 @@
-//! Variance, standard deviation, and sums that leave out NaN.
+//! Variance, standard deviation, and sums without NaN.
 //!
-//! The divisor of a variance is n - correction, and 0 where that is negative. Its derivative is a rule of its own; that of a
-//! standard deviation of 0 is 0.
+//! The divisor of a variance is n - correction, or 0 if that is negative. The variance has its own derivative rule. The derivative
+//! of a standard deviation of 0 is 0.
 
 use wengert_macros::twins;
 
@@ -13,8 +13,8 @@ use crate::ops::reduce::reductions::reduced;
 use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 use crate::{Scalar, Shape};
 
-/// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced
-/// dimensions are removed, or stay with size 1 where the name ends in `_keepdim`.
+/// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions
+/// are removed, unless the method's name ends in `_keepdim`: then they stay with size 1.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -26,8 +26,9 @@ use crate::{Scalar, Shape};
 /// ```
 #[twins]
 pub trait Statistics: TensorLike<Elem: Float> {
-    /// The variance over `dims`: squared distances from the mean, summed and divided by n - `correction` (1: unbiased,
-    /// Bessel's; 0: of a whole population). Where that is 0 or less: NaN, or ∞ where the elements differ. PyTorch: `var`.
+    /// Returns the variance over `dims`: the sum of squared distances from the mean, divided by n - `correction`. The correction 1
+    /// gives the unbiased variance (Bessel), and 0 the variance of a whole population. If the divisor is 0 or less, the result is
+    /// NaN, or ∞ if the elements differ. PyTorch: `var`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -40,13 +41,14 @@ pub trait Statistics: TensorLike<Elem: Float> {
         variance(self, &dims.into(), correction.into(), keepdim, Site::here("var"))
     }
 
-    /// The standard deviation over `dims`: the root of [`var`](Self::var). Derivative 0 where it is 0. PyTorch: `std`.
+    /// Returns the standard deviation over `dims`: the root of [`var`](Self::var). The derivative is 0 if the deviation is 0.
+    /// PyTorch: `std`.
     fn try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("std");
         variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
     }
 
-    /// [`var`](Self::var) and the mean. PyTorch: `var_mean`.
+    /// Returns [`var`](Self::var) and the mean. PyTorch: `var_mean`.
     fn try_var_mean(
         &self,
         dims: impl Into<Dims>,
@@ -59,7 +61,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
         Ok((variance, mean(self, &dims, keepdim, at)?))
     }
 
-    /// [`std`](Self::std) and the mean. PyTorch: `std_mean`.
+    /// Returns [`std`](Self::std) and the mean. PyTorch: `std_mean`.
     fn try_std_mean(
         &self,
         dims: impl Into<Dims>,
@@ -72,14 +74,14 @@ pub trait Statistics: TensorLike<Elem: Float> {
         Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
     }
 
-    /// The sum over `dims` of what is not NaN; 0 if empty. PyTorch: `nansum`.
+    /// Returns the sum over `dims` of the elements that are not NaN; 0 if empty. PyTorch: `nansum`.
     fn try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("nansum");
         let known = self.replaced(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
         reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
-    /// The mean over `dims` of what is not NaN; NaN where there is nothing else. PyTorch: `nanmean`.
+    /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none. PyTorch: `nanmean`.
     fn try_nanmean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("nanmean");
         let dims = dims.into();
@@ -127,7 +129,7 @@ impl Composite for Variance<'_> {
         let (shape, axes) = (x.shape(), self.axes);
         let count = count(&shape, axes);
         let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expanded(y, &shape, at)?, at);
-        // Seen from the first element, the mean of equal elements is exact, and so is their variance: 0.
+        // Subtracts the first element. Then the mean of equal elements is exactly 0, and so is their variance.
         let x = if shape.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
         let distance = minus(&x, &x.summed(axes, at)?.divided(count, at)?)?;
         let squares = distance.apply_unary(Unary::Square, at)?.summed(axes, at)?;
@@ -135,12 +137,12 @@ impl Composite for Variance<'_> {
     }
 }
 
-/// The first element along `axes`, which stay with size 1.
+/// Returns the first element along `axes`, which stay with size 1.
 fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A, A::Error> {
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 
-/// The result of a reduction over `axes` of an array of shape `shape`: the dimensions `axes`, of size 1, are removed unless
+/// Returns the result `z` of a reduction of an array of shape `shape`, without the dimensions `axes`, which have size 1, unless
 /// `keepdim`.
 pub(crate) fn squeezed<A: TensorLike>(
     z: A,
@@ -181,7 +183,7 @@ mod tests {
         assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1).item(), 1.0);
     }
 
-    /// Large enough for one pass or two, over every set of dimensions.
+    /// The shapes are large enough for one pass and for two, over every set of dimensions.
     #[test]
     fn large_variances_equal_the_formula() {
         let x = Tensor::<f64>::from_fn([40, 30, 20], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
@@ -190,7 +192,7 @@ mod tests {
                 let distance = &x - x.mean_keepdim(dims);
                 let count = x.numel() / x.sum_keepdim(dims).numel();
                 let expected = distance.square().sum_keepdim(dims) / (count - 1) as f64;
-                // Of 850 at most, by sums of some hundred roundings.
+                // The values are at most 850. Each sum has a few hundred roundings.
                 let error = (x.var_keepdim(dims, 1) - expected).abs().amax(..).item();
                 assert!(error < 850.0 * 200.0 * f64::EPSILON, "{dims:?}: {error}");
             }

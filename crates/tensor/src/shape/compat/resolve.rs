@@ -137,7 +137,7 @@ mod tests {
             (&[1, 4], &[4], true, false),    // the 1-D view gives the same elements
             (&[1], &[], true, false),
             (&[1, 1], &[1], true, false),
-            (&[0, 1], &[0], true, false),  // nothing to go wrong
+            (&[0, 1], &[0], true, false),  // no elements, so the result is not larger
             (&[4, 1], &[3], false, false), // counts differ
             (&[4, 4], &[4], false, false),
             (&[4, 4], &[4, 4], false, false), // equal shapes
