@@ -1,13 +1,13 @@
-//! Measures what sums over ranks cost, fits a model, and says what the model predicts for larger clusters.
+//! Measures the time of sums over ranks, fits a cost model, and predicts the times on larger clusters.
 //!
 //! ```text
 //! mpirun -n 4 target/release/examples/reductions                # measure here
 //! cargo run -p wengert-distributed --example reductions -- --plot docs/distributed.svg
 //! ```
 //!
-//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn. The sum that has the same bits on any
-//! number of ranks sends 2 (N - 1) messages from each rank, N - 1 more to agree, and 2 (N - 1) / N of the vector; MPI's own sends 2 log₂ N
-//! messages at best, and as many bytes.
+//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn. In the sum with
+//! the same bits on any number of ranks, each rank sends 2 (N - 1) messages, N - 1 more to agree, and 2 (N - 1) / N of
+//! the vector. MPI's own sum sends at best 2 log₂ N messages and the same number of bytes.
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -19,16 +19,17 @@ use wengert_distributed::{Group, Reduce, run};
 use wengert_nn::write_atomically;
 use wengert_tensor::Tensor;
 
-/// Latency of a message between programs on machines of one cluster, in seconds: 10 Gbit/s Ethernet by TCP, 100 Gbit/s InfiniBand.
+/// Name, latency of a message in seconds and seconds per byte, between two machines of a cluster: 10 Gbit/s Ethernet
+/// over TCP, and 100 Gbit/s InfiniBand.
 const NETWORKS: [(&str, f64, f64); 2] =
     [("10 Gbit/s, 20 µs", 20e-6, 8.0 / 10e9), ("100 Gbit/s, 3 µs", 3e-6, 8.0 / 100e9)];
 
-/// Models by their parameters (f32) and the seconds that one machine computes a step: a batch of its own (weak scaling), or its part of
-/// the whole batch (strong scaling).
+/// Name, number of f32 parameters and seconds per step on one machine. The step computes the machine's own batch (weak
+/// scaling), or the whole batch, which N machines divide (strong scaling).
 const MODELS: [(&str, f64, f64); 3] =
     [("10 thousand parameters, 5 ms", 1e4, 5e-3), ("10 million, 200 ms", 1e7, 0.2), ("1 billion, 20 s", 1e9, 20.0)];
 
-/// Seconds that a sum of `bytes` over `ranks` takes.
+/// Returns the predicted seconds of a sum of `bytes` over `ranks`.
 fn predicted(ranks: f64, bytes: f64, alpha: f64, beta: f64, by_mpi: bool) -> f64 {
     let messages = if by_mpi { 2.0 * ranks.log2() } else { 3.0 * (ranks - 1.0) };
     messages * alpha + 2.0 * (ranks - 1.0) / ranks * bytes * beta
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Median of the seconds of one call, which all ranks begin together.
+/// Returns the median of the seconds of one call. All ranks begin each call together.
 fn seconds(
     group: &Group,
     mut call: impl FnMut() -> wengert_distributed::Result<()>,
@@ -87,7 +88,7 @@ fn measure(group: &Group) -> Result<(), Box<dyn StdError>> {
         return Ok(());
     }
     for (name, by_mpi) in [("tree", false), ("MPI's", true)] {
-        // Straight line through the points, each weighted by its own size: least squares of the relative errors.
+        // A straight line through the points, by least squares of the relative errors.
         let time = |&(_, tree, own): &(f64, f64, f64)| if by_mpi { own } else { tree };
         let [mut s, mut sx, mut sxx, mut sy, mut sxy] = [0.0; 5];
         for point in &points {
@@ -115,7 +116,7 @@ fn measure(group: &Group) -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-/// The part of the time in which a machine computes.
+/// Returns the share of the time in which a machine computes.
 fn efficiency(ranks: f64, model: (&str, f64, f64), network: (&str, f64, f64), strong: bool, by_mpi: bool) -> f64 {
     let compute = if strong { model.2 / ranks } else { model.2 };
     compute / (compute + predicted(ranks, 4.0 * model.1, network.1, network.2, by_mpi))

@@ -6,8 +6,8 @@
 //! mpirun -n 4 target/release/examples/train_mpi --model transformer --sharded
 //! ```
 //!
-//! A run that finds its checkpoint goes on from there, on as many ranks as it is now given; SIGTERM and SIGUSR1 write one. The
-//! checkpoint has the same bytes for any number of ranks, unless `--fast`.
+//! A run that finds its checkpoint continues from there, on any number of ranks. SIGTERM and SIGUSR1 write a checkpoint
+//! and end the run. The checkpoint has the same bytes for any number of ranks, unless `--fast` is given.
 
 use std::error::Error as StdError;
 use std::fs;
@@ -49,7 +49,7 @@ Options:
 
 const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/digits.csv.gz");
 const TEXT: &str = include_str!("../../../LICENSE-APACHE");
-/// Characters that the transformer sees.
+/// The length of the transformer's input, in characters.
 const WINDOW: usize = 32;
 
 struct Arguments {
@@ -68,7 +68,7 @@ struct Arguments {
     delay: Duration,
 }
 
-/// Those of the command line. Where it asks for help, that is printed, and the program ends.
+/// Returns the arguments of the command line. `--help` prints the usage and ends the program.
 fn arguments() -> Result<Arguments, lexopt::Error> {
     let mut arguments = Arguments {
         model: "mlp".to_owned(),
@@ -115,12 +115,12 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
         }
     }
     if arguments.batch == 0 || arguments.save_every == Some(0) {
-        return Err("--batch and --save-every are to be more than 0".into());
+        return Err("--batch and --save-every must be greater than 0".into());
     }
     Ok(arguments)
 }
 
-/// What is learned: rows of inputs and targets by number, and a model with its loss.
+/// A learning task: rows of inputs and targets by number, and a model with its loss.
 trait Task {
     type Input: Element;
     type Model: Module;
@@ -128,7 +128,7 @@ trait Task {
     fn rows(&self) -> usize;
     fn batch(&self, rows: &[usize]) -> wengert_nn::Result<(Tensor<Self::Input>, Tensor<i64>)>;
     fn model(&self, generator: &mut Generator) -> Self::Model;
-    /// The logits `[n, classes]` and their targets.
+    /// Records the logits `[n, classes]`, and returns them with their targets.
     fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
 }
 
@@ -159,7 +159,7 @@ fn deep(generator: &mut Generator) -> Sequential {
     model.add(Linear::new(1024, 10, generator))
 }
 
-/// A convolutional network with the normalization that `norm` makes for so many channels.
+/// A convolutional network. `norm` makes a normalization layer for a number of channels.
 fn cnn<N: Layer + 'static>(generator: &mut Generator, norm: fn(usize) -> N) -> Sequential {
     Sequential::new()
         .add(Unflatten::new(1, [1, 8, 8]))
@@ -195,7 +195,7 @@ impl Task for Digits {
     }
 }
 
-/// The next character of a text.
+/// The task to predict the next character of a text.
 struct Characters {
     text: Vec<i64>,
 }
@@ -241,7 +241,7 @@ impl Task for Characters {
     }
 }
 
-/// Trains, saves, and says how fast.
+/// Trains, saves the checkpoint, and prints the speed.
 fn train<K: Task, O: Optimizer>(
     group: &Group,
     arguments: &Arguments,
@@ -275,7 +275,7 @@ fn train<K: Task, O: Optimizer>(
         parallel.release(&mut model);
     }
     let stop = StopSignal::listen()?;
-    // All ranks draw the same order; each reads the rows of its shards only.
+    // All ranks draw the same order. Each rank reads only the rows of its shards.
     let loader = DataLoader::new(Rows::new(task.rows()), batch).shuffle().seed(1).drop_last();
     let (mut began, mut before) = (Instant::now(), group.traffic());
     let (mut timed, mut loss) = (first, f64::NAN);
@@ -292,7 +292,7 @@ fn train<K: Task, O: Optimizer>(
             step += 1;
             loss = result.loss;
             if step == first + 1 {
-                // The first step makes plans and opens connections.
+                // The first step is not timed, because it makes plans and opens connections.
                 (began, before, timed) = (Instant::now(), group.traffic(), step);
             }
             if step % 10 == 0 {
@@ -331,7 +331,7 @@ fn train<K: Task, O: Optimizer>(
     Ok(())
 }
 
-/// Speed, traffic and memory of rank 0.
+/// Prints the speed, traffic and memory of rank 0.
 fn report<O: Optimizer>(
     group: &Group,
     parallel: &DataParallel<O>,

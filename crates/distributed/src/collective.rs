@@ -1,4 +1,4 @@
-//! What ranks do together with tensors.
+//! Collective operations on tensors.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::transport::Exchange;
 use crate::tree::{Node, Sums, part};
 use crate::{Error, Result};
 
-/// How elements of all ranks become one.
+/// The reduction of the elements that all ranks have at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
-    /// Their sum, added in one fixed order: pairs of neighbouring ranks, then pairs of pairs.
+    /// The sum. It is added in one fixed order: pairs of neighbouring ranks, then pairs of pairs.
     Sum,
-    /// The same sum, divided by the number of ranks.
+    /// The sum divided by the number of ranks.
     Mean,
-    /// The largest; NaN where one is.
+    /// The largest element. NaN if one element is NaN.
     Max,
-    /// The smallest; NaN where one is.
+    /// The smallest element. NaN if one element is NaN.
     Min,
 }
 
@@ -33,7 +33,7 @@ impl Reduce {
         }
     }
 
-    /// Makes `left` that of `left` and `right`.
+    /// Reduces `left` and `right` into `left`, without the division of the mean.
     fn join<T: Float>(self, left: &mut [T], right: &[T]) {
         for (left, &right) in left.iter_mut().zip(right) {
             *left = match self {
@@ -46,7 +46,7 @@ impl Reduce {
     }
 }
 
-/// The sum that every rank makes in the same way.
+/// Adds `right` to `left`. Every rank adds in this way.
 #[expect(clippy::ptr_arg, reason = "the tree's values are vectors")]
 pub(crate) fn add<T: Float>(left: &mut Vec<T>, right: Vec<T>) {
     Reduce::Sum.join(left, &right);
@@ -57,11 +57,11 @@ fn described<E: Element>(tensor: &Tensor<E>) -> String {
 }
 
 impl Group {
-    /// Gives every rank the tensor of rank `root`. All have one of the same shape. MPI: `MPI_Bcast`.
+    /// Replaces the tensor of every rank by the tensor of rank `root`. All ranks pass the same shape. MPI: `MPI_Bcast`.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchRank`]; [`Error::Mismatch`], on every rank, where shapes, types or `root` differ; [`Error::Lost`].
+    /// [`Error::NoSuchRank`]; [`Error::Mismatch`], on every rank, if shapes, types or `root` differ; [`Error::Lost`].
     pub fn broadcast<E: Element>(&self, tensor: &mut Tensor<E>, root: usize) -> Result<()> {
         if root >= self.size() {
             return Err(Error::NoSuchRank { rank: root, size: self.size() });
@@ -77,8 +77,8 @@ impl Group {
         Ok(())
     }
 
-    /// The `count` elements of rank `root`, on every rank: in round k the first 2ᵏ ranks, counted from the root, send to the
-    /// next 2ᵏ.
+    /// Returns, on every rank, the `count` elements of rank `root`. In round k the first 2ᵏ ranks, counted from the
+    /// root, send to the next 2ᵏ ranks.
     pub(crate) fn spread<E: Element>(
         &self,
         during: &'static str,
@@ -109,14 +109,15 @@ impl Group {
         Ok(held.map_or_else(Vec::new, |payload| Arc::unwrap_or_clone(payload).into_elements()))
     }
 
-    /// The sum, mean, largest or smallest of all ranks' elements at each place, on every rank. MPI: `MPI_Allreduce`.
+    /// Returns, on every rank, the sum, mean, largest or smallest of all ranks' elements at each place. MPI:
+    /// `MPI_Allreduce`.
     ///
-    /// The order of additions depends on the number of ranks, but on nothing else: the result has the same bits in every run and on
+    /// The order of additions depends only on the number of ranks. The result has the same bits in every run and on
     /// every rank.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, where shapes, types or `how` differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes, types or `how` differ; [`Error::Lost`].
     pub fn all_reduce<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
         self.agree("all_reduce", &format!("{} by {}", described(tensor), how.name()))?;
         let count = tensor.numel();
@@ -125,13 +126,13 @@ impl Group {
         Ok(Tensor::try_from_vec(elements.concat(), tensor.shape())?)
     }
 
-    /// The sum of all ranks' elements by MPI's own all-reduce (`MPI_Iallreduce`). It promises less than
-    /// [`all_reduce`](Self::all_reduce): the order of additions is MPI's choice, and may depend on the number of ranks, on sizes and on the
-    /// network. Without MPI it is the same as `all_reduce`.
+    /// Returns the sum of all ranks' elements, computed by MPI's own all-reduce (`MPI_Iallreduce`). It guarantees less
+    /// than [`all_reduce`](Self::all_reduce): MPI chooses the order of additions. The order may depend on the number of
+    /// ranks, on sizes and on the network. Without MPI this is the same as `all_reduce`.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, where shapes or types differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`].
     pub fn all_reduce_fast<T: Float>(&self, tensor: &Tensor<T>) -> Result<Tensor<T>> {
         if !self.sums() || self.size() == 1 {
             return self.all_reduce(tensor, Reduce::Sum);
@@ -143,13 +144,13 @@ impl Group {
         Ok(Tensor::try_from_vec(summed, tensor.shape())?)
     }
 
-    /// This rank's part of the sum, mean, largest or smallest of all ranks' elements: `[n, …]` becomes `[n / size, …]`. MPI:
-    /// `MPI_Reduce_scatter`. The order of additions is that of [`all_reduce`](Self::all_reduce).
+    /// Returns this rank's part of the sum, mean, largest or smallest of all ranks' elements: `[n, …]` becomes `[n /
+    /// size, …]`. The order of additions is the same as in [`all_reduce`](Self::all_reduce). MPI: `MPI_Reduce_scatter`.
     ///
     /// # Errors
     ///
-    /// [`Error::Indivisible`] if the first dimension is no multiple of the number of ranks; [`Error::Mismatch`], on every rank, where
-    /// shapes, types or `how` differ; [`Error::Lost`].
+    /// [`Error::Indivisible`] if the first dimension is not a multiple of the number of ranks; [`Error::Mismatch`], on
+    /// every rank, if shapes, types or `how` differ; [`Error::Lost`].
     pub fn reduce_scatter<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
         let operation = "reduce_scatter";
         self.agree(operation, &format!("{} by {}", described(tensor), how.name()))?;
@@ -166,11 +167,12 @@ impl Group {
         Ok(Tensor::try_from_vec(own, Shape::from(&sizes[..]))?)
     }
 
-    /// The tensors of all ranks, in the order of the ranks. All have the same shape. MPI: `MPI_Allgather`.
+    /// Returns the tensors of all ranks, in the order of the ranks. All tensors have the same shape. MPI:
+    /// `MPI_Allgather`.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, where shapes or types differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`].
     pub fn all_gather<E: Element>(&self, tensor: &Tensor<E>) -> Result<Vec<Tensor<E>>> {
         self.agree("all_gather", &described(tensor))?;
         let parts = self.gather_parts("all_gather", tensor.try_to_vec()?, |_| tensor.numel())?;
@@ -178,19 +180,19 @@ impl Group {
         Ok(tensors.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The sums of numbers over all ranks: counts and totals of a metric. They are added in f64, in the order of
-    /// [`all_reduce`](Self::all_reduce).
+    /// Returns the sums of numbers over all ranks, such as the counts and totals of a metric. The numbers are added in
+    /// f64, in the same order as in [`all_reduce`](Self::all_reduce).
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, where they are not equally many; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the ranks pass different numbers of values; [`Error::Lost`].
     pub fn sum<const N: usize>(&self, numbers: [f64; N]) -> Result<[f64; N]> {
         let sums = self.all_reduce(&Tensor::from(numbers), Reduce::Sum)?;
         let mut sums = sums.iter();
         Ok(std::array::from_fn(|_| sums.next().unwrap_or_default()))
     }
 
-    /// This rank's part of the reduction; `part` says which part is whose.
+    /// Returns this rank's part of the reduction. `part` returns the part that a rank owns.
     fn reduce_parts<T: Float>(
         &self,
         during: &'static str,
@@ -223,7 +225,7 @@ impl Group {
         Ok(total)
     }
 
-    /// The parts of all ranks; `count` says how many elements each has.
+    /// Returns the parts of all ranks. `count` returns the number of elements of a rank's part.
     pub(crate) fn gather_parts<E: Element>(
         &self,
         during: &'static str,
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_give_what_they_say() {
+    fn operations_return_documented_results() {
         every_operation(&Group::alone());
         on_all::<2>(|group| every_operation(&group));
         on_all::<3>(|group| every_operation(&group));
@@ -295,16 +297,16 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_errors_on_every_rank_and_the_group_goes_on() {
+    fn mistakes_are_errors_on_every_rank_and_the_group_still_works() {
         on_all::<3>(|group| {
             let (rows, odd) = (3 + usize::from(group.rank() == 2), group.rank() == 1);
             let error = group.all_reduce(&Tensor::<f32>::zeros([rows]), Reduce::Sum).unwrap_err().to_string();
-            assert!(error.contains("rank 2 came with all_reduce of f32 [4] by sum"), "{error}");
+            assert!(error.contains("rank 2 called all_reduce of f32 [4] by sum"), "{error}");
             let how = if odd { Reduce::Max } else { Reduce::Sum };
             assert!(matches!(group.all_reduce(&Tensor::<f32>::zeros([2]), how), Err(Error::Mismatch { .. })));
             let error = if odd { group.barrier() } else { group.broadcast(&mut Tensor::scalar(0i64), 0) };
             let error = error.unwrap_err().to_string();
-            assert!(error.contains("rank 1 came with barrier of nothing"), "{error}");
+            assert!(error.contains("rank 1 called barrier of nothing"), "{error}");
             let error = group.reduce_scatter(&Tensor::<f32>::zeros([4]), Reduce::Sum).unwrap_err();
             assert!(matches!(error, Error::Indivisible { rows: 4, size: 3, .. }));
             assert!(matches!(group.broadcast(&mut Tensor::scalar(0i64), 3), Err(Error::NoSuchRank { .. })));

@@ -1,10 +1,11 @@
-//! Which rows a step reads, where each rank reads only its own.
+//! The order of the rows that the ranks read.
 
 use wengert_nn::Dataset;
 
-/// The numbers of the rows of a data set, as a data set: a [`DataLoader`](wengert_nn::DataLoader) over them gives the order of an
-/// epoch, the same on all ranks by its seed, and each rank reads the rows of its shards only. An epoch whose rows do not divide ends
-/// with a smaller batch, in which shards differ by one row or have none, or without it (`drop_last`). PyTorch: `DistributedSampler`.
+/// The row numbers of a data set, as a data set. A [`DataLoader`](wengert_nn::DataLoader) over them gives the order of
+/// an epoch. The order is the same on all ranks with the same seed, and each rank reads only the rows of its shards. If
+/// the rows do not divide evenly, the last batch is smaller, and its shards differ by one row or are empty. `drop_last`
+/// leaves that batch out. PyTorch: `DistributedSampler`.
 ///
 /// ```
 /// use wengert_distributed::Rows;
@@ -21,7 +22,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows 0 to `count` - 1.
+    /// Returns the numbers 0 to `count` - 1.
     pub fn new(count: usize) -> Self {
         Rows { numbers: (0..count).collect() }
     }

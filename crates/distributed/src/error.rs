@@ -1,4 +1,4 @@
-//! What can go wrong between ranks, as values.
+//! The errors of groups of ranks, as values.
 
 use std::time::Duration;
 
@@ -7,145 +7,145 @@ use wengert_tensor::DType;
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The exit code of a rank that lost another one: `EX_TEMPFAIL` of `sysexits.h`, which tells a supervisor to start again.
+/// The exit code of a rank that lost another one: `EX_TEMPFAIL` of `sysexits.h`. It tells a supervisor to start the job
+/// again.
 pub const EXIT_LOST: u8 = 75;
 
-/// Everything that a group of ranks refuses or that befalls it.
+/// An error of a group of ranks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A model, an optimiser, data or a file.
+    /// An error of a model, an optimiser, data or a file.
     #[error(transparent)]
     Nn(#[from] wengert_nn::Error),
 
-    /// A tape refuses an operation.
+    /// An error of a tape.
     #[error(transparent)]
     Autograd(#[from] wengert_autograd::Error),
 
-    /// A tensor operation refuses its operands.
+    /// An error of a tensor operation.
     #[error(transparent)]
     Tensor(#[from] wengert_tensor::Error),
 
-    /// Other ranks were waited for until the deadline. The group can do nothing more: the program should end, and be started
+    /// This rank waited for other ranks until the deadline. The group cannot continue: end the program and start it
     /// again from its last checkpoint.
     #[error("{}", lost(*rank, during, *waited, silent, late))]
     Lost {
         /// This rank.
         rank: usize,
-        /// What it was doing: `all_reduce`.
+        /// The operation during which this rank waited, such as `all_reduce`.
         during: &'static str,
-        /// How long it waited.
+        /// The time for which this rank waited.
         waited: Duration,
         /// The ranks that gave no sign of life.
         silent: Vec<usize>,
-        /// The ranks that are alive but did not come to the same operation.
+        /// The ranks that are alive but did not reach the same operation.
         late: Vec<usize>,
     },
 
-    /// Ranks that came to one operation with different shapes or types, or to different operations. All of them get this error.
+    /// The ranks called one operation with different shapes or types, or called different operations. All ranks get
+    /// this error.
     #[error("the ranks differ: {}", said(descriptions))]
     Mismatch {
-        /// What each rank came with, in the order of the ranks.
+        /// The operation and the arguments of each rank, in the order of the ranks.
         descriptions: Vec<String>,
     },
 
-    /// Parameters or buffers that should be equal on all ranks and are not.
+    /// Parameters or buffers that should be equal on all ranks differ.
     #[error("'{path}' differs between rank 0 and rank {rank}; were all ranks made with the same seed and data?")]
     Unequal {
-        /// The path of the first that differs.
+        /// The path of the first tensor that differs.
         path: String,
-        /// The first rank that has other values than rank 0.
+        /// The first rank whose values differ from the values of rank 0.
         rank: usize,
     },
 
-    /// A rank that is not in the group.
+    /// The group has no such rank.
     #[error("there is no rank {rank} in a group of {size}")]
     NoSuchRank {
-        /// The number that was given.
+        /// The rank that was requested.
         rank: usize,
-        /// How many ranks there are.
+        /// The number of ranks.
         size: usize,
     },
 
-    /// A tensor that cannot be cut into equal parts along its first dimension.
+    /// A tensor cannot be divided into equal parts along its first dimension.
     #[error("{operation}: a first dimension of {rows} cannot be divided among {size} ranks")]
     Indivisible {
-        /// What was to be done.
+        /// The operation.
         operation: &'static str,
         /// The size of the first dimension.
         rows: usize,
-        /// How many ranks there are.
+        /// The number of ranks.
         size: usize,
     },
 
-    /// A type of elements that the operation has no sum for.
+    /// The operation cannot sum elements of this type.
     #[error("{operation}: elements of type {dtype} cannot be reduced")]
     NotReducible {
-        /// What was to be done.
+        /// The operation.
         operation: &'static str,
-        /// The type.
+        /// The element type.
         dtype: DType,
     },
 
-    /// More ranks than shards: some would have nothing to do in any step.
-    #[error("{shards} shards of a batch for {size} ranks; give as many shards as there will ever be ranks")]
+    /// There are more ranks than shards, so some ranks would have nothing to do in any step.
+    #[error("a batch has {shards} shards for {size} ranks; use at least one shard for each rank")]
     TooFewShards {
-        /// Shards of a batch.
+        /// The number of shards of a batch.
         shards: usize,
-        /// How many ranks there are.
+        /// The number of ranks.
         size: usize,
     },
 
-    /// Parameters that were frozen or trained again after the optimiser's states were sharded.
-    #[error(
-        "which parameters are frozen has changed since the optimiser's states were sharded; make a new DataParallel"
-    )]
+    /// Parameters were frozen or unfrozen after the optimiser's states were sharded.
+    #[error("parameters were frozen or unfrozen after the optimiser's states were sharded; make a new DataParallel")]
     FrozenChanged,
 
-    /// What cannot be done while parameters are sharded.
+    /// The operation is not possible while parameters are sharded.
     #[error("the parameters are sharded: {0}")]
     ShardedParameters(&'static str),
 
-    /// A step without rows.
+    /// A step has no rows.
     #[error("a step needs at least one row")]
     NoRows,
 
-    /// A program that was started by `mpirun` but built without MPI.
+    /// `mpirun` started a program that was built without MPI.
     #[error(
         "this program was started as one of {size} ranks, but built without MPI: build it with `--features mpi` of wengert-distributed"
     )]
     BuiltWithoutMpi {
-        /// How many ranks the launcher started.
+        /// The number of ranks that the launcher started.
         size: usize,
     },
 
     /// MPI did not start, or was started before.
     #[error("cannot start MPI: {reason}")]
     Start {
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
 
-    /// A signal that cannot be listened to.
+    /// The system does not allow a signal handler.
     #[error("cannot listen to signals: {0}")]
     Signal(std::io::Error),
 
-    /// A file that rank 0 could not write.
+    /// Rank 0 could not write a file.
     #[error("rank 0 could not write the checkpoint: {reason}")]
     Checkpoint {
-        /// What rank 0 said.
+        /// The message of rank 0's error.
         reason: String,
     },
 }
 
 impl Error {
-    /// The exit code of a program that ends with this error: [`EXIT_LOST`] where a rank was lost, 1 otherwise.
+    /// Returns the exit code of a program that ends with this error: [`EXIT_LOST`] if a rank was lost, 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         if matches!(self, Error::Lost { .. }) { EXIT_LOST } else { 1 }
     }
 }
 
-/// `rank 2`, or `ranks 1, 3 and 4`.
+/// Returns a list of ranks as text: `rank 2`, or `ranks 1, 3 and 4`.
 fn ranks(numbers: &[usize]) -> String {
     match numbers {
         [] => "another rank".to_owned(),
@@ -167,7 +167,7 @@ fn lost(rank: usize, during: &str, waited: Duration, silent: &[usize], late: &[u
     format!("rank {rank} waited {seconds:.1} s in {during}: {what}; start again from the last checkpoint")
 }
 
-/// Who said what, ranks that agree together.
+/// Returns the descriptions as text. Ranks with equal descriptions are named together.
 fn said(descriptions: &[String]) -> String {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for (rank, text) in descriptions.iter().enumerate() {
@@ -176,8 +176,7 @@ fn said(descriptions: &[String]) -> String {
             None => groups.push((text, vec![rank])),
         }
     }
-    let parts: Vec<String> =
-        groups.iter().map(|(text, numbers)| format!("{} came with {text}", ranks(numbers))).collect();
+    let parts: Vec<String> = groups.iter().map(|(text, numbers)| format!("{} called {text}", ranks(numbers))).collect();
     parts.join("; ")
 }
 
@@ -190,7 +189,7 @@ mod tests {
         let descriptions = ["a", "b", "a", "a"].map(str::to_owned).to_vec();
         assert_eq!(
             Error::Mismatch { descriptions }.to_string(),
-            "the ranks differ: ranks 0, 2 and 3 came with a; rank 1 came with b"
+            "the ranks differ: ranks 0, 2 and 3 called a; rank 1 called b"
         );
         let lost = Error::Lost {
             rank: 0,

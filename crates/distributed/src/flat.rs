@@ -1,4 +1,4 @@
-//! One vector for all that a step's ranks sum: gradients, statistics for buffers, the loss.
+//! The vector that the ranks sum in a step: gradients, statistics for buffers, and the loss.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 use crate::Result;
 use crate::group::hash;
 
-/// The leaves of a model by number and shape.
+/// The identifiers and shapes of a model's parameters and buffers.
 pub(crate) struct Leaves {
     pub(crate) parameters: Vec<(u64, Shape)>,
     buffers: Vec<(u64, Shape)>,
@@ -36,12 +36,12 @@ impl Leaves {
         leaves
     }
 
-    /// The position of each parameter, by its number.
+    /// Returns the position of each parameter, by its identifier.
     fn places(&self) -> HashMap<u64, usize> {
         self.parameters.iter().enumerate().map(|(position, (id, _))| (*id, position)).collect()
     }
 
-    /// Those of gradients alone, in the order of the parameters' numbers.
+    /// Returns the leaves that the gradients name, without a model. They are in the order of the identifiers.
     pub(crate) fn of_gradients<T: Float>(gradients: &Gradients<T>) -> Self {
         let parameters = gradients.iter().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
         let mut buffers: Vec<(u64, Shape)> = Vec::new();
@@ -58,14 +58,15 @@ impl Leaves {
     }
 }
 
-/// What the vector of a step holds, in terms that all ranks share: positions of leaves.
+/// The contents of a step's vector, as positions of leaves. Identifiers may differ between ranks; positions do not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Layout {
-    /// The parameters with gradients, and their sizes.
+    /// The positions and sizes of the parameters that have gradients.
     pub(crate) gradients: Vec<(usize, usize)>,
-    /// The changed buffers.
+    /// The positions of the changed buffers, and their changes.
     changes: Vec<(usize, Kind)>,
-    /// The numbers that each shard contributes to each [point](crate::sync::Point) where shards wait for each other.
+    /// The amount of numbers that each shard contributes to each [point](crate::sync::Point) where shards wait for each
+    /// other.
     pub(crate) points: Vec<usize>,
 }
 
@@ -81,7 +82,7 @@ impl Layout {
         Layout::new(leaves, gradients.iter().map(|(id, _)| id), changes)
     }
 
-    /// Of what a shard has recorded and not yet computed.
+    /// Returns the layout of gradients that a shard has recorded but not yet computed.
     pub(crate) fn of_recorded<T: Float>(
         leaves: &Leaves,
         recorded: &RecordedGradients<'_, T>,
@@ -112,7 +113,7 @@ impl Layout {
         Layout { gradients, changes: changes.collect(), points: Vec::new() }
     }
 
-    /// Where in the vector the gradient of each parameter is.
+    /// Returns the range of each parameter's gradient in the vector, by identifier.
     pub(crate) fn places(&self, leaves: &Leaves) -> HashMap<u64, Range<usize>> {
         let mut at = 0;
         let place = |&(position, size): &(usize, usize)| {
@@ -122,18 +123,18 @@ impl Layout {
         self.gradients.iter().map(place).collect()
     }
 
-    /// How many elements are gradients. They come first.
+    /// Returns the number of elements of all gradients. The gradients are at the beginning of the vector.
     pub(crate) fn gradient_length(&self) -> usize {
         self.gradients.iter().map(|(_, size)| size).sum()
     }
 
-    /// How many elements there are: gradients, statistics, and the loss.
+    /// Returns the number of elements of the vector: gradients, statistics, and the loss.
     pub(crate) fn length(&self) -> usize {
         let statistic = |(_, kind): &(usize, Kind)| if let Kind::Blend { size, .. } = kind { *size } else { 0 };
         self.gradient_length() + self.changes.iter().map(statistic).sum::<usize>() + 1
     }
 
-    /// For people, and to be compared between ranks.
+    /// Returns the layout as text, for messages and for the comparison between ranks.
     pub(crate) fn description(&self) -> String {
         format!(
             "{} gradients of {} elements and {} changes of buffers (layout {:016x})",
@@ -185,7 +186,7 @@ impl Layout {
         layout
     }
 
-    /// The vector of one shard: everything times `weight`.
+    /// Returns the vector of one shard. Every element is multiplied by `weight`.
     pub(crate) fn flatten<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut flat = Vec::with_capacity(self.length());
         gradients_of(leaves, gradients).iter().for_each(|(_, gradient)| push(&mut flat, gradient, weight));
@@ -193,7 +194,7 @@ impl Layout {
         flat
     }
 
-    /// What comes after the gradients: statistics, and the loss.
+    /// Returns the part of the vector after the gradients: statistics, and the loss.
     pub(crate) fn tail<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut tail = Vec::new();
         for (id, change) in gradients.changes() {
@@ -207,7 +208,7 @@ impl Layout {
         tail
     }
 
-    /// Gradients and changes from the summed vector. With `tail`, the vector is without its gradients.
+    /// Returns the gradients and changes in the summed vector. With `tail`, `flat` is the part after the gradients.
     pub(crate) fn gradients<T: Float>(&self, leaves: &Leaves, flat: &[T], tail: bool) -> Result<Gradients<T>> {
         let mut at = 0;
         let mut take = |shape: &Shape| {
@@ -243,7 +244,7 @@ pub(crate) fn push<T: Float>(flat: &mut Vec<T>, tensor: &Tensor<T>, weight: T) {
     }
 }
 
-/// The share of a statistic; `None` for what is counted.
+/// Returns the share of a statistic in its buffer, or `None` for a counter.
 fn share_of<V>(change: &Change<V>) -> Option<Share> {
     match change {
         Change::Blend { share, .. } => Some(*share),
@@ -251,7 +252,7 @@ fn share_of<V>(change: &Change<V>) -> Option<Share> {
     }
 }
 
-/// The gradients of the model's parameters, by position.
+/// Returns the gradients of the model's parameters, with their positions.
 fn gradients_of<'g, T: Float>(leaves: &Leaves, gradients: &'g Gradients<T>) -> Vec<(usize, &'g Tensor<T>)> {
     let places = leaves.places();
     let mut found: Vec<(usize, &Tensor<T>)> =

@@ -1,4 +1,4 @@
-//! A group of ranks: who they are, what they agree on, and how long they wait for each other.
+//! A group of ranks: its size, the checks that its ranks agree, and the deadline for waiting.
 
 use std::cell::Cell;
 use std::env;
@@ -21,14 +21,15 @@ use crate::transport::{Exchange, Pending, Stalled, Transport};
 use crate::tree::part;
 use crate::{Error, Result};
 
-/// How long a rank waits for others unless it is told otherwise.
+/// The default time for which a rank waits for other ranks.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The processes that train one model together, as each of them sees it. PyTorch: `torch.distributed`'s process group.
+/// The processes that train one model together, as one process sees them. PyTorch: the process group of
+/// `torch.distributed`.
 ///
-/// Every method that communicates is called by all ranks, in the same order. Ranks that come to different ones, or with tensors of
-/// different shapes or types, all get [`Error::Mismatch`]; a rank that does not come at all is [`Error::Lost`] for the others once
-/// the [`deadline`](Self::set_deadline) has passed.
+/// All ranks call every method that communicates, in the same order. If ranks call different methods, or pass tensors
+/// of different shapes or types, all ranks get [`Error::Mismatch`]. If a rank does not call the method at all, the
+/// others get [`Error::Lost`] after the [`deadline`](Self::set_deadline).
 ///
 /// ```
 /// use wengert_distributed::Group;
@@ -47,33 +48,33 @@ pub struct Group {
     sent: Cell<Traffic>,
 }
 
-/// What a rank has sent since its group was made.
+/// The amount of data that a rank has sent since its group was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Messages.
+    /// The number of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// The number of bytes in these messages.
     pub bytes: u64,
 }
 
-/// An exchange on its way, with the name of what it belongs to.
+/// A started exchange, with the name of its operation.
 pub(crate) struct Started {
     pending: Box<dyn Pending>,
     during: &'static str,
 }
 
 impl Group {
-    /// All processes that the launcher (`mpirun`, `srun`) started; or this one alone where there was no launcher. It is made once
-    /// in a process.
+    /// Returns the group of all processes that the launcher (`mpirun`, `srun`) started, or of this process alone if
+    /// there is no launcher. Call it once in a process.
     ///
-    /// With a launcher the process gets a share of the machine's cores, unless `WENGERT_NUM_THREADS` or the launcher's binding
-    /// says otherwise; a panic on one rank ends the job; and the environment variable `WENGERT_DEADLINE` sets the
-    /// [deadline](Self::set_deadline) in seconds.
+    /// With a launcher, three things change. The process gets a share of the machine's cores, unless
+    /// `WENGERT_NUM_THREADS` or the launcher's binding says otherwise. A panic on one rank ends the job. The
+    /// environment variable `WENGERT_DEADLINE` sets the [deadline](Self::set_deadline) in seconds.
     ///
     /// # Errors
     ///
-    /// [`Error::BuiltWithoutMpi`] if there is a launcher and the feature `mpi` is off; [`Error::Start`] if MPI cannot be started or
-    /// this is the second call.
+    /// [`Error::BuiltWithoutMpi`] if there is a launcher and the feature `mpi` is off; [`Error::Start`] if MPI cannot
+    /// be started or this is the second call.
     pub fn world() -> Result<Group> {
         let launched = first_number(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"]);
         let size = launched.or_else(|| env::var_os("PMIX_RANK").and(first_number(&["SLURM_NTASKS"])));
@@ -106,13 +107,14 @@ impl Group {
         if size == 1 { Ok(Group::alone()) } else { Err(Error::BuiltWithoutMpi { size }) }
     }
 
-    /// This process alone.
+    /// Returns a group of this process alone.
     pub fn alone() -> Group {
         let [alone] = Group::in_process();
         alone
     }
 
-    /// `N` ranks that are threads of this process, one group for each: for tests of programs that are to run on many machines.
+    /// Returns `N` ranks that are threads of this process, one group for each. Use it to test programs that run on many
+    /// machines.
     ///
     /// ```
     /// use std::thread;
@@ -140,43 +142,44 @@ impl Group {
         Group { rank, size, transport, deadline: Cell::new(DEADLINE), sent: Cell::default() }
     }
 
-    /// This process's number, from 0.
+    /// Returns this process's number, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether this is rank 0, which prints and writes files.
+    /// Returns true on rank 0, which prints and writes files.
     pub fn is_first(&self) -> bool {
         self.rank == 0
     }
 
-    /// Sets how long this rank waits for others in one operation, 120 s unless set. It must be longer than the slowest rank computes
-    /// between two operations.
+    /// Sets the time for which this rank waits for others in one operation; 120 s by default. It must be longer than
+    /// the slowest rank computes between two operations.
     pub fn set_deadline(&self, deadline: Duration) {
         self.deadline.set(deadline);
     }
 
-    /// How long this rank waits for others.
+    /// Returns the time for which this rank waits for others.
     pub fn deadline(&self) -> Duration {
         self.deadline.get()
     }
 
-    /// What this rank has sent since the group was made.
+    /// Returns the amount of data that this rank has sent since the group was made.
     pub fn traffic(&self) -> Traffic {
         self.sent.get()
     }
 
-    /// This rank's part of `count` things, files or rows: neighbouring, and of equal number but for one.
+    /// Returns this rank's range of `count` items, such as files or rows. The sizes of the ranges differ by at most
+    /// one.
     pub fn share(&self, count: usize) -> std::ops::Range<usize> {
         part(count, self.size, self.rank)
     }
 
-    /// Prints a line, on rank 0 only: progress.
+    /// Prints a line on rank 0 only, such as the progress of a training.
     pub fn print(&self, line: impl Display) {
         if self.is_first() {
             println!("{line}");
@@ -188,13 +191,13 @@ impl Group {
         log::warn!("rank {} of {}: {text}", self.rank, self.size);
     }
 
-    /// Starts an exchange that belongs to `during`.
+    /// Starts an exchange of the operation `during`.
     pub(crate) fn start(&self, during: &'static str, exchange: Exchange) -> Started {
         let Traffic { mut messages, mut bytes } = self.sent.get();
         messages += exchange.sends.len() as u64;
         bytes += exchange.sends.iter().map(|(_, payload)| payload.size() as u64).sum::<u64>();
         if let Some(summed) = &exchange.summed {
-            // What the usual algorithms (ring, recursive halving) send at least.
+            // A lower bound for the usual algorithms (ring, recursive halving).
             bytes += 2 * (summed.size() * (self.size - 1) / self.size) as u64;
             messages += 1;
         }
@@ -202,25 +205,26 @@ impl Group {
         Started { pending: self.transport.start(exchange), during }
     }
 
-    /// Waits for an exchange, no longer than the deadline.
+    /// Waits for an exchange, but not longer than the deadline.
     pub(crate) fn finish(&self, started: Started) -> Result<Exchange> {
         let (during, waited) = (started.during, self.deadline.get());
         let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, during, waited, silent, late };
         started.pending.wait(waited).map_err(lost)
     }
 
-    /// Whether MPI sums over ranks here.
+    /// Returns true if the transport can sum over ranks, as MPI does.
     pub(crate) fn sums(&self) -> bool {
         self.transport.sums()
     }
 
-    /// The numbers of the other ranks. Each begins with the one after it, so that not all send to one rank at once.
+    /// Returns the numbers of the other ranks. Each rank begins with its successor, so that not all ranks send to one
+    /// rank at once.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let (rank, size) = (self.rank, self.size);
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    /// The bytes of every rank, where each has `sizes[rank]` of them. One exchange, nothing is checked.
+    /// Returns the bytes of every rank. Rank `r` has `sizes[r]` bytes. This is one exchange without checks.
     pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
         let own = Arc::new(Payload::Bytes(own));
         let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
@@ -234,7 +238,7 @@ impl Group {
         Ok(all)
     }
 
-    /// Whether all ranks came to `during` with the same `description`.
+    /// Checks that all ranks called `during` with the same `description`.
     ///
     /// # Errors
     ///
@@ -249,7 +253,7 @@ impl Group {
         if digests.iter().all(|other| *other == digests[0]) {
             return Ok(());
         }
-        // One exchange more, of the texts themselves.
+        // Only after a mismatch: a second exchange, with the texts themselves.
         let length =
             |digest: &Vec<u8>| digest.as_chunks::<8>().0.get(1).map_or(0, |&length| u64::from_le_bytes(length));
         let sizes: Vec<usize> = digests.iter().map(|digest| length(digest) as usize).collect();
@@ -258,27 +262,28 @@ impl Group {
         Err(Error::Mismatch { descriptions })
     }
 
-    /// Waits until all ranks are here. MPI: `MPI_Barrier`.
+    /// Waits until all ranks have called this. MPI: `MPI_Barrier`.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] if a rank came to another operation; [`Error::Lost`].
+    /// [`Error::Mismatch`] if a rank called another operation; [`Error::Lost`].
     pub fn barrier(&self) -> Result<()> {
         self.agree("barrier", "nothing")
     }
 
-    /// Whether `flag` is set on any rank: a signal came, the loss is not finite. All ranks get the same answer.
+    /// Returns true if `flag` is set on any rank: for example, a signal came, or the loss is not finite. All ranks get
+    /// the same answer.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] if a rank came to another operation; [`Error::Lost`].
+    /// [`Error::Mismatch`] if a rank called another operation; [`Error::Lost`].
     pub fn any(&self, flag: bool) -> Result<bool> {
         self.agree("any", "a flag")?;
         let flags = self.all_bytes("any", vec![flag.into()], &vec![1; self.size])?;
         Ok(flags.iter().any(|flag| flag[..] == [1]))
     }
 
-    /// Text of rank `root` on every rank.
+    /// Returns the text of rank `root` on every rank.
     pub(crate) fn text_of(&self, root: usize, text: &str) -> Result<String> {
         let own = if self.rank == root { text.as_bytes().to_vec() } else { Vec::new() };
         let lengths = self.all_bytes("text", (own.len() as u64).to_le_bytes().to_vec(), &vec![8; self.size])?;
@@ -289,19 +294,19 @@ impl Group {
     }
 }
 
-/// A number of 64 bits that tells contents apart, the same in every process of this build.
+/// Returns a 64-bit hash of the contents. It is the same in every process of this build.
 pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.into_iter().for_each(|part| hasher.write(part));
     hasher.finish()
 }
 
-/// The first of these environment variables that is a number.
+/// Returns the value of the first of these environment variables that is a number.
 fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
-/// The cores of this machine divided by its ranks, or those that the launcher bound this process to where that is fewer.
+/// Returns the cores of this machine divided by its ranks, or the cores of the launcher's binding if they are fewer.
 fn share_of_cores() -> usize {
     let bound = available_parallelism().map_or(1, usize::from);
     let listed = fs::read_to_string("/proc/cpuinfo")
@@ -317,16 +322,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_that_differ_are_told_so_and_by_whom() {
+    fn a_mismatch_names_the_ranks() {
         thread::scope(|scope| {
             for group in Group::in_process::<3>() {
                 scope.spawn(move || {
                     let description = if group.rank() == 1 { "f64 [3]" } else { "f32 [2]" };
                     let error = group.agree("all_reduce", description).unwrap_err().to_string();
-                    let expected = "the ranks differ: ranks 0 and 2 came with all_reduce of f32 [2]; rank 1 came with \
+                    let expected = "the ranks differ: ranks 0 and 2 called all_reduce of f32 [2]; rank 1 called \
                                     all_reduce of f64 [3]";
                     assert_eq!(error, expected);
-                    // The group goes on.
+                    // The group still works after the error.
                     group.barrier().unwrap();
                 });
             }
@@ -349,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_one_are_flags_of_all() {
+    fn a_flag_on_one_rank_is_seen_by_all() {
         thread::scope(|scope| {
             for group in Group::in_process::<4>() {
                 scope.spawn(move || {

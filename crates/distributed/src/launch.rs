@@ -1,4 +1,4 @@
-//! The beginning and the end of a process of a group: errors and panics that end the job, signals that ask for its end.
+//! The start and the end of a rank's process: errors that end the job, and signals that ask for its end.
 
 use std::error::Error as StdError;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use signal_hook::low_level::exit;
 use crate::group::Group;
 use crate::{Error, Result};
 
-/// Runs `program` with the group of all ranks, and gives the exit code.
+/// Runs `program` with the group of all ranks and returns the exit code.
 ///
-/// An error is printed with the rank. Where there are others, the process then ends at once, by which MPI's launcher notices and ends
-/// the job: with [`EXIT_LOST`](crate::EXIT_LOST) where a rank was lost, 1 otherwise.
+/// An error is printed with the rank. If there are other ranks, the process then exits at once, so that MPI's launcher
+/// ends the job. The exit code is [`EXIT_LOST`](crate::EXIT_LOST) if a rank was lost, 1 otherwise.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -42,16 +42,16 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
     eprintln!("rank {} of {}: error: {error}", group.rank(), group.size());
     let code = error.downcast_ref().map_or(1, Error::exit_code);
     if group.size() > 1 {
-        // Leaving MPI in order would wait for ranks that are gone or elsewhere.
+        // A regular shutdown of MPI would wait for ranks that are gone or in another operation.
         let _ = io::stdout().flush();
-        // At once: what MPI has registered for an exit in order could wait too.
+        // `exit` skips exit handlers: a handler of MPI could wait too.
         exit(code.into());
     }
     ExitCode::from(code)
 }
 
-/// Whether the process was asked to end: by SIGTERM, as schedulers send before they take a machine away, or SIGUSR1, which `mpirun`
-/// passes on to all ranks.
+/// A flag that is set when the process is asked to end. The signals are SIGTERM, which schedulers send before they take
+/// a machine away, and SIGUSR1, which `mpirun` passes on to all ranks.
 ///
 /// ```
 /// use wengert_distributed::{Group, StopSignal};
@@ -72,7 +72,7 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// From now on these signals no longer end the process.
+    /// Starts to listen. From then on these signals no longer end the process.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl StopSignal {
         Ok(StopSignal { came })
     }
 
-    /// Whether one came to this process. [`Group::any`] tells whether one came to any.
+    /// Returns true if a signal came to this process. [`Group::any`] combines the flags of all ranks.
     pub fn came(&self) -> bool {
         self.came.load(Ordering::Relaxed)
     }

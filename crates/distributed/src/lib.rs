@@ -1,8 +1,8 @@
-//! Training on several machines over MPI, with the same bits on any number of them.
+//! Training on several machines over MPI, with the same bits on any number of machines.
 //!
-//! A program is started once on each machine, or several times on one, by a launcher: `mpirun -n 4 program`, or `srun program`. Each
-//! process is a *rank* of one [`Group`]. Without a launcher there is a group of one, and everything works unchanged. MPI itself comes
-//! in with the feature `mpi`.
+//! A launcher starts the program once on each machine, or several times on one machine: `mpirun -n 4 program`, or `srun
+//! program`. Each process is a *rank* of one [`Group`]. Without a launcher the group has one rank, and the program
+//! works unchanged. The feature `mpi` adds MPI itself.
 //!
 //! ```
 //! use wengert_autograd::prelude::*;
@@ -26,15 +26,15 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | who there is; broadcast, all-reduce, reduce-scatter, all-gather, barrier | [`Group`] |
+//! | the number of ranks; broadcast, all-reduce, reduce-scatter, all-gather, barrier | [`Group`] |
 //! | steps over a batch that is divided among the ranks, sharded optimiser states and parameters, checkpoints | [`DataParallel`] |
 //! | batch normalization with the statistics of all ranks | [`SyncBatchNorm`] |
-//! | the mean of gradients that each rank computed of a batch of its own | [`Group::average`] |
+//! | the mean of the gradients that each rank computed from its own batch | [`Group::average`] |
 //! | metrics over all rows | [`Group::sum_rows`], [`Group::sum`] |
-//! | the order of rows, of which each rank reads its own | [`Rows`] |
+//! | the order of rows; each rank reads its own rows | [`Rows`] |
 //! | errors that end the job, signals | [`run`], [`Error`], [`StopSignal`] |
 //!
-//! How to start programs, what is promised and how it scales: `docs/distributed.md`.
+//! `docs/distributed.md` says how to start programs, what is guaranteed and how training scales.
 
 mod collective;
 mod data;

@@ -1,11 +1,11 @@
-//! Panics end the job.
+//! A panic hook that ends the job.
 
 use std::panic;
 
 use signal_hook::low_level::exit;
 
-/// Makes a panic, of whatever thread, end this process, so that the launcher ends the job: a rank that unwinds would leave MPI in
-/// order and wait for the others there.
+/// Installs a panic hook that ends this process, whichever thread panics. The launcher then ends the job. Unwinding
+/// instead would shut MPI down regularly and wait for the other ranks.
 pub(crate) fn panics_end_the_job(rank: usize) {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |information| {

@@ -16,19 +16,19 @@ use crate::sync::computing;
 use crate::tree::{Node, Plan, Sums, part};
 use crate::{Error, Result};
 
-/// Bytes of a bucket: enough that a message's latency is small beside it.
+/// The default size of a bucket, in bytes: large enough that a message's latency is small beside its transfer.
 const BUCKET: usize = 4 << 20;
 
-/// The shards of a batch unless told otherwise.
+/// The default number of shards of a batch.
 const SHARDS: usize = 8;
 
 impl Group {
-    /// Makes `gradients` their mean over all ranks, and statistics for buffers theirs. Each rank has computed those of a batch of its
-    /// own, of as many rows as the others'. PyTorch: `DistributedDataParallel`.
+    /// Replaces `gradients` by their mean over all ranks, and statistics for buffers by theirs. Each rank has computed
+    /// them from its own batch, and all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
     ///
-    /// All ranks get the same bits, the same in every run with this number of ranks; with another number the additions have another
-    /// order. [`DataParallel`] gives the same bits for any number. Gradients that were added up over several batches
-    /// (`gradients += …`) before this travel once.
+    /// All ranks get the same bits, in every run with this number of ranks. With another number the order of the
+    /// additions differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several
+    /// batches (`gradients += …`) before one call: they are then sent only once.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -51,7 +51,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, where the ranks have gradients of other shapes or types; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the ranks have gradients of different shapes or types; [`Error::Lost`].
     pub fn average<T: Float>(&self, gradients: &mut Gradients<T>) -> Result<()> {
         if self.size() == 1 {
             return Ok(());
@@ -69,8 +69,9 @@ impl Group {
         Ok(())
     }
 
-    /// Sums over all rows of a batch or a data set, of which each rank computes its shards: counts and totals of a metric. `compute`
-    /// gives the sums over some rows. They are added in f64, with the same bits on any number of ranks up to `shards`.
+    /// Returns sums over all rows of a batch or a data set, such as the counts and totals of a metric. Each rank
+    /// computes its shards. `compute` returns the sums over some rows. They are added in f64, with the same bits on any
+    /// number of ranks up to `shards`.
     ///
     /// ```
     /// use wengert_distributed::Group;
@@ -86,7 +87,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// What `compute` refuses; [`Error::NoRows`]; [`Error::Mismatch`] where the ranks differ in `rows` or `shards`; [`Error::Lost`].
+    /// The errors of `compute`; [`Error::NoRows`]; [`Error::Mismatch`] if the ranks differ in `rows` or `shards`;
+    /// [`Error::Lost`].
     pub fn sum_rows<const N: usize>(
         &self,
         rows: usize,
@@ -111,7 +113,8 @@ impl Group {
         Ok(std::array::from_fn(|at| total[at]))
     }
 
-    /// Writes the checkpoint that rank 0 has (`None` on the others) to the file `path`, whole or not at all; all ranks wait for it.
+    /// Writes the checkpoint of rank 0 to the file `path`, completely or not at all. The other ranks pass `None`. All
+    /// ranks wait for the file.
     ///
     /// # Errors
     ///
@@ -124,18 +127,18 @@ impl Group {
     }
 }
 
-/// A part of a batch: what one call of a step's function computes.
+/// A part of a batch. Each call of a step's function computes one shard.
 #[derive(Debug)]
 pub struct Shard {
-    /// Its number among the shards of the batch, from 0.
+    /// The number of this shard among the shards of the batch, from 0.
     pub number: usize,
-    /// Its rows of the batch.
+    /// The rows of the batch that belong to this shard.
     pub rows: Range<usize>,
-    /// Random numbers of its own, for dropout: the same on whatever rank the shard is computed.
+    /// The shard's own random numbers, for dropout. They are the same on whichever rank the shard is computed.
     pub generator: Generator,
 }
 
-/// How a batch is divided, and the seed of its shards' random numbers.
+/// The division of a batch into shards, and the seed of the shards' random numbers.
 pub(crate) struct Planned {
     pub(crate) count: usize,
     pub(crate) seed: u64,
@@ -147,32 +150,32 @@ impl Shard {
         Shard { number, rows, generator: Generator::from_state(seed, number as u64).fork() }
     }
 
-    /// Its rows of a tensor of the whole batch, `[n, …]`: a view.
+    /// Returns this shard's rows of a tensor of the whole batch, `[n, …]`, as a view.
     ///
     /// # Panics
     ///
-    /// If the tensor has not as many rows as the step was told.
+    /// If the tensor has fewer rows than the step was given.
     #[track_caller]
     pub fn of<E: Element>(&self, batch: &Tensor<E>) -> Tensor<E> {
         batch.narrow(0, self.rows.start, self.rows.len())
     }
 }
 
-/// What a step gives.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// The mean of the loss over all rows of the batch.
     pub loss: f64,
-    /// The norm of the gradient before it was clipped, where it is clipped.
+    /// The norm of the gradient before clipping, or `None` without clipping.
     pub norm: Option<f64>,
 }
 
-/// An optimiser over a model that is the same on all ranks, and learns from batches that are divided among them. PyTorch:
+/// An optimiser of a model that is the same on all ranks and learns from batches that are divided among them. PyTorch:
 /// `DistributedDataParallel` and `ZeroRedundancyOptimizer`.
 ///
-/// A batch is cut into a fixed number of shards, 8 unless told otherwise, whatever the number of ranks. The gradients of the shards
-/// are summed in one fixed tree, within a rank and across ranks. **Training has the same bits on any number of ranks up to the
-/// number of shards**, a group of one included, and with [sharded](Self::sharded) states too.
+/// A batch is divided into a fixed number of shards (8 by default), whatever the number of ranks. The gradients of the
+/// shards are summed in one fixed tree, within a rank and across ranks. **Training has the same bits on any number of
+/// ranks up to the number of shards.** This includes a group of one, and [sharded](Self::sharded) states.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -197,14 +200,15 @@ pub struct Step {
 ///
 /// # Buffers
 ///
-/// Batch normalization normalizes each shard by its own statistics, and the running statistics move once in a step, towards the mean
-/// of the shards' statistics, weighted by rows and summed in the tree: so buffers are equal on all ranks, and have the same bits on any
-/// number. [`SyncBatchNorm`](crate::SyncBatchNorm) normalizes all shards by the statistics of the whole batch.
+/// Batch normalization normalizes each shard by the shard's own statistics. The running statistics change once in a
+/// step, towards the mean of the shards' statistics. This mean is weighted by rows and summed in the tree, so buffers
+/// are equal on all ranks and have the same bits on any number. [`SyncBatchNorm`](crate::SyncBatchNorm) normalizes all
+/// shards by the statistics of the whole batch.
 ///
 /// # More rows than memory holds
 ///
-/// The function that a step is given may compute its shard in several parts and add up their gradients: nothing travels before the
-/// shards of a rank are summed.
+/// The function of a step may compute its shard in several parts and add up the gradients of the parts. Nothing is sent
+/// before the shards of a rank are summed.
 pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
     pub(crate) group: &'g Group,
     optimizer: O,
@@ -217,11 +221,11 @@ pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
 }
 
 impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
-    /// Gives every rank the parameters and buffers of rank 0, and checks that they are equal.
+    /// Sends the parameters and buffers of rank 0 to every rank, and checks that they are equal.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, where the models differ in paths, shapes or types; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the models differ in paths, shapes or types; [`Error::Lost`].
     pub fn new(group: &'g Group, model: &mut (impl Module<T> + ?Sized), optimizer: O) -> Result<Self> {
         group.broadcast_model(model)?;
         group.check_equal(model)?;
@@ -238,44 +242,45 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         })
     }
 
-    /// With another number of shards of a batch. The result depends on it, and there can be no more ranks.
+    /// Sets the number of shards of a batch. The result depends on it, and there can be no more ranks than shards.
     #[must_use]
     pub fn shards(self, shards: usize) -> Self {
         DataParallel { shards, ..self }
     }
 
-    /// With the gradient scaled so that its norm over all parameters is at most `max_norm`, as
-    /// [`Gradients::clip_norm`] does.
+    /// Scales the gradient so that its norm over all parameters is at most `max_norm`, as [`Gradients::clip_norm`]
+    /// does.
     #[must_use]
     pub fn clip_norm(self, max_norm: f64) -> Self {
         DataParallel { clip: Some(max_norm), ..self }
     }
 
-    /// With sums of at most `shards` shards (a power of two) sent while the next are computed. By default a rank sends what it has
-    /// added up of all its shards, so that each element travels as seldom as possible; with 1, every shard travels on its own
-    /// while the next is computed. The result is the same.
+    /// Sends the sum of at most `shards` shards (a power of two) while the next shards are computed. By default a rank
+    /// sends the sum of all its shards, so that each element is sent as rarely as possible. With 1, every shard is sent
+    /// on its own while the next one is computed. The result is the same.
     #[must_use]
     pub fn send_every(self, shards: usize) -> Self {
         DataParallel { largest: shards.max(1), ..self }
     }
 
-    /// With gradients that travel in buckets of so many bytes, 4 MiB unless set; in [`step_recorded`](Self::step_recorded) each as
-    /// soon as it is complete. The result is the same. PyTorch: `bucket_cap_mb`.
+    /// Sets the size of the buckets in which gradients are sent; 4 MiB by default. In
+    /// [`step_recorded`](Self::step_recorded) each bucket is sent as soon as it is complete. The result is the same.
+    /// PyTorch: `bucket_cap_mb`.
     #[must_use]
     pub fn bucket_bytes(self, bytes: usize) -> Self {
         DataParallel { bucket: (bytes / size_of::<T>()).max(1), ..self }
     }
 
-    /// With MPI's own all-reduce (`MPI_Iallreduce`) of what each rank computes of its rows in one go. That is faster, and promises
-    /// less: the result depends on the number of ranks, and on what MPI chooses; it is the same on all ranks of a run as far as MPI
-    /// sees to it, which [`checkpoint`](Self::checkpoint) checks. States are not sharded then.
+    /// Sums by MPI's own all-reduce (`MPI_Iallreduce`), and computes all rows of a rank as one shard. This is faster,
+    /// and guarantees less: the result depends on the number of ranks and on MPI's choices. MPI decides whether all
+    /// ranks of a run get the same bits; [`checkpoint`](Self::checkpoint) checks it. This turns sharded states off.
     #[must_use]
     pub fn fast(self) -> Self {
         DataParallel { fast: true, parameter_shards: None, ..self }
     }
 
-    /// With the optimiser's states divided among the ranks (ZeRO, stage 1), which have 1/N of them each. The result is the same,
-    /// and so is what travels. Not with [`fast`](Self::fast).
+    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has 1/N of them. The
+    /// result and the amount of data sent are the same. This turns [`fast`](Self::fast) off.
     #[must_use]
     pub fn sharded(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
         self.fast = false;
@@ -286,12 +291,14 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self
     }
 
-    /// With the parameters divided among the ranks too (ZeRO, stage 3): each has 1/N of them, and gets the others for each operation that
-    /// reads them, in the forward and again in the backward pass. Gradients are summed where their parameters are. The result is the
-    /// same; much more travels. Only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
-    /// for batches that are a multiple of the shards. PyTorch: `FullyShardedDataParallel`.
+    /// Divides the parameters among the ranks too (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
+    /// receives the other parts for each operation that reads them, in the forward and again in the backward pass. The
+    /// rank that has a parameter also sums its gradient. The result is the same, but much more data is sent.
     ///
-    /// The model's own parameters are NaN until [`gather`](Self::gather) gives them back. Frozen ones stay whole.
+    /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
+    /// for batches whose rows are a multiple of the shards. PyTorch: `FullyShardedDataParallel`.
+    ///
+    /// The model's own parameters are NaN until [`gather`](Self::gather) restores them. Frozen parameters stay whole.
     #[must_use]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
         let mut parallel = self.sharded(model);
@@ -299,12 +306,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         parallel
     }
 
-    /// Gives every rank's model the parameters that are [sharded](Self::sharded_parameters): to evaluate, or for a checkpoint. Nothing
-    /// happens where they are not. PyTorch: `summon_full_params`.
+    /// Restores the [sharded](Self::sharded_parameters) parameters in every rank's model, for an evaluation or a
+    /// checkpoint. Without sharded parameters it does nothing. PyTorch: `summon_full_params`.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`]; memory that does not suffice.
+    /// [`Error::Lost`]; not enough memory.
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         let division = self.division(ParameterShards::length(model), 0);
         match self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_values) {
@@ -313,8 +320,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         }
     }
 
-    /// Divides the parameters among the ranks again, after [`gather`](Self::gather). Nothing happens without
-    /// [`sharded`](Self::sharded) states.
+    /// Divides the parameters among the ranks again, after [`gather`](Self::gather). Without [`sharded`](Self::sharded)
+    /// states it does nothing.
     pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         if let Some(parameter_shards) =
             self.parameter_shards.as_mut().filter(|parameter_shards| !parameter_shards.has_values)
@@ -323,7 +330,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         }
     }
 
-    /// Bytes of the parameters on this rank.
+    /// Returns the number of bytes of the parameters on this rank.
     pub fn parameter_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
         let sharded = self.parameter_shards.as_ref().filter(|parameter_shards| parameter_shards.has_values);
         let kept = |own: &&Parameter<T>| sharded.is_none() || own.is_frozen();
@@ -331,13 +338,13 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         whole * size_of::<T>() + sharded.map_or(0, ParameterShards::value_bytes)
     }
 
-    /// Refuses what needs the model's own parameters.
+    /// Returns an error with `reason` if the parameters are sharded.
     fn need_whole(&self, reason: &'static str) -> Result<()> {
         let sharded = self.parameter_shards.as_ref().is_some_and(|parameter_shards| parameter_shards.has_values);
         if sharded { Err(Error::ShardedParameters(reason)) } else { Ok(()) }
     }
 
-    /// The optimiser: its settings. With sharded states it has those of this rank.
+    /// Returns the optimiser, with its settings. With sharded states it has only the states of this rank.
     pub fn optimizer(&self) -> &O {
         &self.optimizer
     }
@@ -347,7 +354,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.optimizer.set_lr(lr);
     }
 
-    /// Bytes of the optimiser's states on this rank.
+    /// Returns the number of bytes of the optimiser's states on this rank.
     pub fn state_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
         if let Some(parameter_shards) = &self.parameter_shards {
             return parameter_shards.state_bytes(&self.optimizer);
@@ -361,13 +368,15 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Division { group: self.group, length, tail, bucket: self.bucket, cut }
     }
 
-    /// One step along the mean gradient of a batch of `rows` rows. `compute` gives the mean loss of a shard's rows and its gradients;
-    /// it is called for the shards of this rank. The generator is the same on all ranks, and the same afterwards.
+    /// Takes one step along the mean gradient of a batch of `rows` rows. `compute` returns the mean loss of a shard's
+    /// rows and its gradients; it is called for the shards of this rank. The generator must be in the same state on all
+    /// ranks, and is so again afterwards.
     ///
     /// # Errors
     ///
-    /// What `compute` and the optimiser refuse; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::Mismatch`], on every rank, where the ranks
-    /// differ in `rows`, in what has gradients, or in types; [`Error::Lost`].
+    /// The errors of `compute` and of the optimiser; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::Mismatch`],
+    /// on every rank, if the ranks differ in `rows`, in the parameters that have gradients, or in types;
+    /// [`Error::Lost`].
     pub fn step<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -375,11 +384,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         generator: &mut Generator,
         mut compute: impl FnMut(&M, &mut Shard) -> Result<(T, Gradients<T>)>,
     ) -> Result<Step> {
-        self.need_whole("`step` is given gradients that the model's own parameters have led to; use `step_recorded`")?;
+        self.need_whole("`step` needs the model's own parameters; use `step_recorded`")?;
         let group = self.group;
         let Planned { count, seed, plan } = self.planned(rows, generator)?;
         let leaves = Leaves::of(model);
-        // The sum over the shards of one of this rank's nodes.
+        // Returns the sum over the shards of one of this rank's nodes.
         let mut layout = None;
         let mut node = |layout: &mut Option<Layout>, round: usize| -> Result<Vec<T>> {
             let mut sums = Sums::new();
@@ -419,12 +428,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.step_whole(model, &leaves, &layout, flat)
     }
 
-    /// Whether MPI sums, in an order of its own.
+    /// Returns true if MPI sums, in its own order.
     pub(crate) fn sums_by_mpi(&self) -> bool {
         self.fast && self.group.sums() && self.group.size() > 1
     }
 
-    /// How a batch of `rows` rows is divided.
+    /// Divides a batch of `rows` rows.
     pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
         let size = self.group.size();
         let shards = if self.fast { size } else { self.shards };
@@ -443,7 +452,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Planned { count, seed: generator.next_u64(), plan })
     }
 
-    /// The step of all parameters along the sums of all ranks.
+    /// Updates all parameters along the sums of all ranks.
     pub(crate) fn step_whole<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -462,13 +471,13 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss, norm })
     }
 
-    /// The layout of this step's vector, which all ranks with rows have in common, on every rank.
+    /// Returns the layout of this step's vector, on every rank. All ranks with rows have the same layout.
     pub(crate) fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {
             return Ok(own.unwrap_or_default());
         }
-        // Ranks without rows take it from rank 0, which always has some.
+        // Ranks without rows receive it from rank 0, which always has rows.
         let mut layout = own;
         if count < group.size() {
             let words = layout.as_ref().map_or_else(Vec::new, Layout::to_words);
@@ -487,7 +496,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(layout)
     }
 
-    /// The step of this rank's slice, after which all get the new parameters.
+    /// Updates the parameters of this rank's slice, and sends the new parameters to all ranks.
     pub(crate) fn step_slice<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -552,13 +561,14 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(norm)
     }
 
-    /// A checkpoint of the model and the optimiser, under `name`, on rank 0, to which more can be added before
-    /// [`Group::save`] writes it; `None` on the others, which send rank 0 their states where they are sharded. The file is the same for any
-    /// number of ranks, sharded or not. All ranks' models are compared first.
+    /// Returns a checkpoint of the model and the optimiser on rank 0, and `None` on the other ranks. The optimiser is
+    /// saved under `name`. More can be added to the checkpoint before [`Group::save`] writes it. The other ranks send
+    /// sharded states to rank 0. The file is the same for any number of ranks, sharded or not. All ranks' models are
+    /// compared first.
     ///
     /// # Errors
     ///
-    /// [`Error::Unequal`], on every rank, where the models are not equal; [`Error::ShardedParameters`]; [`Error::Lost`].
+    /// [`Error::Unequal`], on every rank, if the models are not equal; [`Error::ShardedParameters`]; [`Error::Lost`].
     pub fn checkpoint(&self, name: &str, model: &(impl Module<T> + ?Sized)) -> Result<Option<Checkpoint>> {
         self.need_whole("`gather` them before a checkpoint")?;
         self.group.check_equal(model)?;
@@ -571,13 +581,13 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))
     }
 
-    /// Reads the model, and the optimiser that was saved under `name`, from a checkpoint of any number of ranks. Every rank reads the
-    /// file.
+    /// Reads the model, and the optimiser that was saved under `name`, from a checkpoint of any number of ranks. Every
+    /// rank reads the file.
     ///
     /// # Errors
     ///
-    /// What [`Saved::load_model`] and [`Saved::load_optimizer`] refuse; [`Error::Unequal`] where ranks read different files;
-    /// [`Error::Lost`].
+    /// The errors of [`Saved::load_model`] and [`Saved::load_optimizer`]; [`Error::Unequal`] if ranks read different
+    /// files; [`Error::Lost`].
     pub fn load(&mut self, saved: &Saved, name: &str, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.need_whole("`gather` them before others are loaded")?;
         saved.load_model(model)?;
@@ -589,7 +599,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// What a rank computed, or zeros where it has no rows.
+/// Returns the vector that this rank computed, or zeros if it has no rows.
 fn first_or_zeros<T: Float>(
     mut flat_of: impl FnMut(usize) -> Result<Vec<T>>,
     has_rows: bool,
@@ -598,12 +608,12 @@ fn first_or_zeros<T: Float>(
     if has_rows { flat_of(0) } else { Ok(vec![T::ZERO; length]) }
 }
 
-/// The sums of squares of blocks, which are the same on any number of ranks.
+/// Returns the sum of squares of each block. The blocks are the same on any number of ranks.
 fn blocks<T: Float>(gradients: &[T]) -> Vec<f64> {
     gradients.chunks(BLOCK).map(|block| block.iter().map(|g| g.to_f64() * g.to_f64()).sum()).collect()
 }
 
-/// As [`Gradients::clip_norm`] scales.
+/// Scales as [`Gradients::clip_norm`] does.
 fn scale<T: Float>(gradients: &mut [T], max_norm: f64, norm: f64) {
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 || factor.is_nan() {

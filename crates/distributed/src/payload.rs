@@ -1,4 +1,4 @@
-//! Elements on their way between ranks, by type.
+//! The typed elements of a message between ranks.
 
 use std::any::Any;
 
@@ -14,7 +14,7 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// The elements of a tensor. Those of types that are as small as bytes travel as bytes.
+    /// Returns the elements of a tensor as a payload. Types of one byte are sent as bytes.
     pub(crate) fn from_elements<E: Element>(elements: Vec<E>) -> Payload {
         match E::DTYPE {
             DType::F32 => Payload::F32(same(elements)),
@@ -24,7 +24,7 @@ impl Payload {
         }
     }
 
-    /// The elements again.
+    /// Returns the elements of the payload.
     pub(crate) fn into_elements<E: Element>(self) -> Vec<E> {
         match self {
             Payload::F32(elements) => same(elements),
@@ -34,7 +34,7 @@ impl Payload {
         }
     }
 
-    /// Room for `count` elements of type `E`.
+    /// Returns zeros to receive `count` elements of type `E`.
     pub(crate) fn room<E: Element>(count: usize) -> Payload {
         match E::DTYPE {
             DType::F32 => Payload::F32(vec![0.0; count]),
@@ -44,12 +44,12 @@ impl Payload {
         }
     }
 
-    /// The same of floating-point numbers, which are what is summed.
+    /// Returns floating-point numbers as a payload. Only payloads of these numbers are summed.
     pub(crate) fn of<T: Float>(numbers: Vec<T>) -> Payload {
         Payload::from_elements(numbers)
     }
 
-    /// Bytes; those of a payload of numbers are no bytes.
+    /// Returns the bytes, or no bytes if the payload has numbers.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Payload::Bytes(bytes) => bytes,
@@ -57,7 +57,7 @@ impl Payload {
         }
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub(crate) fn size(&self) -> usize {
         match self {
             Payload::Bytes(bytes) => bytes.len(),
@@ -68,7 +68,7 @@ impl Payload {
     }
 }
 
-/// `elements` under another name of their type; empty where it is another type.
+/// Returns `elements` as type `B` if it is the same type as `A`, otherwise an empty vector.
 fn same<A: 'static, B: 'static>(elements: Vec<A>) -> Vec<B> {
     let mut elements = Some(elements);
     let elements: &mut dyn Any = &mut elements;

@@ -1,4 +1,5 @@
-//! A step that records the losses of its shards and computes them by itself, so that gradients travel while others are still computed.
+//! A step that records the losses of its shards and evaluates them itself, so that it sends gradients while others are
+//! still computed.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -16,12 +17,13 @@ use crate::tree::{Node, Sums, part};
 use crate::{Error, Result};
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// One step as [`step`](Self::step), of which `loss` records the mean loss of a shard's rows on the tape that it is given, and
-    /// computes nothing. The bits are those of `step`.
+    /// Takes one step, as [`step`](Self::step) does. `loss` records the mean loss of a shard's rows on the tape that it
+    /// is given, and computes nothing. The result has the same bits as with `step`.
     ///
-    /// Because the step evaluates by itself, a bucket of gradients travels as soon as it is complete, those of the last layers first,
-    /// while the rest is still computed (not with [`sharded`](Self::sharded) states, which travel when all are complete); and
-    /// [`SyncBatchNorm`](crate::SyncBatchNorm) has the statistics of all ranks.
+    /// Because the step evaluates the tapes itself, it sends a bucket of gradients as soon as the bucket is complete.
+    /// The last layers come first, while the rest is still computed. With [`sharded`](Self::sharded) states the
+    /// gradients are sent when all are complete. [`SyncBatchNorm`](crate::SyncBatchNorm) has the statistics of all
+    /// ranks here.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -44,7 +46,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     ///
     /// # Errors
     ///
-    /// As for `step`.
+    /// The errors of `step`.
     pub fn step_recorded<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -136,18 +138,18 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     }
 }
 
-/// The vector of a shard, which is filled as gradients are computed.
+/// The vector of a shard. It is filled while gradients are computed.
 struct Filling<'f, 'd, 'g, T> {
     flat: Vec<T>,
     places: &'f HashMap<u64, Range<usize>>,
     weight: T,
-    /// Sums of earlier shards that are added to this one, one after the other: where it is the last of a node.
+    /// For the last shard of a node, the sums of earlier shards. They are added to this vector one after the other.
     waiting: Vec<&'f [T]>,
-    /// Where buckets go that are complete.
+    /// The sum that sends the complete buckets.
     sent: Option<&'f mut Summing<'d, 'g, T>>,
-    /// All gradients from here on are complete.
+    /// All gradients from this element on are complete.
     complete: usize,
-    /// Other gradients that are complete: where they begin, by where they end.
+    /// The other complete gradients: the beginning of each range, by its end.
     begun: HashMap<usize, usize>,
 }
 
@@ -165,7 +167,7 @@ impl<T: Float> Filling<'_, '_, '_, T> {
 
 impl<T: Float> GradientSink<T> for Filling<'_, '_, '_, T> {
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
-        // A parameter that is not of the model has no place.
+        // The gradient belongs to a parameter outside of the model.
         let Some(range) = self.places.get(&parameter).filter(|range| !range.is_empty()).cloned() else {
             return Ok(());
         };

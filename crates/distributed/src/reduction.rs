@@ -1,8 +1,9 @@
-//! The sum of vectors over shards and ranks, in one order, sent in buckets while others are still computed.
+//! The sum of vectors over shards and ranks, in one fixed order. Buckets are sent while others are still computed.
 //!
-//! Each rank owns a slice of the vector. It gets what the others have added up of that slice, finishes the sum, and, where all want
-//! all of it, sends its slice to the others. A rank sends each element once for each of its nodes of the tree, and once more to
-//! gather: with one node for each rank, 2 (N - 1) / N vectors in all, as the best all-reduce does.
+//! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum.
+//! If all ranks need the whole vector, it sends its slice to the others. A rank sends each element once for each of its
+//! nodes of the tree, and once more to gather. With one node for each rank, a rank sends 2 (N - 1) / N vectors, like
+//! the best all-reduce.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,35 +17,35 @@ use crate::payload::Payload;
 use crate::transport::Exchange;
 use crate::tree::{Plan, Sums, part, slice};
 
-/// Slices begin at multiples of so many elements: each such block lies with one rank, on any number of ranks.
+/// The alignment of slices, in elements: each block of this size belongs to one rank, on any number of ranks.
 pub(crate) const BLOCK: usize = 1024;
 
-/// How a vector is divided among the ranks, and into buckets.
+/// The division of a vector among the ranks, and into buckets.
 #[derive(Clone, Copy)]
 pub(crate) struct Division<'g> {
     pub(crate) group: &'g Group,
-    /// Elements that are divided.
+    /// The number of elements that are divided.
     pub(crate) length: usize,
-    /// Elements after them, which all belong to the last rank.
+    /// The number of elements after them. All of them belong to the last rank.
     pub(crate) tail: usize,
-    /// Elements in a bucket.
+    /// The number of elements in a bucket.
     pub(crate) bucket: usize,
-    /// What belongs to whom.
+    /// The order of the division.
     pub(crate) cut: Cut,
 }
 
-/// How a vector is divided among the ranks.
+/// The order in which a vector is divided among ranks and into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Each rank has one slice; a bucket is a part of each slice.
     Slices,
-    /// A bucket is a part of the vector, and each rank has a slice of it. The last bucket of the elements that are divided travels
-    /// first, those after them last: in the order in which a step computes them.
+    /// A bucket is a part of the vector, and each rank has a slice of it. Buckets are sent in the order in which a step
+    /// computes them: the divided elements from the last bucket to the first, then the elements after them.
     Buckets,
 }
 
 impl Division<'_> {
-    /// What `rank` owns.
+    /// Returns the range that `rank` owns.
     pub(crate) fn slice(&self, rank: usize) -> Range<usize> {
         let own = slice(self.length, BLOCK, self.group.size(), rank);
         let more = if rank + 1 == self.group.size() { self.tail } else { 0 };
@@ -59,7 +60,7 @@ impl Division<'_> {
         }
     }
 
-    /// The bucket that travels as number `place`.
+    /// Returns the bucket that is sent as number `place`.
     fn travelling(&self, place: usize) -> usize {
         match (self.cut, self.buckets()) {
             (Cut::Buckets, buckets @ 2..) if place + 1 < buckets => buckets - 2 - place,
@@ -67,7 +68,7 @@ impl Division<'_> {
         }
     }
 
-    /// The part of the vector that is in a bucket, where [`Cut::Buckets`] says so.
+    /// Returns the range of a bucket in the vector, for [`Cut::Buckets`].
     fn range(&self, bucket: usize) -> Range<usize> {
         let (length, buckets) = (self.length, self.buckets());
         match bucket + 1 {
@@ -77,7 +78,7 @@ impl Division<'_> {
         }
     }
 
-    /// The part of what `rank` owns that is in a bucket.
+    /// Returns the part of `rank`'s range that is in a bucket.
     fn chunk(&self, rank: usize, bucket: usize) -> Range<usize> {
         if self.cut == Cut::Buckets {
             let range = self.range(bucket);
@@ -89,7 +90,7 @@ impl Division<'_> {
         own.start + within.start..own.start + within.end
     }
 
-    /// Sends each rank its part of what this one has added up, and receives the same from those that have a node in `round`.
+    /// Sends each rank its part of `flat`, and receives this rank's parts from the ranks that have a node in `round`.
     fn scatter<T: Float>(&self, plan: &Plan, round: usize, flat: Option<&[T]>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if let Some(flat) = flat {
@@ -104,7 +105,7 @@ impl Division<'_> {
         self.group.start("average", exchange)
     }
 
-    /// Sends this rank's part of a bucket to all others, and receives theirs.
+    /// Sends this rank's part of a bucket to all others, and receives their parts.
     fn gather<T: Float>(&self, own: Vec<T>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if !own.is_empty() {
@@ -120,7 +121,7 @@ impl Division<'_> {
         self.group.start("average", exchange)
     }
 
-    /// Waits for what [`gather`](Self::gather) started, and puts it into `flat`.
+    /// Waits for the exchanges that [`gather`](Self::gather) started, and writes the received parts to `flat`.
     fn put<T: Float>(&self, gathered: Vec<(usize, Started)>, flat: &mut [T]) -> Result<()> {
         for (bucket, started) in gathered {
             for (rank, payload) in self.group.finish(started)?.receives {
@@ -130,8 +131,9 @@ impl Division<'_> {
         Ok(())
     }
 
-    /// The sum of the leaves of `plan`. `node` gives what this rank adds up for each of its nodes, one after the other, while what
-    /// was given before is on its way. With `all` the whole sum, otherwise this rank's slice of it.
+    /// Returns the sum of the leaves of `plan`: the whole sum with `all`, otherwise this rank's slice of it. `node`
+    /// returns this rank's sum for one of its nodes. It is called for one node after the other, while earlier sums are
+    /// sent.
     pub(crate) fn sum<T: Float>(
         &self,
         plan: &Plan,
@@ -149,7 +151,7 @@ impl Division<'_> {
         sum.finish(all)
     }
 
-    /// All slices, of which this rank has `own`.
+    /// Returns all slices. `own` is the slice of this rank.
     pub(crate) fn all<T: Float>(&self, own: Vec<T>) -> Result<Vec<T>> {
         let (rank, start) = (self.group.rank(), self.slice(self.group.rank()).start);
         let chunk = |bucket| self.chunk(rank, bucket).start - start..self.chunk(rank, bucket).end - start;
@@ -161,7 +163,7 @@ impl Division<'_> {
         Ok(flat)
     }
 
-    /// All slices on rank 0; nothing on the others.
+    /// Returns all slices on rank 0, and nothing on the other ranks.
     pub(crate) fn at_first<T: Float>(&self, own: Vec<T>) -> Result<Vec<T>> {
         let (rank, size) = (self.group.rank(), self.group.size());
         let mut exchange = Exchange::default();
@@ -181,18 +183,18 @@ impl Division<'_> {
     }
 }
 
-/// A sum on its way.
+/// A sum in progress.
 pub(crate) struct Summing<'d, 'g, T> {
     division: &'d Division<'g>,
     plan: &'d Plan,
-    /// MPI sums, in an order of its own.
+    /// True if MPI sums, in its own order.
     by_mpi: bool,
-    /// Which of its nodes each rank sends next, and how many buckets of it are sent.
+    /// The node that each rank sends next, and the number of its buckets that are already sent.
     round: usize,
     sent: usize,
-    /// By round and bucket.
+    /// The started exchanges, with round and bucket.
     started: Vec<(usize, usize, Started)>,
-    /// By bucket, this rank's parts of its own nodes.
+    /// By bucket, this rank's parts of its own nodes, with their rounds.
     kept: Vec<Vec<(usize, Vec<T>)>>,
 }
 
@@ -202,8 +204,8 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// Sends of this rank's next node, where it has one, what is complete in `flat`: all, or of what is divided all elements from
-    /// `from` on.
+    /// Sends the complete elements of `flat`, the vector of this rank's next node. With `from`, only the divided
+    /// elements from there on are complete. `flat` is `None` if this rank has no node.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {
@@ -228,12 +230,12 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         (self.round, self.sent) = (self.round + 1, 0);
     }
 
-    /// Waits for the sums. With `all` gives the whole vector, otherwise this rank's slice.
+    /// Waits for the sums. Returns the whole vector with `all`, otherwise this rank's slice.
     pub(crate) fn finish(self, all: bool) -> Result<Vec<T>> {
         let Summing { division, plan, by_mpi, started, mut kept, .. } = self;
         let rank = division.group.rank();
         let mut flat = vec![T::ZERO; if all { division.length + division.tail } else { 0 }];
-        // By bucket, what arrived: the sender, the round, the elements.
+        // By bucket, the received parts: sender, round, elements.
         let mut arrived: Vec<Vec<(usize, usize, Vec<T>)>> = vec![Vec::new(); kept.len()];
         let (mut own, mut gathered) = (Vec::new(), Vec::new());
         for (round, bucket, started) in started {
@@ -288,7 +290,7 @@ mod tests {
         (0..LENGTH + 7).map(|_| generator.normal() as f32).collect()
     }
 
-    /// The sum on `N` ranks, which must be the same on all.
+    /// Returns the sum on `N` ranks, which must be the same on all ranks.
     fn on_ranks<const N: usize>(leaves: usize, largest: usize, bucket: usize, in_two: bool) -> Vec<f32> {
         let one = |group: Group| {
             let cut = if in_two { Cut::Slices } else { Cut::Buckets };

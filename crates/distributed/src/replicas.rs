@@ -1,4 +1,4 @@
-//! Models that are equal on all ranks: made so, and checked.
+//! Equal models on all ranks: the broadcast that makes them equal, and the check.
 
 use wengert_nn::{LeafMut, Module};
 use wengert_tensor::{Float, Tensor};
@@ -7,11 +7,11 @@ use crate::group::{Group, hash};
 use crate::{Error, Result};
 
 impl Group {
-    /// Gives every rank the parameters and buffers of rank 0.
+    /// Replaces the parameters and buffers of every rank by those of rank 0.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, where the models differ in paths, shapes or types; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the models differ in paths, shapes or types; [`Error::Lost`].
     pub fn broadcast_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.agree("broadcast_model", &described(model))?;
         if self.size() == 1 {
@@ -44,12 +44,12 @@ impl Group {
         Ok(())
     }
 
-    /// Whether all ranks have the same parameters and buffers, bit for bit: hashes of 64 bits are compared.
+    /// Checks that all ranks have the same parameters and buffers, bit for bit. It compares 64-bit hashes.
     ///
     /// # Errors
     ///
-    /// [`Error::Unequal`], on every rank, with the first path that differs; [`Error::Mismatch`] where paths, shapes or types do;
-    /// [`Error::Lost`].
+    /// [`Error::Unequal`], on every rank, with the first path that differs; [`Error::Mismatch`] if paths, shapes or
+    /// types differ; [`Error::Lost`].
     pub fn check_equal<T: Float>(&self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         self.agree("check_equal", &described(model))?;
         if self.size() == 1 {
@@ -83,7 +83,7 @@ fn hash_of<T: Float>(leaf: &wengert_nn::Leaf<'_, T>) -> u64 {
     }
 }
 
-/// A model's leaves: how many, and a hash of their paths, shapes and types.
+/// Returns a description of a model's leaves: their number, and a hash of their paths, shapes and types.
 fn described<T: Float>(model: &(impl Module<T> + ?Sized)) -> String {
     let leaves = model.leaves().into_iter().map(|(path, leaf)| match leaf {
         wengert_nn::Leaf::Parameter(parameter) => format!("{path} {} {}\n", T::DTYPE, parameter.value.shape()),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn models_are_made_equal_and_what_differs_is_named() {
+    fn models_become_equal_and_the_first_difference_is_named() {
         thread::scope(|scope| {
             for group in Group::in_process::<3>() {
                 scope.spawn(move || {
@@ -120,7 +120,7 @@ mod tests {
                     group.check_equal(&own).unwrap();
                     assert_eq!(own.to_vector(), model(0, 4).to_vector());
                     let error = group.broadcast_model(&mut model(0, 4 + group.rank())).unwrap_err();
-                    assert!(error.to_string().contains("rank 2 came with broadcast_model of a Sequential"), "{error}");
+                    assert!(error.to_string().contains("rank 2 called broadcast_model of a Sequential"), "{error}");
                 });
             }
         });

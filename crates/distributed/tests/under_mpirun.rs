@@ -1,9 +1,9 @@
-//! What is promised, with processes that `mpirun` starts: the same checkpoint on any number of ranks; a rank that dies or hangs ends
-//! the others within the deadline, and the run that goes on ends with the same bytes.
+//! The guarantees of the crate, with processes that `mpirun` starts. The checkpoint is the same on any number of ranks.
+//! A rank that dies or hangs ends the other ranks within the deadline. The restarted run ends with the same bytes.
 //!
-//! `cargo test -p wengert-distributed --features mpi` builds the example that is run here. The environment variable `WENGERT_TEST_RANKS` says with
-//! how many ranks (2,3,4 unless set), `WENGERT_TEST_STEPS` how many steps are compared (100 unless set), `WENGERT_TEST_KILLS` how many
-//! ranks are killed (6 unless set).
+//! `cargo test -p wengert-distributed --features mpi` builds the example that runs here. The environment variable
+//! `WENGERT_TEST_RANKS` sets the numbers of ranks (2,3,4 by default), `WENGERT_TEST_STEPS` the number of compared steps
+//! (100 by default), and `WENGERT_TEST_KILLS` the number of killed ranks (6 by default).
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use std::{env, fs};
 use wengert_distributed::{Error, Group, Reduce};
 use wengert_tensor::prelude::*;
 
-/// Says to the test [`child`] that it is one of several ranks.
+/// The environment variable that tells the test [`child`] that it is one of several ranks.
 const CHILD: &str = "WENGERT_TEST_CHILD";
-/// Seconds that ranks wait for each other.
+/// The deadline of the ranks, in seconds.
 const DEADLINE: f64 = 3.0;
 
 fn ranks() -> Vec<usize> {
@@ -25,21 +25,21 @@ fn ranks() -> Vec<usize> {
     text.split(',').map(|number| number.trim().parse().unwrap()).collect()
 }
 
-/// `program` on so many ranks.
+/// Returns the command that runs `program` on `ranks` ranks.
 fn mpirun(ranks: usize, program: &Path) -> Command {
     let mut command = Command::new("mpirun");
     command.args(["--allow-run-as-root", "--oversubscribe", "-n", &ranks.to_string()]).arg(program);
     command
 }
 
-/// The example, built beside this test.
+/// Returns the path of the example, which is built beside this test.
 fn example() -> PathBuf {
     let program = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("train_mpi");
     assert!(program.exists(), "{} is not built: `cargo build --examples --features mpi`", program.display());
     program
 }
 
-/// The example's checkpoint after `arguments` on so many ranks; 0 means without `mpirun`.
+/// Returns the example's checkpoint after a run with `arguments` on `ranks` ranks; 0 means without `mpirun`.
 fn checkpoint(ranks: usize, arguments: &[&str], path: &Path) -> Vec<u8> {
     let mut command = if ranks == 0 { Command::new(example()) } else { mpirun(ranks, &example()) };
     let output = command.args(arguments).arg("--out").arg(path).output().unwrap();
@@ -53,7 +53,7 @@ fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, states, parameters) = (&[][..], &["--sharded"][..], &["--sharded-parameters"][..]);
     let all = [whole, states, parameters];
-    // The transformer takes longest: fewer ways and shards.
+    // The transformer takes longest, so it runs with fewer ways and shards.
     for (model, [sgd, adamw]) in [
         ("mlp", [&all[..], &all[..]]),
         ("cnn", [&all, &all]),
@@ -77,13 +77,13 @@ fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
     }
 }
 
-/// The processes that `mpirun` has started, by rank.
+/// Returns the processes that `mpirun` has started, by rank.
 fn ranks_of(mpirun: &Child) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // `pid (name) state parent …`
+        // The fields of a line: `pid (name) state parent …`
         let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
         if parent == Some(mpirun.id()) && stat.contains("(train_mpi)") {
             found.push(pid);
@@ -97,7 +97,7 @@ fn signal(name: &str, pid: u32) {
     Command::new("kill").args([name, &pid.to_string()]).stderr(Stdio::null()).status().unwrap();
 }
 
-/// Waits for the end, no longer than `limit`.
+/// Waits for the end of the process, but not longer than `limit`.
 fn ended(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let began = Instant::now();
     while began.elapsed() < limit {
@@ -109,7 +109,7 @@ fn ended(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// Reads lines until one begins so.
+/// Reads lines until one begins with `beginning`.
 fn read_until(child: &mut Child, beginning: &str) -> BufReader<std::process::ChildStdout> {
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -123,7 +123,7 @@ fn read_until(child: &mut Child, beginning: &str) -> BufReader<std::process::Chi
 fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let kills: u64 = env::var("WENGERT_TEST_KILLS").map_or(6, |text| text.parse().unwrap());
-    // The shards sleep, so that the run outlives all kills.
+    // The shards sleep, so that the run lasts longer than all kills.
     let steps = (60 * kills).to_string();
     let arguments = ["--model", "mlp", "--batch", "16", "--steps", &steps, "--save-every", "3", "--sharded"];
     let expected = checkpoint(0, &arguments, &folder.path().join("calm"));
@@ -148,7 +148,7 @@ fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
         let victim = processes[moments.below(size as u64) as usize];
         let way = if kill % 2 == 0 { "-KILL" } else { "-STOP" };
         signal(way, victim);
-        // The deadline, and what mpirun takes to end the rest.
+        // The deadline, and the time that mpirun needs to end the other ranks.
         let status = ended(&mut job, Duration::from_secs_f64(DEADLINE + 20.0));
         let Some(status) = status else {
             signal("-KILL", victim);
@@ -161,7 +161,7 @@ fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
             said += &line;
             said.push('\n');
         }
-        // MPI's launcher sees a process that dies by itself (137); one that is stopped only the others can see.
+        // MPI's launcher sees a process that dies (137). Only the other ranks can see a process that is stopped.
         let expected = if way == "-KILL" { [137, 75] } else { [75, 75] };
         assert!(expected.contains(&status.code().unwrap_or(-1)), "kill {kill}, {way}: {status}, {said}");
         if way == "-STOP" {
@@ -195,7 +195,7 @@ fn every_operation_by_mpi() {
     }
 }
 
-/// Not a test by itself: what each rank does for those above.
+/// Not a test by itself: the program of each rank for the tests above.
 #[test]
 fn child() {
     match env::var(CHILD).as_deref() {

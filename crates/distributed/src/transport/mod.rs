@@ -1,4 +1,4 @@
-//! How messages travel. What they mean is not known here.
+//! Transports of messages between ranks. They do not know the meaning of a message.
 
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
@@ -9,41 +9,41 @@ use std::time::Duration;
 
 use crate::payload::Payload;
 
-/// Messages that one rank sends and receives together, each with the other rank's number. Between two ranks they arrive in the
-/// order in which they were sent.
+/// Messages that one rank sends and receives together, each with the other rank's number. Messages between two ranks
+/// arrive in the order of sending.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     pub(crate) sends: Vec<(usize, Arc<Payload>)>,
-    /// Room of the right type and size; afterwards what was received.
+    /// Buffers of the right type and size, which are filled with the received elements.
     pub(crate) receives: Vec<(usize, Payload)>,
-    /// What is to be summed over all ranks by the transport itself; afterwards the sum. Only where
-    /// [`sums`](Transport::sums) says that it can.
+    /// The elements that the transport itself sums over all ranks; afterwards their sum. Only if
+    /// [`sums`](Transport::sums) returns true.
     pub(crate) summed: Option<Payload>,
 }
 
-/// The ranks that were waited for in vain.
+/// The ranks for which this rank waited in vain.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Stalled {
-    /// Those that gave no sign of life.
+    /// The ranks that gave no sign of life.
     pub(crate) silent: Vec<usize>,
-    /// Those that are alive, but have not come to the exchange.
+    /// The ranks that are alive but have not started the exchange.
     pub(crate) late: Vec<usize>,
 }
 
-/// Carries messages between the ranks of a group. All ranks start the same exchanges in the same order, and wait for each in that
-/// order.
+/// A carrier of messages between the ranks of a group. All ranks start the same exchanges in the same order, and wait
+/// for them in that order.
 pub(crate) trait Transport: Send {
     /// Starts an exchange and returns at once.
     fn start(&self, exchange: Exchange) -> Box<dyn Pending>;
 
-    /// Whether it can sum over all ranks by itself.
+    /// Returns true if the transport can sum over all ranks.
     fn sums(&self) -> bool {
         false
     }
 }
 
-/// An exchange that was started.
+/// A started exchange.
 pub(crate) trait Pending {
-    /// Waits until all is sent and received, but no longer than `deadline`.
+    /// Waits until all messages are sent and received, but not longer than `deadline`.
     fn wait(self: Box<Self>, deadline: Duration) -> Result<Exchange, Stalled>;
 }

@@ -1,11 +1,12 @@
-//! Messages by MPI.
+//! Messages over MPI.
 //!
-//! One thread of the process makes all calls of MPI, so that messages travel while the program computes, and a call that never
-//! returns does not keep the program from noticing its deadline. It makes one exchange after the other, by requests that do not
-//! block and are asked until they are complete. What an exchange lends to MPI lives in that thread for as long as the exchange does,
-//! which may be until the end of the process.
+//! One thread of the process makes all calls of MPI. So messages travel while the program computes, and a call that
+//! never returns cannot keep the program from noticing its deadline. The thread runs one exchange after the other, with
+//! non-blocking requests that it tests until they have completed. The buffers of an exchange live in that thread as
+//! long as the exchange, which may be until the end of the process.
 //!
-//! A rank that has waited for long asks those it waits for whether they are alive; their threads answer whatever their programs do.
+//! A rank that has waited for long asks the awaited ranks whether they are alive. Their threads answer whatever their
+//! programs do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -24,21 +25,22 @@ use super::{Exchange, Pending, Stalled, Transport};
 use crate::payload::Payload;
 use crate::{Error, Result};
 
-/// Tags of exchanges begin again after so many.
+/// The number of tags for exchanges. After it the tags start again from 0.
 const TAGS: u64 = 16_384;
-/// "Are you alive?"
+/// The tag of the question "Are you alive?".
 const QUESTION: Tag = 20_000;
-/// "I am."
+/// The tag of the answer "I am alive."
 const ANSWER: Tag = 20_001;
-/// Of both, there is nothing in them.
+/// The empty contents of questions and answers.
 static NOTHING: [u8; 0] = [];
 
-/// After so long without an end of its exchange a rank asks whether the others are alive, and asks again.
+/// The time after which a rank with an incomplete exchange asks whether the others are alive. It asks again after the
+/// same time.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often an idle thread looks for questions.
+/// The interval at which an idle thread looks for questions.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The program's end of the thread that calls MPI.
+/// The program's connection to the thread that calls MPI.
 pub(crate) struct Mpi {
     orders: Option<Sender<Order>>,
     ended: Receiver<()>,
@@ -46,20 +48,20 @@ pub(crate) struct Mpi {
     grace: Duration,
 }
 
-/// An exchange, and where it goes when it is complete.
+/// An exchange, and the channel for its result.
 struct Order {
     exchange: Exchange,
     done: Sender<Exchange>,
 }
 
-/// What the thread last knew of the exchange that it makes.
+/// The thread's latest knowledge about the exchange in progress.
 #[derive(Debug, Default)]
 struct State {
-    /// The ranks that it waits for.
+    /// The ranks for which it waits.
     awaited: BTreeSet<usize>,
-    /// When ranks last answered.
+    /// The time of each rank's latest answer.
     answered: BTreeMap<usize, Instant>,
-    /// The program gave up.
+    /// True after a deadline has passed.
     lost: bool,
 }
 
@@ -68,7 +70,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Mpi {
-    /// Starts MPI; gives this rank and the number of ranks too.
+    /// Starts MPI. Also returns this rank and the number of ranks.
     pub(crate) fn start(grace: Duration) -> Result<(Mpi, usize, usize)> {
         let (orders, to_do) = mpsc::channel();
         let (at_end, ended) = mpsc::channel();
@@ -84,18 +86,18 @@ impl Mpi {
                 Server { world, state: shared, questions: Vec::new(), count: 0 }.serve(&to_do);
             }
             end(universe);
-            // Nobody may be left to hear it.
+            // The receiver may already be gone.
             let _ = at_end.send(());
         };
         let thread = thread::Builder::new().name("mpi".to_owned());
-        thread.spawn(serve).map_err(|_| Error::Start { reason: "the system gives no thread for it" })?;
-        let twice = Error::Start { reason: "it was started in this process before; a group is made once" };
+        thread.spawn(serve).map_err(|_| Error::Start { reason: "the system cannot create a thread" })?;
+        let twice = Error::Start { reason: "it was already started in this process; make the group once" };
         let (rank, size) = here.recv().map_err(|_| twice)?;
         Ok((Mpi { orders: Some(orders), ended, state, grace }, rank, size))
     }
 }
 
-/// Leaves MPI in order, which waits for all ranks.
+/// Shuts MPI down regularly. This waits for all ranks.
 fn end(universe: Universe) {
     drop(universe);
 }
@@ -104,7 +106,7 @@ impl Drop for Mpi {
     fn drop(&mut self) {
         self.orders = None;
         if !thread::panicking() && !locked(&self.state).lost {
-            // A rank that is gone would be waited for; the process ends without it.
+            // The shutdown waits for ranks that are gone, so the wait for it is limited.
             let _ = self.ended.recv_timeout(self.grace);
         }
     }
@@ -114,7 +116,7 @@ impl Transport for Mpi {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending> {
         let (done, result) = mpsc::channel();
         if let Some(orders) = &self.orders {
-            // Where the thread is gone, `result` says so.
+            // If the thread is gone, `result` reports it.
             let _ = orders.send(Order { exchange, done });
         }
         Box::new(Waiting { result, state: Arc::clone(&self.state) })
@@ -142,34 +144,34 @@ impl Pending for Waiting {
     }
 }
 
-/// What the thread has.
+/// The data of the thread that calls MPI.
 struct Server {
     world: SimpleCommunicator,
     state: Arc<Mutex<State>>,
-    /// Questions and answers that are on their way.
+    /// Questions and answers that are not yet completely sent.
     questions: Vec<Request<'static, [u8; 0], StaticScope>>,
-    /// How many exchanges there were.
+    /// The number of exchanges so far.
     count: u64,
 }
 
 impl Server {
-    /// Makes the exchanges until the program wants no more.
+    /// Runs exchanges until the program closes the channel.
     fn serve(&mut self, orders: &Receiver<Order>) {
         loop {
             match orders.recv_timeout(LOOK) {
                 Ok(Order { exchange, done }) => {
-                    // The program may have given it up.
+                    // The program may no longer wait for the result.
                     let _ = done.send(self.make(exchange));
                 }
                 Err(RecvTimeoutError::Timeout) => self.answer(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // What was asked or answered and never heard stays with MPI.
+        // Questions and answers that were never received stay with MPI.
         self.questions.drain(..).for_each(std::mem::forget);
     }
 
-    /// Makes one exchange, however long it takes.
+    /// Runs one exchange, however long it takes.
     fn make(&mut self, mut exchange: Exchange) -> Exchange {
         let tag = (self.count % TAGS) as Tag;
         self.count += 1;
@@ -219,7 +221,7 @@ impl Server {
         exchange
     }
 
-    /// Asks the requests until all are complete.
+    /// Tests the requests until all have completed.
     fn watch(&mut self, mut open: Vec<Flight>) {
         let began = Instant::now();
         let (mut asked, mut known) = (began, usize::MAX);
@@ -247,7 +249,7 @@ impl Server {
         locked(&self.state).awaited.clear();
     }
 
-    /// Asks those that are waited for whether they are alive.
+    /// Asks the awaited ranks whether they are alive.
     fn ask(&mut self) {
         let awaited: Vec<usize> = locked(&self.state).awaited.iter().copied().collect();
         for rank in awaited {
@@ -262,13 +264,13 @@ impl Server {
         self.questions = self.questions.drain(..).filter_map(complete).collect();
     }
 
-    /// Hears questions and answers, and answers the questions.
+    /// Receives questions and answers, and answers the questions.
     fn answer(&mut self) {
         let any = self.world.any_process();
         let mut heard = Vec::new();
         for what in [QUESTION, ANSWER] {
             while let Some((message, status)) = any.immediate_matched_probe_with_tag(what) {
-                // It has arrived and is empty, so that this does not wait.
+                // The message has arrived and is empty, so this does not block.
                 let mut room: [u8; 0] = [];
                 message.matched_receive_into(&mut room);
                 heard.push((status.source_rank() as usize, what));
@@ -287,7 +289,7 @@ impl Server {
 /// A request with the ranks that it needs.
 struct Flight<'f> {
     from: Vec<usize>,
-    /// Whether it is complete.
+    /// Returns true if the request has completed.
     complete: Box<dyn FnMut() -> bool + 'f>,
 }
 

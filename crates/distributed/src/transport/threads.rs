@@ -1,4 +1,4 @@
-//! Ranks that are threads of one process, for tests; and the group of one.
+//! Ranks that are threads of one process, for tests, and the group of one rank.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,14 +9,14 @@ use crate::payload::Payload;
 
 type Inbox = Arc<Mutex<Receiver<Arc<Payload>>>>;
 
-/// One rank's ends of the channels to all others.
+/// One rank's ends of the channels to and from all ranks.
 pub(crate) struct Threads {
     to: Vec<Sender<Arc<Payload>>>,
     from: Vec<Inbox>,
 }
 
 impl Threads {
-    /// The ends of all ranks.
+    /// Returns the ends of all ranks.
     pub(crate) fn of_size(size: usize) -> Vec<Threads> {
         let mut all: Vec<Threads> = (0..size).map(|_| Threads { to: Vec::new(), from: Vec::new() }).collect();
         for receiver in 0..size {
@@ -33,7 +33,7 @@ impl Threads {
 impl Transport for Threads {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending> {
         for (rank, payload) in &exchange.sends {
-            // A rank that has ended takes nothing; who waits for its answer is told.
+            // A rank that has ended receives nothing. A rank that waits for its answer gets an error.
             let _ = self.to[*rank].send(Arc::clone(payload));
         }
         let from = exchange.receives.iter().map(|(rank, _)| Arc::clone(&self.from[*rank])).collect();

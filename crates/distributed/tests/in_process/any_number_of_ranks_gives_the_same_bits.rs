@@ -1,4 +1,4 @@
-//! Training writes the same checkpoint on 1, 2, 3 and 4 ranks, byte for byte: here with ranks that are threads.
+//! Training writes the same checkpoint on 1, 2, 3 and 4 ranks, byte for byte. The ranks here are threads.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +30,7 @@ fn model(generator: &mut Generator) -> Sequential {
         .add(Linear::new(50, 3, generator))
 }
 
-/// Trains twelve steps, in the middle of which it goes on from a checkpoint, and writes `path`.
+/// Trains twelve steps, with a restart from a checkpoint in the middle, and writes `path`.
 fn train<O: Optimizer>(group: &Group, optimizer: &O, way: Way, path: &Path) -> Result<()> {
     let generator = &mut Generator::new(group.rank() as u64);
     let (mut model, mut resumed) = (model(generator), model(generator));
@@ -47,7 +47,7 @@ fn train<O: Optimizer>(group: &Group, optimizer: &O, way: Way, path: &Path) -> R
             let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
             let step = parallel.step(model, rows, generator, |model, shard| {
                 let (x, y) = (shard.of(&x), shard.of(&y));
-                // One row has no statistics of its own: rows of a shard twice.
+                // One row alone has no statistics, so each row of a shard is used twice.
                 let (x, y) = (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0));
                 Ok(Tape::training(&mut shard.generator)
                     .value_and_gradients(|tape| wengert_nn::cross_entropy(&model.forward(tape.constant(&x)), &y)))
@@ -124,10 +124,11 @@ fn states_are_divided() {
                         .value_and_gradients(|tape| model.forward(tape.constant(&shard.of(&x))).square().mean(..)))
                 };
                 parallel.step(&mut model, 8, generator, compute).unwrap();
-                // Two moments of 4 bytes for a quarter of the parameters; slices are whole blocks of 1,024.
+                // Adam has two moments of 4 bytes for each parameter. A slice is a quarter, rounded to whole blocks of
+                // 1,024 elements.
                 let quarter = model.num_parameters() / 4;
                 assert!(parallel.state_bytes(&model).abs_diff(2 * 4 * quarter) <= 2 * 4 * 1024);
-                // What was frozen when the states were divided stays so.
+                // The frozen parameters must not change after the states are divided.
                 model.freeze("bias");
                 let error = parallel.step(&mut model, 8, generator, compute).unwrap_err();
                 assert!(matches!(error, Error::FrozenChanged), "{error}");
@@ -151,7 +152,7 @@ fn mistakes_are_errors_on_every_rank() {
                 };
                 let rows = 8 - usize::from(group.rank() == 1);
                 let error = parallel.step(&mut model, rows, generator, compute).unwrap_err().to_string();
-                assert!(error.contains("rank 1 came with step of 7 rows"), "{error}");
+                assert!(error.contains("rank 1 called step of 7 rows"), "{error}");
                 assert!(matches!(parallel.step(&mut model, 0, generator, compute), Err(Error::NoRows)));
                 let mut few = DataParallel::new(&group, &mut model, Sgd::new(0.1)).unwrap().shards(2);
                 let error = few.step(&mut model, 8, generator, compute).unwrap_err();
@@ -161,7 +162,7 @@ fn mistakes_are_errors_on_every_rank() {
     });
 }
 
-/// `cargo test` builds it beside this test.
+/// `cargo test` builds the example beside this test.
 #[test]
 fn the_example_runs_alone() {
     let program = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("train_mpi");

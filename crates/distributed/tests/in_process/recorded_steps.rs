@@ -1,5 +1,5 @@
-//! A step that evaluates by itself gives the bits of one that is given gradients, on any number of ranks; batch normalization over all
-//! ranks gives what one rank computes of the whole batch.
+//! A step that evaluates by itself gives the same bits as a step that receives gradients, on any number of ranks. Batch
+//! normalization over all ranks gives the same result as one rank with the whole batch.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use wengert_nn::{
     ReLU, Sequential, Sgd, cross_entropy,
 };
 
-/// What `train` gives on each of `N` ranks, which must be the same.
+/// Returns the result of `train`, which must be the same on each of `N` ranks.
 fn on_ranks<const N: usize, R: PartialEq + Send>(train: impl Fn(&Group) -> R + Sync) -> R {
     let results: Vec<R> = thread::scope(|scope| {
         let threads = Group::in_process::<N>().map(|group| scope.spawn(|| train(&{ group })));
@@ -20,7 +20,7 @@ fn on_ranks<const N: usize, R: PartialEq + Send>(train: impl Fn(&Group) -> R + S
     results.into_iter().next().unwrap()
 }
 
-/// All parameters and buffers.
+/// Returns all parameters and buffers.
 fn bytes<T: Float>(model: &impl Module<T>) -> Vec<Vec<u8>> {
     let mut bytes: Vec<Vec<u8>> = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
     bytes.push(model.to_vector().iter().flat_map(|value| value.to_f64().to_le_bytes()).collect());
@@ -35,7 +35,7 @@ struct Way {
     bucket: usize,
 }
 
-/// Five steps, of batches that do and do not divide.
+/// Takes five steps. Some batches divide evenly, others do not.
 fn trained(group: &Group, way: Way) -> Vec<Vec<u8>> {
     let generator = &mut Generator::new(3);
     let mut model: Sequential = Sequential::new()
@@ -55,7 +55,7 @@ fn trained(group: &Group, way: Way) -> Vec<Vec<u8>> {
         let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
         let batch = |shard: &wengert_distributed::Shard| {
             let (x, y) = (shard.of(&x), shard.of(&y));
-            // One row has no statistics of its own: rows of a shard twice.
+            // One row alone has no statistics, so each row of a shard is used twice.
             (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0))
         };
         let step = if way.recorded {
@@ -88,7 +88,7 @@ fn a_recorded_step_has_the_bits_of_a_computed_one() {
     }
 }
 
-/// Five steps of a model that looks up rows, on batches that divide.
+/// Takes five steps of a model that looks up rows. The batches divide evenly.
 fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
     let generator = &mut Generator::new(8);
     let mut model = (
@@ -104,7 +104,7 @@ fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
         assert!(matches!(parallel.checkpoint("optimizer", &model), Err(Error::ShardedParameters(_))));
         let error = parallel.step_recorded(&mut model, 13, generator, |_, _, _| unreachable!());
         assert!(matches!(error, Err(Error::ShardedParameters(_))));
-        // Whole blocks of 1,024 elements of 4 bytes, and what is frozen.
+        // The slack: whole blocks of 1,024 elements of 4 bytes, and the frozen parameters.
         let (own, whole) = (parallel.parameter_bytes(&model), 4 * model.num_parameters());
         assert!(own <= whole / group.size() + 4096 + 4 * 70, "{own} of {whole} bytes");
     }
@@ -142,7 +142,7 @@ fn sharded_parameters_change_no_bit() {
     check::<4>(&file, &expected);
 }
 
-/// A CNN whose normalization is as `norm` says.
+/// A CNN with the normalization layers that `norm` makes.
 fn cnn<N: Layer<f64> + 'static>(norm: impl Fn(usize) -> N) -> Sequential<f64> {
     let generator = &mut Generator::new(5);
     Sequential::new()
@@ -160,14 +160,14 @@ fn cnn<N: Layer<f64> + 'static>(norm: impl Fn(usize) -> N) -> Sequential<f64> {
 fn batches() -> Vec<(Tensor<f64>, Tensor<i64>)> {
     let generator = &mut Generator::new(6);
     let batch = |rows: usize| {
-        // Means far from zero, which differ between the shards.
+        // The means are far from zero and differ between the shards.
         let shift = Tensor::from_fn([rows, 1, 1, 1], |at| at[0] as f64);
         (Tensor::randn([rows, 1, 6, 6], generator) + shift, Tensor::randint(0, 3, [rows], generator))
     };
     [16, 13, 3].map(batch).into()
 }
 
-/// Trained with the statistics of all ranks.
+/// Trains with the statistics of all ranks.
 fn synchronized(group: &Group, sharded: bool) -> (Vec<Vec<u8>>, Tensor<f64>) {
     let mut model = cnn(SyncBatchNorm::new);
     let mut parallel = DataParallel::new(group, &mut model, Sgd::new(0.1).momentum(0.9)).unwrap();
@@ -185,7 +185,7 @@ fn synchronized(group: &Group, sharded: bool) -> (Vec<Vec<u8>>, Tensor<f64>) {
 }
 
 #[test]
-fn batch_norm_over_all_ranks_is_that_of_the_whole_batch() {
+fn batch_norm_over_all_ranks_equals_batch_norm_of_the_whole_batch() {
     let alone = Group::alone();
     let mut model = cnn(BatchNorm2d::new);
     let mut parallel = DataParallel::new(&alone, &mut model, Sgd::new(0.1).momentum(0.9)).unwrap().shards(1);
@@ -197,7 +197,7 @@ fn batch_norm_over_all_ranks_is_that_of_the_whole_batch() {
         step.unwrap();
     }
     let (expected, found) = (model.to_vector(), synchronized(&alone, false));
-    // Rounding of f64, through three steps.
+    // The bound covers the rounding of f64 in three steps.
     assert!(found.1.sub(&expected).abs().amax(..).item() < 1e-10, "{:?}", found.1.sub(&expected).abs().amax(..));
     for ((path, one), two) in model.named_buffers().into_iter().zip(&found.0) {
         let numbers =
@@ -210,7 +210,7 @@ fn batch_norm_over_all_ranks_is_that_of_the_whole_batch() {
         assert!(on_ranks::<3, _>(|group| synchronized(group, sharded).0) == found.0);
         assert!(on_ranks::<4, _>(|group| synchronized(group, sharded).0) == found.0);
     }
-    // Statistics of each shard alone are something else.
+    // The statistics of each shard alone give a different result.
     let mut each = cnn(BatchNorm2d::new);
     let mut parallel = DataParallel::new(&alone, &mut each, Sgd::new(0.1).momentum(0.9)).unwrap();
     for (x, y) in batches() {
@@ -223,10 +223,10 @@ fn batch_norm_over_all_ranks_is_that_of_the_whole_batch() {
 }
 
 #[test]
-fn outside_of_a_recorded_step() {
+fn sync_batch_norm_outside_of_a_recorded_step() {
     let mut model = cnn(SyncBatchNorm::new);
     let x = Tensor::randn([4, 1, 6, 6], &mut Generator::new(1));
-    // Alone it is batch normalization, in training and in evaluation.
+    // Outside of a step the layer is batch normalization, in training and in evaluation.
     let same = cnn(BatchNorm2d::new);
     for tapes in [[Tape::new(), Tape::new()], [0, 0].map(|seed| Tape::training(&mut Generator::new(seed)))] {
         let [own, other] = &tapes;
@@ -241,7 +241,7 @@ fn outside_of_a_recorded_step() {
     });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("use `step_recorded`") && error.contains("SyncBatchNorm(4)"), "{error}");
-    // In a recorded step there is nothing to be read.
+    // In a recorded step no value can be read yet.
     let error = parallel.step_recorded(&mut model, 4, &mut Generator::new(0), |model, tape, _| {
         let loss = model.try_forward(tape.constant(&x))?.sum(..);
         loss.try_value()?;
