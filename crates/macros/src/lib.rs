@@ -6,8 +6,8 @@ mod twins;
 
 use proc_macro::TokenStream;
 
-/// Writes, beside each `fn try_name` of a trait, an `impl` block or alone, its twin `name`, which panics where `try_name`
-/// returns an error.
+/// Writes, for each `fn try_name` of a trait, of an `impl` block or alone, its twin `name`. The twin panics where
+/// `try_name` returns an error.
 ///
 /// ```text
 /// #[twins]
@@ -20,36 +20,38 @@ use proc_macro::TokenStream;
 /// }
 /// ```
 ///
-/// The twin takes the same arguments, generics and bounds, returns what is in `Ok`, and gets the documentation; `try_name` is
-/// documented by a reference to it. What the documentation says under `# Errors`, its last section, stands under `# Panics`
-/// in the twin's, and under `# Errors` in that of `try_name`; without it, both get a sentence. Both are `#[track_caller]`. A function that has its
-/// twin already, in the same trait or block, is left as it is. The operation that a `Site::here("name")` names must be the
-/// twin's: anything else does not compile.
+/// The twin takes the same arguments, generics and bounds, returns the type inside of `Ok`, and gets the documentation.
+/// The documentation of `try_name` links to it. The text of the last section, `# Errors`, stands under `# Panics` in
+/// the twin's documentation and under `# Errors` in that of `try_name`. Without this section, both get a sentence. Both
+/// are `#[track_caller]`. A function that already has a twin in the same trait or block is not changed. A
+/// `Site::here("name")` in the body must have the name of the twin; any other name does not compile.
 ///
-/// A method of a trait or block whose last argument is `keepdim: bool` is written twice: as `try_name`, without that argument,
-/// where it is false, and as `try_name_keepdim`, where it is true; each with its twin. The form with the boolean is
-/// `try_name_with`, hidden from the documentation.
+/// A method of a trait or block whose last argument is `keepdim: bool` is written twice, without that argument: as
+/// `try_name` with false, and as `try_name_keepdim` with true. Each gets its twin. The method with the boolean is
+/// `try_name_with`, which is hidden from the documentation.
 ///
-/// `#[in_place]` beside a method of a trait over `TensorLike` writes two more: `try_name_` and `name_`, for those whose `self` can
-/// be written to (`InPlace`). A left side with several elements in one place is refused, and operands that do not expand to it;
-/// the result takes its place. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl Operand<Self>` and
-/// `Option<Argument<Self>>`. A mask takes its place as ones and zeros. Two more forms:
+/// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a
+/// `self` that can be written to (`InPlace`). The result replaces `self`. A `self` with several elements in one place
+/// is refused, and so are operands that do not expand to its shape. Operands are the arguments of the types `impl
+/// ArrayOperand<Self>`, `impl Operand<Self>` and `Option<Argument<Self>>`. A mask is written as ones and zeros. There
+/// are two more forms:
 ///
-/// - `#[in_place(Binary::Add)]`: `self` is updated by this operation, without a tensor for the result where that is possible.
-/// - `#[in_place(reads(source))]`: operands have shapes of their own. The result must have the shape of `self`, and the operands
-///   named here, if any, must not overlap it.
+/// - `#[in_place(Binary::Add)]`: this operation updates `self`, without a tensor for the result where that is possible.
+/// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
+///   named here, if any, must not overlap `self`.
 ///
-/// The crate that uses this has a function `raise` at its root, which panics with an error.
+/// The crate that uses this attribute must have a function `raise` at its root, which panics with an error.
 #[proc_macro_attribute]
 pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     twins::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Compiles a function that is generic over the element type in its own crate, once for each type, instead of in every crate that
-/// calls it.
+/// Compiles a function that is generic over the element type in its own crate, once for each type. Otherwise every
+/// crate that calls the function compiles it.
 ///
-/// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that names its types, here in every program of a user.
-/// The attribute leaves the signature as it is and replaces the body: an inlined choice among functions that are not generic.
+/// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that names its types, here in every program of
+/// a user. The attribute does not change the signature. It replaces the body by an inlined choice among functions that
+/// are not generic.
 ///
 /// ```text
 /// #[precompiled]
@@ -68,19 +70,20 @@ pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// where a method of `Float` chooses the function when the program is compiled. The function has one type parameter, bound by `Float`
-/// or `Element` (of whose types f32, f64 and i64 are compiled in advance, the others as before). Its arguments are plain names, without
-/// `impl Trait`: pass closures as `&mut dyn FnMut`. It must not need its caller's line.
+/// A method of `Float` chooses the function when the program is compiled. The function has one type parameter, bound by
+/// `Float` or `Element`. For `Element`, the types f32, f64 and i64 are compiled in advance, and callers compile the
+/// others. The arguments are plain names, without `impl Trait`: pass closures as `&mut dyn FnMut`. The function must
+/// not need its caller's line.
 ///
-/// On an `impl` block the attribute changes every method without type parameters and `impl Trait` of its own, unless its name begins
-/// with `try_`, or it is marked `#[inline]` or `#[track_caller]`.
+/// On an `impl` block the attribute changes every method that has no type parameters and no `impl Trait` of its own. It
+/// leaves out methods whose names begin with `try_`, and methods with `#[inline]` or `#[track_caller]`.
 #[proc_macro_attribute]
 pub fn precompiled(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     precompiled::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Implements the trait `Module`, which must be in scope, for a struct: its children are its fields, in their order, by their
-/// names.
+/// Implements the trait `Module`, which must be in scope, for a struct. The children are the fields, in their order and
+/// with their names.
 ///
 /// ```text
 /// #[derive(Module)]
@@ -93,11 +96,11 @@ pub fn precompiled(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// gives the paths `fc1.weight`, `blocks.0.…`, `head.bias`. A field with `#[module(skip)]` is no child. The only field of a tuple
-/// struct adds no name to the paths.
+/// The paths of this struct are `fc1.weight`, `blocks.0.…`, `head.bias`. A field with `#[module(skip)]` is not a child.
+/// The only field of a tuple struct adds no name to the paths.
 ///
-/// The element type is the struct's type parameter `T` where it has one, otherwise `f32`; `#[module(f64)]` on the struct says
-/// another.
+/// The element type is the struct's type parameter `T` if it has one, otherwise `f32`. `#[module(f64)]` on the struct
+/// sets another type.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn module(item: TokenStream) -> TokenStream {
     module::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -24,7 +24,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
         places.push(place);
         types.push(&field.ty);
     }
-    // A struct with one field and no name for it is what is in it: `struct Model(Sequential)`.
+    // A struct with one unnamed field has the children of that field: `struct Model(Sequential)`.
     if matches!(data.fields, Fields::Unnamed(_)) && names.len() == 1 {
         names[0].clear();
     }
@@ -53,7 +53,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// The element type: `#[module(f64)]` where it is given, otherwise the type parameter `T` where there is one, otherwise `f32`.
+/// Returns the element type: the type in `#[module(f64)]`, otherwise the type parameter `T`, otherwise `f32`.
 fn element(input: &DeriveInput) -> Result<Type> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("module")) {
         return attribute.parse_args();
@@ -62,7 +62,7 @@ fn element(input: &DeriveInput) -> Result<Type> {
     Ok(if input.generics.params.iter().any(own) { parse_quote!(T) } else { parse_quote!(f32) })
 }
 
-/// Whether the field has `#[module(skip)]`.
+/// Returns true if the field has `#[module(skip)]`.
 fn is_skipped(field: &Field) -> Result<bool> {
     let mut skipped = false;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("module")) {
@@ -77,7 +77,7 @@ fn is_skipped(field: &Field) -> Result<bool> {
     Ok(skipped)
 }
 
-/// Whether a type mentions one of these names.
+/// Returns true if a type mentions one of these names.
 fn mentions(of: &Type, names: &[String]) -> bool {
     fn any(tokens: TokenStream, names: &[String]) -> bool {
         tokens.into_iter().any(|token| match token {

@@ -12,7 +12,8 @@ use syn::{
 
 use crate::twins::{is_group, members};
 
-/// The function, or the methods of the `impl` block, each with a body that calls the function compiled for the type.
+/// Returns the function, or the methods of the `impl` block, each with a body that calls the function compiled for the
+/// type.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse.parse2(item.clone()) {
         return function.shell(None);
@@ -58,7 +59,7 @@ impl Block {
     }
 }
 
-/// A function: its signature taken apart, its body as it is.
+/// A function: the parts of its signature, and its body.
 struct Function {
     attributes: Vec<Attribute>,
     visibility: Visibility,
@@ -85,11 +86,11 @@ impl Function {
         Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
     }
 
-    /// Whether a method of a block is compiled in advance: it has no type parameters of its own, and no attribute that says
-    /// where it is compiled or needs its caller's line.
+    /// Returns true if a method of a block is compiled in advance. Such a method has no type parameters of its own. It
+    /// also has no attribute that sets where it is compiled or that needs its caller's line.
     fn is_eligible(&self) -> bool {
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
-        // What begins with `try_` is public and reads its caller's line; `#[twins]` marks it later.
+        // Methods that begin with `try_` are public and read their caller's line: `#[twins]` marks them later.
         let is_public = self.name.to_string().starts_with("try_");
         let stays = |attribute: &Attribute| {
             ["inline", "track_caller", "cfg"].iter().any(|name| attribute.path().is_ident(name))
@@ -102,7 +103,7 @@ impl Function {
             && !has_ident(self.output.to_token_stream(), "impl")
     }
 
-    /// The function with a body that calls its instance for the type.
+    /// Returns the function with a body that calls its instance for the type.
     fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
         let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
         let all = || block.iter().flat_map(|block| &block.generics.params).chain(&generics.params);
@@ -221,7 +222,7 @@ impl Parameter {
     }
 }
 
-/// `Float` or `Element`, if the bound is one of them.
+/// Returns `Float` or `Element` if the bound is one of them.
 fn bound(bound: &TypeParamBound) -> Option<Ident> {
     let TypeParamBound::Trait(bound) = bound else { return None };
     let name = &bound.path.segments.last()?.ident;
@@ -239,10 +240,10 @@ fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
     }
 }
 
-/// `self`, `&self`, `&'a self` or `&mut self`.
+/// A receiver: `self`, `&self`, `&'a self` or `&mut self`.
 struct Receiver {
     tokens: TokenStream,
-    /// What stands before the type of a free function's argument: `&'this` where the receiver has no lifetime.
+    /// The tokens before the type of a free function's argument: `&'this` if the receiver has no lifetime.
     reference: TokenStream,
     is_elided: bool,
 }
@@ -271,7 +272,7 @@ impl Receiver {
         Ok(Some(Receiver { tokens: quote!(#and #lifetime #mutable #this), reference, is_elided }))
     }
 
-    /// The type of the receiver in a block for the type `of`.
+    /// Returns the type of the receiver in a block for the type `of`.
     fn of(&self, of: &Type) -> TokenStream {
         let reference = &self.reference;
         quote!(#reference #of)
@@ -292,7 +293,8 @@ impl Parse for Argument {
     }
 }
 
-/// The tokens of a method as those of a free function: `self` is the argument `this`, `Self` the type of the block.
+/// Returns the tokens of a method as tokens of a free function: the argument `this` replaces `self`, and the type of
+/// the block replaces `Self`.
 fn without_self(tokens: TokenStream, block: &Block) -> TokenStream {
     let mut out = TokenStream::new();
     let mut tokens = tokens.into_iter();
@@ -322,7 +324,7 @@ fn without_self(tokens: TokenStream, block: &Block) -> TokenStream {
     out
 }
 
-/// `name`, if the tokens begin with `::name`.
+/// Returns `name` if the tokens begin with `::name`.
 fn name_after_colons(mut tokens: token_stream::IntoIter) -> Option<String> {
     for _ in 0..2 {
         match tokens.next()? {
@@ -333,8 +335,8 @@ fn name_after_colons(mut tokens: token_stream::IntoIter) -> Option<String> {
     Some(tokens.next()?.to_string())
 }
 
-/// The type of a result with the lifetime `'this` of the receiver where none is named, as the compiler reads the signature of a
-/// method.
+/// Returns the type of a result. References without a lifetime get the lifetime `'this` of the receiver, as in the
+/// signature of a method.
 fn borrowed_from_this(tokens: TokenStream) -> TokenStream {
     let mut out = TokenStream::new();
     let mut tokens = tokens.into_iter().peekable();

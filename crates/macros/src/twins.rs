@@ -1,7 +1,7 @@
-//! `#[twins]`: from `try_name`, which returns a `Result`, to `name`, which panics.
+//! `#[twins]`: writes `name`, which panics, from `try_name`, which returns a `Result`.
 //!
-//! Only signatures are read. Bodies, and whatever else a trait or an `impl` block holds, pass through as they are, so that
-//! `syn` needs none of its features for whole files.
+//! Only signatures are parsed. Bodies and the other members of a trait or an `impl` block are copied unchanged, so that
+//! `syn` does not need its features for whole files.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -13,12 +13,12 @@ use syn::{
     Visibility, WhereClause, parenthesized, parse_quote,
 };
 
-/// The item with the twins written into it.
+/// Returns the item with the twins.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse_alone.parse2(item.clone()) {
         return function.with_twin(None);
     }
-    // A trait or an `impl` block: what is in its braces, which come last.
+    // A trait or an `impl` block: its members are in the braces, which come last.
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
     let Some(TokenTree::Group(body)) = tokens.pop().filter(|last| is_group(last, Delimiter::Brace)) else {
         return Err(Error::new(proc_macro2::Span::call_site(), "#[twins] is for functions, traits and impl blocks"));
@@ -39,7 +39,7 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     Ok(tokens.into_iter().collect())
 }
 
-/// A member of a trait or an `impl` block; with its name, if it is a function.
+/// A member of a trait or an `impl` block. Functions have a name.
 pub(crate) struct Member {
     pub(crate) function: Option<Ident>,
     pub(crate) tokens: TokenStream,
@@ -55,7 +55,7 @@ pub(crate) fn members(input: ParseStream) -> Result<Vec<Member>> {
             Some(_) => Some(ahead.call(Ident::parse_any)?),
             None => None,
         };
-        // It ends with a semicolon, or with the braces of a function's body.
+        // A member ends with a semicolon, or with the braces of a function's body.
         let mut tokens = TokenStream::new();
         loop {
             let token: TokenTree = input.parse()?;
@@ -71,7 +71,7 @@ pub(crate) fn members(input: ParseStream) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// A function: its signature taken apart, its body as it is.
+/// A function: the parts of its signature, and its body.
 #[derive(Clone)]
 struct Function {
     attributes: Vec<Attribute>,
@@ -103,7 +103,7 @@ impl Function {
         Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
     }
 
-    /// `try_name_`, where `#[in_place]` asks for it: `self` becomes what `try_name` gives.
+    /// Returns `try_name_` if `#[in_place]` requests it. It replaces `self` by the result of `try_name`.
     fn in_place(&self) -> Option<Result<Function>> {
         let form = match in_place_form(self.attributes.iter().find(|attribute| is_in_place(attribute))?) {
             Ok(form) => form,
@@ -162,8 +162,8 @@ impl Function {
         Some(Function::parse_alone.parse2(written))
     }
 
-    /// The function with its twin; if its last argument is `keepdim: bool`, without that argument, and once more with
-    /// `_keepdim` after its name.
+    /// Returns the function with its twin. If its last argument is `keepdim: bool`, returns it without that argument,
+    /// and once more with `_keepdim` after its name.
     fn written(self) -> Result<TokenStream> {
         let Some(((keepdim, of), arguments)) = self.arguments.split_last() else { return self.with_twin(methods()) };
         if keepdim != "keepdim" || text(of) != "bool" {
@@ -194,7 +194,7 @@ impl Function {
         })
     }
 
-    /// The twin, then this. `owner` is the path by which it is called where it has no receiver.
+    /// Returns the twin, followed by this function. `owner` is the path of a call without a receiver.
     fn with_twin(self, owner: Option<TokenStream>) -> Result<TokenStream> {
         let in_place = self.in_place();
         let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
@@ -203,7 +203,7 @@ impl Function {
         check_site(&body, &plain)?;
         let twin = format_ident!("{plain}", span = name.span());
         let (mut docs, others): (Vec<_>, Vec<_>) = attributes.partition(|attribute| attribute.path().is_ident("doc"));
-        // What stands under `# Errors` is said of both, of the twin as `# Panics`.
+        // The text under `# Errors` applies to both functions. In the twin it stands under `# Panics`.
         let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
         let (panics, errors) = match heading.map(|heading| docs.split_off(heading)) {
             Some(section) => {
@@ -213,11 +213,11 @@ impl Function {
             None => (
                 quote! {
                     ///
-                    /// Panics at the caller's line where the twin that begins with `try_` returns an error.
+                    /// Panics at the caller's line if the twin with the prefix `try_` returns an error.
                 },
                 quote! {
                     ///
-                    /// What the other one panics with.
+                    /// The errors with which the twin without the prefix panics.
                 },
             ),
         };
@@ -265,7 +265,7 @@ fn is_in_place(attribute: &Attribute) -> bool {
     attribute.path().is_ident("in_place")
 }
 
-/// How `try_name_` is written.
+/// The form of `try_name_`.
 enum Form {
     /// `#[in_place]`: the other operands must expand to the shape of `self`.
     Broadcast,
@@ -290,7 +290,7 @@ fn in_place_form(attribute: &Attribute) -> Result<Form> {
     })
 }
 
-/// Without spaces, to compare.
+/// Returns the tokens as text without spaces, for comparisons.
 fn text(of: &Type) -> String {
     of.to_token_stream().to_string().replace(' ', "")
 }
@@ -309,7 +309,7 @@ impl Parse for Argument {
     }
 }
 
-/// `self`, `&self`, `&'a self` or `&mut self`, with the comma after it.
+/// Parses `self`, `&self`, `&'a self` or `&mut self`, with the comma after it.
 fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
     let and = input.parse::<Option<Token![&]>>()?;
     let lifetime = if and.is_some() { input.parse::<Option<Lifetime>>()? } else { None };
@@ -319,7 +319,7 @@ fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
     Ok(Some(quote!(#and #lifetime #mutable #this)))
 }
 
-/// `::<A, B>`: the type and constant parameters, which the compiler may not find by itself.
+/// Returns `::<A, B>`: the type and constant parameters, which the compiler may not infer.
 fn types(generics: &Generics) -> Option<TokenStream> {
     let names: Vec<&Ident> = generics
         .params
@@ -333,7 +333,7 @@ fn types(generics: &Generics) -> Option<TokenStream> {
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
-/// `T` of `Result<T, E>`.
+/// Returns `T` of `Result<T, E>`.
 fn success(output: &Type) -> Result<&Type> {
     if let Type::Path(path) = output
         && let Some(last) = path.path.segments.last()
@@ -346,12 +346,12 @@ fn success(output: &Type) -> Result<&Type> {
     Err(Error::new_spanned(output, "a function that has a twin returns a `Result`"))
 }
 
-/// `name` of `try_name`.
+/// Returns `name` of `try_name`.
 fn plain_name(name: &Ident) -> Option<String> {
     name.to_string().strip_prefix("try_").map(str::to_owned)
 }
 
-/// Refuses a `Site::here("name")` of another name.
+/// Returns an error if a `Site::here("name")` has another name.
 fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
     let TokenTree::Group(group) = body else { return Ok(()) };
     let mut after_here = false;
@@ -360,7 +360,7 @@ fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
             TokenTree::Group(inside) if after_here => {
                 let literal = inside.stream().to_string();
                 let named = literal.trim_matches('"');
-                // What Rust keeps for itself has an underscore, as `where_`.
+                // The operation `where` has the method `where_`, because `where` is a Rust keyword.
                 let keyword = syn::parse_str::<Ident>(named).is_err() && plain.strip_suffix('_') == Some(named);
                 if literal.starts_with('"') && named != plain && !keyword {
                     return Err(Error::new(inside.span(), format!("this operation is `{plain}`")));
