@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use wengert_tensor::{self as tensor, Shape, Site};
 
-/// Every error of recording, evaluating and differentiating.
+/// An error of recording, evaluating or differentiating.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,7 +12,7 @@ pub enum Error {
     #[error(transparent)]
     Tensor(#[from] tensor::Error),
 
-    /// Operands on different tapes in one operation.
+    /// The operands of one operation are on different tapes.
     #[error(
         "the operands belong to two tapes\n  --> {}, in {}\n  hint: record both on one tape, or pass a value from one to \
          the other with `tape.constant(&x.value())`",
@@ -36,7 +36,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// `item` of a value with fewer or more elements than one.
+    /// `item` was called for a value that does not have exactly one element.
     #[error("a Tensor with {} elements cannot be converted to Scalar\n  --> {}, in {}\n  its shape is {shape}", shape.numel(),
         at.location, at.operation)]
     NotOneNumber {
@@ -114,7 +114,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A parameter whose values changed after its tape recorded it.
+    /// The values of a parameter changed after its tape recorded it.
     #[error(
         "the parameter made at {made} has changed since this tape recorded it\n  --> {}, in {}\n  hint: a tape is for one \
          step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)",
@@ -127,7 +127,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A derivative rule whose gradient has the wrong shape.
+    /// The gradient of a derivative rule has the wrong shape.
     #[error(
         "the {rule} rule of '{operation}' gave shape {got} for input {input}, expected {expected}\n  '{operation}' was \
          recorded at {recorded}"
@@ -147,7 +147,7 @@ pub enum Error {
         recorded: &'static Location<'static>,
     },
 
-    /// A batching rule whose result has the wrong shape.
+    /// The result of a batching rule has the wrong shape.
     #[error(
         "the batching rule of '{operation}' gave shape {got}, expected {expected}: the batch dimension first\n  '{operation}' was \
          recorded at {recorded}"
@@ -163,7 +163,7 @@ pub enum Error {
         recorded: &'static Location<'static>,
     },
 
-    /// Batched inputs with different numbers of examples.
+    /// Batched inputs have different numbers of examples.
     #[error(
         "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes:?} for the mapped \
          dimension\n  --> {}, in {}\n  hint: an input that is the same for all examples has `None` among the `in_dims`",
@@ -209,7 +209,7 @@ pub enum Error {
     /// Shapes that a custom operation refuses, with the operation's own message.
     #[error("{message}\n  --> {}, in {}", at.location, at.operation)]
     Refused {
-        /// The sentence.
+        /// The message.
         message: String,
         /// The operation and its line.
         at: Site,

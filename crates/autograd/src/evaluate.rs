@@ -1,4 +1,4 @@
-//! Values of variables: the tape's expression, planned and run by the engine.
+//! Values of variables. The engine plans and runs the tape's expression.
 //!
 //! An evaluation visits only the ancestors of the requested nodes and keeps only the requested values.
 

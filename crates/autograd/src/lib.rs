@@ -28,7 +28,7 @@
 //! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
 //! | [`Graph`], [`NonFinite`] | the recorded program as a graph; the origin of its first NaN |
 //!
-//! A module uses those above it in this table, and none below.
+//! A module uses only the modules above it in this table.
 
 mod derive;
 mod error;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wengert_tensor::{Element, Float, Tensor};
 
-/// A trained tensor. It belongs to the model, not to a tape: [`Tape::parameter`](crate::Tape::parameter) makes it a variable for
-/// one step, and it is the key of its gradient in the step's [`Gradients`](crate::Gradients). PyTorch: `torch.nn.Parameter`.
+/// A trained tensor. It belongs to the model, not to a tape. [`Tape::parameter`](crate::Tape::parameter) records it as
+/// a variable for one step, and it is the key of its gradient in the step's [`Gradients`](crate::Gradients). PyTorch:
+/// `torch.nn.Parameter`.
 ///
 /// A frozen parameter is a constant on every tape: no gradient is computed for it. A clone is a separate parameter with the same
 /// values.
@@ -117,7 +118,7 @@ impl Share {
 /// The change of a buffer in a step. `V` is the type of the batch's statistic.
 #[derive(Clone, Debug)]
 pub enum Change<V> {
-    /// The buffer moves towards `new` by its share: `value + share · (new - value)`.
+    /// The buffer moves towards `new` by `share`: `value + share · (new - value)`.
     Blend {
         /// The batch's statistic.
         new: V,

@@ -1,4 +1,5 @@
-//! The engine against the oracle that evaluates one node at a time; fusion; which values are kept.
+//! Tests of the engine against the oracle that evaluates one node at a time, of fusion, and of the values that are
+//! kept.
 
 use proptest::prelude::*;
 use wengert_tensor::ops::{Evaluate, TensorLike};
@@ -10,7 +11,7 @@ use wengert_tensor::program::Output;
 use crate::evaluate::one_at_a_time;
 use crate::{Tape, Var};
 
-/// Number of instructions in each step; 0 for a step that is no fused program.
+/// Returns the number of instructions in each step; 0 for a step that is not a fused program.
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -48,7 +49,8 @@ fn a_sum_over_columns_is_finished_before_it_is_read() {
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
-/// What is dear and stored anyway is read, and what follows from it computed again, not stored beside it.
+/// An expensive value that is stored anyway is read. Cheap values that follow from it are computed again, not stored
+/// beside it.
 #[test]
 fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     let tape = Tape::<f64>::new();
@@ -63,7 +65,7 @@ fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     assert_eq!(plan.steps.iter().filter_map(stored).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
-/// A transposed matrix is written out for several products of few rows, and not for one, nor for many rows.
+/// A transposed matrix is copied for several products of few rows. It is not copied for one product, nor for many rows.
 #[test]
 fn a_matrix_that_small_products_share_is_rearranged_once() {
     let copies = |rows: usize, products: usize| {
@@ -77,9 +79,10 @@ fn a_matrix_that_small_products_share_is_rearranged_once() {
     assert_eq!([copies(4, 3), copies(4, 1), copies(400, 3)], [1, 0, 0]);
 }
 
-/// A product that is only added to something is accumulated onto it; one that is read twice, or scaled before, is not.
+/// A product with one reader, an addition, is accumulated into the other operand. A product that is read twice or
+/// scaled before is not.
 #[test]
-fn products_accumulate_onto_what_they_are_added_to() {
+fn added_products_accumulate_into_the_other_operand() {
     let close = |x: &Tensor<f64>, y: &Tensor<f64>| {
         x.shape() == y.shape() && x.iter().zip(y.iter()).all(|(x, y)| (x - y).abs() <= 1e-12 * (1.0 + y.abs()))
     };
@@ -110,9 +113,9 @@ fn products_accumulate_onto_what_they_are_added_to() {
     });
 }
 
-/// What a product is added to may be a factor of it, and be read for the last time.
+/// The other operand of the addition may be a factor of the product, and may be read for the last time.
 #[test]
-fn a_factor_may_be_what_its_product_is_added_to() {
+fn a_product_may_be_added_to_its_own_factor() {
     let tape = Tape::<f64>::new();
     let (x, w) = (tape.var(&Tensor::from([[0.5, 1.0], [0.0, 2.0]])), tape.var(&Tensor::from([[1.0, 2.0], [3.0, 4.0]])));
     let [first, second, third] = [x.exp(), x.exp() * 2.0, x.exp() + 1.0];
@@ -121,7 +124,8 @@ fn a_factor_may_be_what_its_product_is_added_to() {
     }
 }
 
-/// Whether concatenations copy nothing: those that are steps of their own, and parts that none of their writers knows.
+/// Returns the numbers of concatenations that copy, of concatenations in place, and of programs that write the parts
+/// side by side.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -135,7 +139,7 @@ fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, us
         }
         _ => false,
     };
-    // Twice: nothing that was taken the first time is missing the second time.
+    // Runs the plan twice, because the first run must not consume anything that the second run needs.
     for _ in 0..2 {
         let values = record.run(&plan, wengert_tensor::Site::here("test")).unwrap();
         for (value, expected) in values.iter().zip(&expected) {
@@ -155,26 +159,29 @@ fn parts_are_written_into_their_concatenation() {
         tape.var(&Tensor::from_fn(shape, |i| i.iter().fold(0.3, |sum, &k| 1.7 * sum + k as f64).sin()))
     };
     let (x, w) = (wave(&[32, 40]), wave(&[40, 40]));
-    // Values of one program side by side, read by something else or not, in two concatenations, and twice in one.
+    // One program writes its values side by side: with or without other readers, into two concatenations, and one value
+    // twice.
     let [a, b, c] = [x.sin(), x.tanh() * 2.0, x + 1.0];
     assert_eq!(concatenations(&tape, &[cat(&[a, b, c], 1).matmul(wave(&[120, 3]))]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b, a], 1)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[stack(&[a, b], 2)]), (1, 0, 0));
-    // Reduced by rows in the same pass.
+    // The same pass also reduces the rows.
     let rows = x - x.mean_keepdim(1);
     assert_eq!(concatenations(&tape, &[cat(&[rows.exp(), rows.square()], 1)]), (0, 0, 1));
-    // Values of several steps one after the other; the first is data.
+    // Several steps write their values one after the other. The first state is data.
     let states: Vec<Var<'_, f64>> = std::iter::successors(Some(x), |x| Some(x.matmul(w).tanh())).take(6).collect();
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0)]), (0, 1, 0));
     assert_eq!(concatenations(&tape, &[cat(&states[..5], 0), cat(&states[1..], 0)]), (0, 2, 0));
     assert_eq!(concatenations(&tape, &[stack(&states, 0).sum(0), cat(&states[2..4], 0)]), (0, 2, 0));
-    // One of them is asked for, and copied; in another order, or twice, all are.
+    // A requested part is copied out of the concatenation. A concatenation with a repeated part, or a second one in
+    // another order, copies all its parts.
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0), states[3]]), (0, 1, 0));
     let [.., d, e] = states[..] else { unreachable!() };
     assert_eq!(concatenations(&tape, &[cat(&[d, e, d], 0)]), (1, 0, 0));
     assert_eq!(concatenations(&tape, &[cat(&[d, e], 0), cat(&[e, d], 0)]), (1, 1, 0));
-    // A product is no part that a program writes; of what is expanded there are fewer elements than in the result.
+    // A fused program does not write a product. A value that is expanded into its part has fewer elements than the
+    // part.
     assert_eq!(concatenations(&tape, &[cat(&[x.matmul(w), x.matmul(w.t())], 0)]), (1, 0, 0));
     let row = x.sum(0).exp().expand([32, 40]);
     assert_eq!(concatenations(&tape, &[cat(&[row, d, e], 0)]), (0, 1, 0));
@@ -187,12 +194,12 @@ fn operands_are_computed_before_they_are_expanded() {
     let y = row.expand([30, 40]).exp() * 2.0;
     assert_eq!(y.value().strides(), [0, 1]);
     let [d] = y.sum(..).grad([row]);
-    // An exponential and a product, each rounded.
+    // The results of an exponential and of a product are rounded.
     assert!((d.value().to_vec()[0] / (60.0 * 1f64.exp()) - 1.0).abs() <= 2.0 * f64::EPSILON);
 }
 
 #[test]
-fn a_plan_is_found_again_and_another_program_is_not_taken_for_it() {
+fn equal_programs_share_a_plan_and_different_programs_do_not() {
     let run = |numbers: [f64; 2], size: usize, known: bool| {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::full([size], numbers[0]));
@@ -211,7 +218,7 @@ fn a_plan_is_found_again_and_another_program_is_not_taken_for_it() {
     }
 }
 
-/// A step of a random program; its numbers choose among the existing values.
+/// A step of a random program. Its numbers choose among the existing values.
 #[derive(Clone, Debug)]
 enum Move {
     Unary(u8, usize),
@@ -243,7 +250,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..60)
 }
 
-/// Records the steps; those that shapes do not allow are skipped.
+/// Records the steps. Steps whose shapes do not fit are skipped.
 fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<Var<'t, f64>> {
     let leaf = |shape: &Vec<usize>| {
         let seed = shape.len() as f64 + 1.0;
@@ -284,7 +291,7 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<V
             Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
             Move::Slice(x) => at(x).try_slice(0, Some(1), None, 2).ok(),
             Move::Product(x, y) => at(x).try_matmul(at(y)).ok(),
-            // Of two or four, along the first or the last dimension.
+            // Concatenates two or four parts, along the first or the last dimension.
             Move::Cat(x, y, form) => {
                 let (x, y, dim) = (at(x), at(y), if form % 2 == 0 { 0 } else { -1 });
                 if *form < 2 { try_cat(&[x, y], dim).ok() } else { try_cat(&[x * 2.0, x.tanh(), y, x.sin()], dim).ok() }
@@ -311,7 +318,7 @@ fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f6
     record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
 }
 
-/// Smooth and bounded operations, so that another order of summation changes little.
+/// Returns true for smooth and bounded operations, whose results change little with the order of summation.
 fn is_smooth(step: &Move) -> bool {
     match step {
         Move::Unary(op, _) => *op != 0,
@@ -324,12 +331,12 @@ fn is_smooth(step: &Move) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Sums of at most two elements: every order gives the same bits.
+    /// Sums have at most two elements, so that every order gives the same bits.
     #[test]
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![
             proptest::collection::vec(proptest::collection::vec(0usize..3, 0..4), 1..4),
-            // More elements than fit into a few vectors, in shapes that broadcast.
+            // The values have more elements than a few vector registers, and shapes that broadcast.
             proptest::collection::vec(proptest::collection::vec(1usize..3, 6..8), 1..4),
         ],
         moves in moves(),
@@ -343,7 +350,7 @@ proptest! {
         for (got, expected) in evaluated(&tape, &roots, simplify).iter().zip(&expected) {
             prop_assert_eq!(got.shape(), expected.shape());
             for (x, y) in got.iter().zip(expected.iter()) {
-                // A multiple of -0 is -0, a sum of it 0.
+                // The sign of a zero may differ: a multiple of -0 is -0, a sum of it is 0.
                 let same = x.to_bits() == y.to_bits() || x == 0.0 && y == 0.0 || x.is_nan() && y.is_nan();
                 prop_assert!(same, "{} for {}", x, y);
             }
@@ -358,7 +365,7 @@ proptest! {
         several in any::<bool>(),
         simplify in any::<bool>(),
     ) {
-        // Sizes that broadcast: one of three lengths, or 1.
+        // The sizes broadcast: each is one length, chosen from three, or 1.
         let shapes: Vec<Vec<usize>> = which
             .iter()
             .map(|which| which.iter().enumerate().map(|(k, &w)| if w == k { 1 } else { sizes[k] }).collect())
@@ -395,7 +402,7 @@ fn any_number_of_dimensions() {
     }
 }
 
-/// How many nodes were computed to read `reads` values while a chain of this length was recorded.
+/// Returns the number of nodes that are computed while a chain of `length` steps is recorded. `step` may read values.
 fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64>) -> usize {
     let tape = Tape::new();
     let mut x = tape.var(&Tensor::from([0.5, 1.0, 1.5]));
@@ -406,8 +413,8 @@ fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64
 }
 
 #[test]
-fn reading_while_recording_costs_what_is_new() {
-    // Values beside the chain, of which the chain's own are never asked for.
+fn reading_while_recording_computes_only_new_nodes() {
+    // The values beside the chain are read. The chain's own values are never read.
     let beside = |x: Var<'_, f64>| (x * 0.5).value().numel();
     let step = |length| {
         work(length, |x| {
@@ -417,7 +424,7 @@ fn reading_while_recording_costs_what_is_new() {
     };
     let (short, long) = (step(50), step(200));
     assert!(long <= 5 * short && long < 12 * 200, "{short} and {long} nodes");
-    // Values of the chain itself.
+    // The chain's own values are read.
     let step = |length| {
         work(length, |x| {
             let x = x.sin();
@@ -429,7 +436,7 @@ fn reading_while_recording_costs_what_is_new() {
 }
 
 #[test]
-fn more_carried_values_than_a_frontier_are_kept_in_the_end() {
+fn large_frontiers_are_kept_after_repeated_evaluations() {
     let tape = Tape::<f64>::new();
     let mut state: Vec<Var<'_, f64>> = (0..20).map(|i| tape.var(&Tensor::scalar(f64::from(i)))).collect();
     for _ in 0..100 {
@@ -462,8 +469,9 @@ fn gradients_read_one_by_one_are_computed_together() {
 }
 
 #[test]
-fn values_read_at_any_time_are_those_of_one_evaluation() {
-    // Every node of a program with views, a product, a reduction and a custom operation, read in turn and read at the end.
+fn values_read_at_any_time_equal_one_evaluation() {
+    // A program with views, a product, a reduction and a custom operation. Every node is read in turn, or all are read
+    // at the end.
     let program = |tape: &Tape<f64>, read: bool| {
         let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
         let mut values = Vec::new();

@@ -1,43 +1,45 @@
 //! Central differences with an estimate of their error.
 //!
-//! This file knows functions from lists of tensors to lists of numbers, but no tapes or derivatives.
+//! This file knows functions from lists of tensors to lists of numbers. It does not know tapes or derivatives.
 //!
 //! # The step
 //!
-//! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h has the errors h²/6 φ‴ (truncation) and about σ/h (rounding: σ is the error
-//! of one value of φ, at best ε|φ|). Their sum is smallest near h = ∛(3σ/|φ‴|), that is ∛ε for a function of size, scale and
-//! curvature 1 (Press et al., "Numerical Recipes", 5.7); h = ∛ε max(1, |x|) is used. A larger step would suit the extrapolation
-//! below, but cross more kinks.
+//! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h has two errors: h²/6 φ‴ from truncation, and about σ/h from
+//! rounding. σ is the error of one value of φ, at best ε|φ|. The sum of both is smallest near h = ∛(3σ/|φ‴|), which is
+//! ∛ε for a function of size, scale and curvature 1 (Press et al., "Numerical Recipes", 5.7). The step here is h = ∛ε
+//! max(1, |x|). A larger step would suit the extrapolation below, but would cross more kinks.
 //!
 //! # The value
 //!
-//! The function is evaluated at x, x ± h, x ± rh and x ± r²h, where r is the golden ratio: the distances have no common divisor, so
-//! the roundings are unrelated. With r² = r + 1, Richardson's extrapolation, which cancels the term in h², is R = r C(h) - C(rh)/r.
+//! The function is evaluated at x, x ± h, x ± rh and x ± r²h, where r is the golden ratio. The distances have no common
+//! divisor, so the roundings are unrelated. Richardson's extrapolation cancels the term in h². With r² = r + 1 it is R
+//! = r C(h) - C(rh)/r.
 //!
 //! # The tolerance
 //!
-//! Truncation: |C(h) - C(rh)| = r h²/6 |φ‴|, which is more than the error of C(h), and far more than that of R.
+//! Truncation: |C(h) - C(rh)| = r h²/6 |φ‴|. This is more than the error of C(h), and far more than the error of R.
 //!
-//! Rounding: combinations that cancel all terms up to h³ leave a remainder of a smooth function (of the order of h⁴φ⁗ ≈ 10⁻²¹) and
-//! the rounding of its values; divided by the root of the sum of their squared coefficients, each is an estimate of σ, as in J. J.
-//! Moré and S. M. Wild, "Estimating computational noise" (2011). With the second difference E(h) = φ(x+h) + φ(x-h) - 2φ(x), they
-//! are:
+//! Rounding: a combination of values that cancels all terms up to h³ leaves two parts. One is a remainder of a smooth
+//! function, of the order of h⁴φ⁗ ≈ 10⁻²¹. The other is the rounding of the values. A combination divided by the root
+//! of the sum of its squared coefficients estimates σ, as in J. J. Moré and S. M. Wild, "Estimating computational
+//! noise" (2011). With the second difference E(h) = φ(x+h) + φ(x-h) - 2φ(x), the combinations are:
 //!
 //! | combination | in σ |
 //! |---|---|
 //! | E(rh) - r² E(h), and E(r²h) - r² E(rh) | √(2 + 2r⁴ + 4r²) = 5.117 |
 //! | R(h) - R(rh), times h | √((r² + 5/r² + 1/r⁶) / 2) = 1.514 |
 //!
-//! σ is the largest of the three, at least ε|φ|, and at least the median over all inputs that φ depends on, in case all three are
-//! small by chance.
-//! R itself has a standard deviation of √((r² + 1/r⁴) / 2) = 1.18 σ/h. The tolerance is:
+//! σ is the largest of the three estimates, but at least ε|φ|. It is also at least the median over all inputs that φ
+//! depends on, in case all three estimates are small by chance. R itself has a standard deviation of √((r² + 1/r⁴) / 2)
+//! = 1.18 σ/h. The tolerance is:
 //!
 //! ```text
 //! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + a max(|expected|, s)
 //! ```
 //!
-//! The last term covers rounding in the derivative's own formula: a is 64 ε by default, enough for 64 roundings. Its terms may
-//! cancel (those of x/x do), so they are assumed to be as large as the function's values or 1, which is s.
+//! The last term covers rounding in the derivative's own formula: a is 64 ε by default, enough for 64 roundings. Terms
+//! of the formula may cancel, for example in the derivative of x/x. So their size is assumed to be s, which is the size
+//! of the function's values or 1.
 
 /// The golden ratio.
 const RATIO: f64 = 1.618_033_988_749_895;
@@ -47,7 +49,7 @@ pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
 
 /// Function values around a point along one direction, each a list of all outputs.
 pub(super) struct Samples {
-    /// Values to the left and to the right of the point, at each of [`DISTANCES`].
+    /// The values to the left and to the right of the point, at each of [`DISTANCES`].
     pub(super) pairs: [[Vec<f64>; 2]; 3],
     /// Half the actual distance between the points of a pair: x + h is rounded.
     pub(super) steps: [f64; 3],
@@ -57,7 +59,7 @@ pub(super) struct Samples {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     pub(super) value: f64,
-    /// A bound of its error.
+    /// A bound of the estimate's error.
     pub(super) tolerance: f64,
     /// The slopes to the left and to the right.
     pub(super) slopes: [f64; 2],
@@ -66,10 +68,10 @@ pub(super) struct Estimate {
 /// The tolerance for rounding, in multiples of σ/h.
 const NOISE: f64 = 8.0;
 
-/// The derivatives of Σ weights · outputs along every sampled direction.
+/// Estimates the derivatives of Σ weights · outputs along every sampled direction.
 ///
-/// `accuracy` is the relative accuracy of the formulas that they are compared with, and `scale` the size of terms that may cancel
-/// in those.
+/// `accuracy` is the relative accuracy of the formulas that are compared with these estimates. `scale` is the size of
+/// the terms of these formulas that may cancel.
 pub(super) fn estimates(
     centre: &[f64],
     samples: &[Samples],
@@ -144,7 +146,7 @@ mod tests {
             (|x| 1.0 / x, |x| -1.0 / (x * x)),
             (|x| x.powi(7), |x| 7.0 * x.powi(6)),
             (|x| (30.0 * x).sin(), |x| 30.0 * (30.0 * x).cos()),
-            // Six digits are lost to cancellation: the noise must be detected.
+            // Cancellation costs six digits: the noise must be detected.
             (|x| (1e6 + x.sin()) - 1e6, f64::cos),
             (|x| x.exp().ln(), |_| 1.0),
         ];

@@ -1,4 +1,5 @@
-//! The map that is compared with its differences: its values around a point, and its derivatives in both modes.
+//! The function whose derivatives are compared with differences: its values around a point, and its derivatives in both
+//! modes.
 
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -9,7 +10,7 @@ use crate::{Error, Tape, Var};
 
 /// A map from tensors to tensors, recorded again for each evaluation.
 pub(super) struct Map<'f, T: Float> {
-    /// Names of its derivative in reverse and in forward mode.
+    /// The names of its derivative in reverse and in forward mode.
     pub(super) modes: [Mode; 2],
     #[allow(clippy::type_complexity)]
     pub(super) record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,
@@ -107,7 +108,7 @@ impl<T: Float> Map<'_, T> {
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
-        // The step is scaled by the element, or by the largest element of a direction.
+        // The step scales with the element, or with the largest element of a direction.
         let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
         let scale = scale
             .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))

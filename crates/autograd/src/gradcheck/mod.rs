@@ -1,23 +1,24 @@
-//! Derivatives against central differences: orders 1 and 2, reverse and forward mode.
+//! A check of derivatives against central differences: orders 1 and 2, reverse and forward mode.
 //!
-//! [`gradcheck`](fn@gradcheck) checks any function of variables, from one custom operation to a whole model;
-//! [`assert_gradcheck!`](crate::assert_gradcheck) is the same in a test. [`GradCheck`] has the options.
+//! [`gradcheck`](fn@gradcheck) checks any function of variables, from one custom operation to a whole model.
+//! [`assert_gradcheck!`](crate::assert_gradcheck) does the same in a test. [`GradCheck`] has the options.
 //!
-//! For y = f(x₁, …, xₙ) of any shapes, these are checked over all inputs and all elements:
+//! For y = f(x₁, …, xₙ) of any shapes, the check covers these derivatives over all inputs and all elements:
 //!
 //! | order | the map | its derivative in reverse mode | in forward mode |
 //! |---|---|---|---|
 //! | 1 | f | `vjp` | `jvp` |
 //! | 2 | x ↦ gradient of ⟨u, f(x)⟩ | `vjp` of `vjp` | `jvp` of `vjp` |
 //! | 2 | x ↦ derivative of f along v | `vjp` of `jvp` | `jvp` of `jvp` |
-//! u and v are random, and the same in every run. Each map's Jacobian is compared, element by element, with central differences of
-//! the same map; where there are many inputs or outputs, randomly weighted sums are compared instead. Step and tolerance are
-//! derived in `difference`. Each evaluation records the function again on a new tape, so it may branch on values.
+//! u and v are random, and the same in every run. The Jacobian of each map is compared, element by element, with
+//! central differences of the same map. If there are many inputs or outputs, randomly weighted sums are compared
+//! instead. `difference` derives the step and the tolerance. Each evaluation records the function again on a new tape,
+//! so the function may branch on values.
 //!
-//! If a derivative is wrong, each recorded operation is checked alone, and the faulty one is named.
+//! If a derivative is wrong, each recorded operation is checked alone, and the report names the faulty one.
 //!
-//! Derivatives are checked, not values: a wrong function passes if its derivative belongs to it. At kinks central differences prove
-//! nothing, and the check reports that instead of passing.
+//! The check covers derivatives, not values: a wrong function passes if its derivative belongs to it. At kinks central
+//! differences are not conclusive, and the check reports the kink instead of passing.
 
 mod difference;
 mod map;
@@ -41,7 +42,8 @@ const WIDEST: f64 = 1e-2;
 /// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:
 /// `torch.autograd.gradcheck` and `gradgradcheck`; JAX: `jax.test_util.check_grads`.
 ///
-/// `f` may take any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at best.
+/// `f` may map any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at
+/// best.
 ///
 /// ```
 /// use wengert_autograd::{gradcheck, prelude::*};
@@ -55,8 +57,8 @@ const WIDEST: f64 = 1e-2;
 ///
 /// # Errors
 ///
-/// If a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function that is not
-/// repeatable): the [`Failure`] says which.
+/// If a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function
+/// that is not repeatable). The [`Failure`] has the reason.
 #[track_caller]
 pub fn gradcheck<T: Float, const N: usize>(
     f: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
@@ -139,57 +141,57 @@ impl Default for GradCheck {
 type Recorded<'f, T> = dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error> + 'f;
 
 impl GradCheck {
-    /// Orders 1 and 2, both modes.
+    /// Returns a check of orders 1 and 2 in both modes.
     pub fn new() -> Self {
         GradCheck::default()
     }
 
-    /// Derivatives up to order 1 or 2; other values are clamped.
+    /// Sets the highest order of the checked derivatives to 1 or 2. Other values are clamped.
     pub fn order(mut self, order: usize) -> Self {
         self.order = order.clamp(1, 2);
         self
     }
 
-    /// The step of the central differences for inputs up to 1; for larger ones it grows in proportion. The default is ∛ε: 6e-6 in
-    /// f64. If the check is undecided, try half and double of it.
+    /// Sets the step of the central differences for inputs up to 1. For larger inputs the step grows in proportion. The
+    /// default is ∛ε: 6e-6 in f64. If the check is undecided, try half and double the default.
     pub fn step(mut self, step: f64) -> Self {
         self.step = Some(step);
         self
     }
 
-    /// The relative accuracy of the derivatives' formulas, for functions that are approximated to fewer digits. The default is 64
-    /// ε: 1.4e-14 in f64.
+    /// Sets the relative accuracy of the derivatives' formulas, for functions that are approximated to fewer digits.
+    /// The default is 64 ε: 1.4e-14 in f64.
     pub fn accuracy(mut self, accuracy: f64) -> Self {
         self.accuracy = Some(accuracy);
         self
     }
 
-    /// Reverse mode only, for operations without a `jvp`. At order 2: reverse over reverse.
+    /// Checks reverse mode only, for operations without a `jvp`. At order 2: reverse over reverse.
     pub fn skip_forward(mut self) -> Self {
         self.forward = false;
         self
     }
 
-    /// Forward mode only, for operations without a `vjp`. At order 2: forward over forward.
+    /// Checks forward mode only, for operations without a `vjp`. At order 2: forward over forward.
     pub fn skip_reverse(mut self) -> Self {
         self.reverse = false;
         self
     }
 
-    /// Maximum number of elements for which each output and each input is checked (128 by default); for more,
-    /// [`projections`](Self::projections) are checked.
+    /// Sets the maximum number of elements for which each output and each input is checked; 128 by default. For more
+    /// elements, [`projections`](Self::projections) are checked.
     pub fn full_up_to(mut self, elements: usize) -> Self {
         self.full_up_to = elements;
         self
     }
 
-    /// The number of randomly weighted sums that are checked in place of too many outputs or inputs (6 by default).
+    /// Sets the number of randomly weighted sums that replace the elements if there are too many; 6 by default.
     pub fn projections(mut self, count: usize) -> Self {
         self.projections = count.max(1);
         self
     }
 
-    /// The seed of the random weights: 0 by default.
+    /// Sets the seed of the random weights; 0 by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -209,7 +211,7 @@ impl GradCheck {
         self.check_slice(|vars| f(std::array::from_fn(|position| vars[position])), &inputs)
     }
 
-    /// [`check`](Self::check) for a function of any number of variables.
+    /// Runs [`check`](Self::check) for a function of any number of variables.
     ///
     /// # Errors
     ///
@@ -268,7 +270,7 @@ impl GradCheck {
         Ok(report)
     }
 
-    /// Compares the Jacobian of one map in both modes; returns the shapes of its outputs.
+    /// Compares the Jacobian of one map in both modes. Returns the shapes of its outputs.
     fn compare<T: Float>(&self, map: &Map<'_, T>, report: &mut Report) -> Result<Vec<Shape>, Failure> {
         let shapes: Vec<Shape> = map.inputs.iter().map(|input| input.shape().clone()).collect();
         let (centre, results) = map.at_the_point()?;
@@ -316,7 +318,7 @@ impl GradCheck {
         Ok(results)
     }
 
-    /// The probes of tensors of these shapes: each element, or randomly weighted sums.
+    /// Returns the probes of tensors of these shapes: each element, or randomly weighted sums.
     fn probes(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
         let total: usize = shapes.iter().map(Shape::numel).sum();
         if total > self.full_up_to {
@@ -335,7 +337,8 @@ impl GradCheck {
         probes
     }
 
-    /// Checks every recorded operation alone, at its present operands; returns the first whose derivative is wrong.
+    /// Checks every recorded operation alone, at its present operands. Returns the first operation whose derivative is
+    /// wrong.
     fn culprit<T: Float>(
         &self,
         f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,
@@ -356,7 +359,7 @@ impl GradCheck {
                 continue;
             }
             let values = tape.evaluate(&operands, at).ok()?;
-            // Operands through which no derivative flows stay fixed.
+            // Operands without a derivative stay fixed.
             let moving: Vec<usize> = (0..operands.len()).filter(|&position| rules::flows(op, position)).collect();
             let points: Vec<&Tensor<T>> = moving.iter().map(|&position| &values[position]).collect();
             let alone = check.run(&|other, vars| replay(&tape, index, &moving, &values, other, vars), &points, at);
@@ -368,8 +371,8 @@ impl GradCheck {
     }
 }
 
-/// Records node `index` of `tape` again on `other`: the operands at the positions `moving` are `vars`, the others have their
-/// `values`.
+/// Records node `index` of `tape` again on `other`. The operands at the positions `moving` are `vars`, the other
+/// operands have their `values`.
 fn replay<'t, T: Float>(
     tape: &Tape<T>,
     index: Index,
@@ -406,7 +409,7 @@ fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Resul
     let compared = derivatives.len();
     let failed = derivatives.iter().filter(|derivative| derivative.excess() > 1.0).count();
     let scale = derivatives.iter().map(|c| c.expected.abs().max(c.got.abs())).fold(1.0, f64::max);
-    // If both are exactly equal, as for a flat function, a wide tolerance does not matter.
+    // If both derivatives are exactly equal, as for a constant function, a wide tolerance does not matter.
     let undecided = |c: &&Derivative| c.tolerance > WIDEST * scale && c.expected != c.got;
     let widest = derivatives.iter().filter(undecided).max_by(|a, b| a.tolerance.total_cmp(&b.tolerance)).cloned();
     let worst = derivatives.into_iter().max_by(|a, b| a.excess().total_cmp(&b.excess()));

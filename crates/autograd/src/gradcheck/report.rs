@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use crate::Error;
 
-/// How a derivative was computed.
+/// The mode in which a derivative was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -24,7 +24,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// 1 or 2.
+    /// Returns the order: 1 or 2.
     pub fn order(self) -> usize {
         if matches!(self, Mode::Reverse | Mode::Forward) { 1 } else { 2 }
     }
@@ -89,13 +89,14 @@ impl Place {
     }
 }
 
-/// One derivative, by central differences and by the tape's rules.
+/// One derivative, computed by central differences and by the tape's rules.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Derivative {
     /// The mode of the derivative.
     pub mode: Mode,
-    /// The differentiated element: of the output at order 1; at order 2 of the gradient or the directional derivative.
+    /// The differentiated element. At order 1 it is an element of the output, at order 2 of the gradient or the
+    /// directional derivative.
     pub output: Place,
     /// The element of the input.
     pub input: Place,
@@ -145,7 +146,7 @@ fn number(value: f64) -> String {
 
 /// The checks that passed.
 ///
-/// The text says how many derivatives were compared, in which modes, and which came closest to failing.
+/// `Display` shows the number of compared derivatives, the modes, and the derivative that came closest to failing.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
@@ -155,7 +156,7 @@ pub struct Report {
     pub compared: usize,
     /// The derivative that came closest to its tolerance.
     pub worst: Option<Derivative>,
-    /// Positions of the inputs on which the output does not depend according to the tape: their derivative is zero.
+    /// Positions of the inputs on which the output does not depend according to the tape. Their derivative is zero.
     pub independent: Vec<usize>,
     /// The largest value of the function and its derivatives so far, at least 1.
     pub(super) scale: f64,
@@ -194,9 +195,9 @@ pub struct Mismatch {
 /// A recorded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Culprit {
-    /// Its name.
+    /// The name of the operation.
     pub operation: &'static str,
-    /// The line that recorded it.
+    /// The line that recorded the operation.
     pub recorded: &'static Location<'static>,
 }
 
@@ -258,7 +259,7 @@ pub enum Failure {
         output: Place,
         /// Its value.
         value: f64,
-        /// The input that was moved, and by how much; `None` at the point itself.
+        /// The input that was moved, and the distance; `None` at the point itself.
         moved: Option<(Place, f64)>,
     },
 

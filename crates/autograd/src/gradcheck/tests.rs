@@ -1,4 +1,4 @@
-//! Negative controls: deliberately wrong derivatives, each of which must be caught; and edge cases, which must be reported as such.
+//! Negative controls: deliberately wrong derivatives, which the check must catch, and edge cases, which it must report.
 
 use std::cell::Cell;
 
@@ -119,7 +119,7 @@ fn the_worst_element_is_named() {
     assert_eq!((worst.mode, worst.got), (Mode::Reverse, 0.0));
 }
 
-/// x + bias, whose bias gradient is not summed over the rows.
+/// The operation x + bias. Its bias gradient is not summed over the rows.
 struct Unsummed;
 
 impl<T: Float> Operation<T> for Unsummed {
@@ -175,9 +175,9 @@ fn an_unused_input_is_reported() {
     let report = gradcheck(|[x, _]| x * x, [&x, &y]).unwrap();
     assert_eq!(report.independent, [1]);
     assert!(report.to_string().contains("does not depend on input 1"), "{report}");
-    // Unlike a function of steps, which is flat but depends on its input.
+    // In contrast, a step function is constant but depends on its input.
     assert_eq!(gradcheck(|[x]| x.floor() + 0.5, [&Tensor::from([1.5, 2.5])]).unwrap().independent, [0usize; 0]);
-    // A comparison gives zeros and ones, which depend on nothing.
+    // A comparison returns zeros and ones that depend on nothing.
     assert_eq!(gradcheck(|[x]| x.gt(0.0), [&x]).unwrap().independent, [0]);
 }
 
@@ -188,12 +188,12 @@ fn there_may_be_nothing_to_compare() {
         let report = gradcheck(|[x]| (x * x).exp(), [&x]).unwrap();
         assert_eq!((report.compared, report.worst.is_none()), (0, true));
         assert!(report.to_string().contains("there are no elements to compare"));
-        // One output of no inputs, and no outputs of some inputs.
+        // One output of an input without elements, then an input without elements beside one with elements.
         assert_eq!(gradcheck(|[x]| x.sum(..), [&x]).unwrap().compared, 0);
         let y = Tensor::from([1.0, 2.0, 3.0]);
         assert!(gradcheck(|[x, y]| x.sum(0).expand([3]) * y, [&Tensor::zeros([0, 3]), &y]).is_ok());
     }
-    // The rules run nevertheless.
+    // The rules still run.
     let x = Tensor::<f64>::zeros([0]);
     assert!(matches!(gradcheck(|[x]| x.floor_divide(2.0), [&x]), Err(Failure::Refused { .. })));
 }
@@ -220,7 +220,7 @@ fn kinks_and_edges_are_reported_as_such() {
     let Failure::NonFinite { mode, output, value, moved: None } = beyond else { panic!("{beyond}") };
     assert_eq!((mode, output), (Mode::Reverse, Place::Element { tensor: 0, index: vec![1] }));
     assert!(value.is_nan());
-    // At order 2 it is the derivative that has no value.
+    // At order 2 the derivative has no value.
     let steep = GradCheck::new().check(|[x]| (x * x).sqrt() + x, [&Tensor::from([0.0])]).unwrap_err();
     assert!(!matches!(steep, Failure::Refused { .. }), "{steep}");
 }

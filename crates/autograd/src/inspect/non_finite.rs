@@ -34,11 +34,11 @@ use crate::{Error, Tape};
 pub struct NonFinite {
     /// The operation's name: `variable` or `constant` if the data of a leaf is not finite.
     pub operation: &'static str,
-    /// The line that recorded it.
+    /// The line that recorded the operation.
     pub recorded: &'static Location<'static>,
-    /// Its number on the tape, as in the [listing](Tape::graph).
+    /// The number of the operation on the tape, as in the [listing](Tape::graph).
     pub node: usize,
-    /// Shape of its result.
+    /// The shape of the result.
     pub shape: Shape,
     /// The index of the first NaN or infinity in the result.
     pub index: Vec<usize>,
@@ -54,15 +54,15 @@ pub struct NonFinite {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NonFiniteOperand {
-    /// The operation that produced it.
+    /// The operation that produced the operand.
     pub operation: &'static str,
     /// The line that recorded that operation.
     pub recorded: &'static Location<'static>,
-    /// Its number on the tape.
+    /// The number of that operation on the tape.
     pub node: usize,
-    /// Its shape.
+    /// The shape of the operand.
     pub shape: Shape,
-    /// Smallest and largest element; `None` if it has no elements.
+    /// The smallest and the largest element, or `None` if there are no elements.
     pub range: Option<[f64; 2]>,
     /// The element at the same index, if the operand has the result's shape.
     pub at_index: Option<f64>,

@@ -22,8 +22,8 @@ pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 
 /// A recorded program: Wengert's list of elementary operations.
 ///
-/// Recording computes nothing. A tape lives for one step: create it, record, take values and gradients, drop it. It has one
-/// floating-point type and belongs to one thread.
+/// Recording computes nothing. A tape lives for one step: create it, record, take values and gradients, and drop it. It
+/// has one floating-point type and belongs to one thread.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;

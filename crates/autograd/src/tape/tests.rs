@@ -1,4 +1,4 @@
-//! Recording, and values and derivatives of what was recorded.
+//! Tests of recording, and of values and derivatives of recorded variables.
 
 use wengert_tensor::prelude::*;
 
@@ -103,7 +103,7 @@ fn an_operation_without_a_derivative_names_its_line() {
 fn neither_mode_passes_through_operations_without_a_derivative() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([2]));
-    // The quotient has derivative zero, so nothing is left to differentiate at its operands.
+    // The quotient has derivative zero, so there is nothing left to differentiate at its operands.
     let error = tape.try_jvp(&[x.floor_divide(2.0)], &[(x, x)]).unwrap_err();
     assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
     // Nodes that an output does not depend on may lack a derivative.
@@ -135,7 +135,7 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     assert!(y.try_mul(y).is_err());
 }
 
-/// x², with a rule that takes a derivative itself.
+/// The operation x². Its rule takes a derivative itself.
 struct Nested;
 
 impl crate::Operation<f64> for Nested {
@@ -244,7 +244,7 @@ fn in_place_on_a_variable_keeps_its_shape() {
 }
 
 #[test]
-fn a_parameter_that_changed_is_not_the_one_that_was_recorded() {
+fn a_changed_parameter_is_an_error() {
     let mut w = Parameter::new(Tensor::from([2.0]));
     let tape = Tape::new();
     let first = tape.parameter(&w);
@@ -264,7 +264,7 @@ fn a_loss_of_constants_is_an_error() {
 }
 
 #[test]
-fn a_variable_of_another_tape_is_named_as_such() {
+fn a_variable_of_another_tape_is_an_error_that_says_so() {
     let (tape, other) = (Tape::<f64>::new(), Tape::new());
     let gradients = tape.var(&Tensor::from([2.0])).sum(..).backward();
     let error = gradients.try_of(other.var(&Tensor::from([2.0]))).unwrap_err();
@@ -290,7 +290,7 @@ fn norms_and_clipping_are_over_all_gradients() {
 }
 
 #[test]
-fn what_stands_for_a_parameter_or_moves_a_buffer_has_its_shape_and_its_tape() {
+fn bound_values_and_statistics_must_fit_in_shape_and_tape() {
     let (w, mean) = (Parameter::new(Tensor::from([1.0, 2.0])), Buffer::new(Tensor::from([0.0, 0.0])));
     let (tape, other) = (Tape::<f64>::training(&mut Generator::new(0)), Tape::new());
     let (scalar, foreign) = (tape.constant(&Tensor::scalar(1.0)), other.constant(&Tensor::from([1.0, 1.0])));

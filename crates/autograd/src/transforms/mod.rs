@@ -376,7 +376,7 @@ mod tests {
 
     use super::*;
 
-    /// Equal up to 32 roundings of numbers of size `scale`.
+    /// Asserts that two tensors are equal up to 32 roundings of numbers of size `scale`.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>, scale: f64) {
         assert_eq!(got.shape(), expected.shape());
         for (x, y) in got.iter().zip(expected.iter()) {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_those_of_the_output_and_the_input() {
+    fn jacobians_have_the_shapes_of_output_and_input() {
         let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
         let by_row = jacobian(|x| x.sum(1), &x);
         assert_eq!(by_row, Tensor::from([[[1.0, 1.0, 1.0], [0.0; 3]], [[0.0; 3], [1.0, 1.0, 1.0]]]));

@@ -87,9 +87,10 @@ impl Vmap {
     ///
     /// # Errors
     ///
-    /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or all of them are
-    /// the same for all examples; if a result does not have the dimension of [`out_dims`](Self::out_dims); if a training tape's running
-    /// statistic would change with single examples; or as [`value`](Var::value).
+    /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or
+    /// all of them are the same for all examples; if a result does not have the dimension of
+    /// [`out_dims`](Self::out_dims); if a training tape's running statistic would change with single examples; or as
+    /// [`value`](Var::value).
     pub fn try_call<T: Float, const N: usize, const M: usize>(
         &self,
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
@@ -112,7 +113,7 @@ impl Vmap {
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call), and if a variable belongs to another tape.
+    /// As for [`call`](Self::call), and if a variable belongs to another tape.
     pub fn try_record<'t, T: Float, const N: usize, const M: usize>(
         &self,
         f: impl Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn it_nests() {
+    fn vmaps_nest() {
         let (x, y) = (matrix(), Tensor::from([[1.0, 0.0, 2.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]));
         // Every pair of rows: the matrix product with the transpose.
         let products = vmap(
@@ -394,7 +395,7 @@ mod tests {
         let [outside] = grad(|[x]| Vmap::new().record(|[x]| [x.pow(3.0).sum(..)], [x])[0].prod(..), [&x]);
         let sums = x.pow(3.0).sum(1).to_vec();
         assert_eq!(outside, x.square() * 3.0 * Tensor::from([[sums[1]], [sums[0]]]));
-        // Forward mode through it, over reverse mode inside of it.
+        // Forward mode through `vmap`, over reverse mode inside of it.
         let h = hessian(|x| Vmap::new().record(|[x]| x.pow(3.0).sum(..).grad([x]), [x])[0].sum(..), &x);
         assert_eq!(h.reshape([6, 6]), Tensor::eye(6) * 6.0);
         let j = jacobian(|x| Vmap::new().record(|[x]| [x.cumsum(0)], [x])[0], &x);
@@ -426,16 +427,16 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_at_values_is_called_for_each_example() {
+    fn functions_that_read_values_are_called_for_each_example() {
         let x = Tensor::from([[3.0, 1.0, 2.0], [0.5, 4.0, -1.0]]);
         let sorted = vmap(|[x]| x.sort(-1, false).0, [&x]);
         assert_eq!(sorted, x.sort(-1, false).0);
         let branch = vmap(|[x]| if x.amax(0).item() > 3.5 { x * 2.0 } else { -x }, [&x]);
         assert_eq!(branch, Tensor::from([[-3.0, -1.0, -2.0], [1.0, 8.0, -2.0]]));
-        // Within another one.
+        // A `vmap` within another one.
         let nested = vmap(|[x]| Vmap::new().record(|[x]| [x.sort(-1, true).0], [x])[0], [&x.unsqueeze(1)]);
         assert_eq!(nested, x.sort(-1, true).0.unsqueeze(1));
-        // Values that are the same for all examples may be looked at.
+        // Values that are the same for all examples may be read.
         let (tape, w) = (Tape::new(), Tensor::from([2.0, 1.0]));
         let (x, w) = (tape.var(&x), tape.var(&w));
         Vmap::new().in_dims([Some(0), None]).record(|[x, w]| [x * w.sort(0, false).0.select(0, 0)], [x, w]);
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_carry_what_was_given_and_name_the_callers_line() {
+    fn errors_have_the_arguments_and_the_callers_line() {
         let (x, y) = (matrix(), Tensor::<f64>::ones([3, 2]));
         let line = line!() + 1;
         let error = try_vmap(|[x, y]| x.sum(..) * y.sum(..), [&x, &y]).unwrap_err();
@@ -536,7 +537,7 @@ mod tests {
         assert!(matches!(Vmap::new().try_record(|[x, _]| [x], vars), Err(Error::OtherTape { .. })));
     }
 
-    /// x², with or without a rule for batches.
+    /// The operation x², with or without a rule for batches.
     struct Square(Option<fn(&mut Shape)>);
 
     impl<T: Float> Operation<T> for Square {
@@ -583,7 +584,7 @@ mod tests {
         assert_eq!(none.value().shape(), &[0, 3]);
     }
 
-    /// Products with one matrix for all examples are one product.
+    /// Products with one matrix for all examples become one product.
     #[test]
     fn products_fold() {
         let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());

@@ -9,7 +9,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::{Call, Error, Operation, Tape, Var};
 
-/// An operation of your own with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
+/// A custom operation with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
 /// `torch.autograd.Function`. For one result see [`Operation`].
 ///
 /// The rule consists of recorded operations, so it can be differentiated again. Forward mode differentiates the rule with respect to
@@ -92,7 +92,7 @@ pub struct FunctionCall<'t, T: Float = f32> {
 
 #[twins]
 impl<T: Float> Tape<T> {
-    /// Records a function of your own and returns its results.
+    /// Records a custom function and returns its results.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ struct Packed<F> {
 
 /// The gradients of all inputs that were recorded last, so that the rule is recorded once for all inputs.
 struct Recorded {
-    /// The tape's number, and the node of the upstream gradient.
+    /// The number of the tape, and the node of the upstream gradient.
     of: (u64, Index),
     gradients: Vec<Option<Index>>,
 }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::gradcheck;
 
-    /// (x y, x + y), counting how often its rule is recorded.
+    /// The function (x y, x + y), which counts how often its rule is recorded.
     struct ProductAndSum(std::rc::Rc<std::cell::Cell<usize>>);
 
     impl<T: Float> Function<T> for ProductAndSum {

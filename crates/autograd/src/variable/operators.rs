@@ -140,7 +140,7 @@ mod tests {
         check::<f64>();
     }
 
-    /// A literal has no type yet where the next method is looked for.
+    /// A literal has no type yet when the compiler looks for the next method.
     #[test]
     fn a_method_may_follow_a_number() {
         let tape = Tape::<f32>::new();

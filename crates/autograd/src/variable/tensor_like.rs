@@ -1,4 +1,4 @@
-//! Every primitive of tensors, recorded.
+//! The recording of every tensor primitive.
 
 use std::rc::Rc;
 
@@ -25,7 +25,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     #[inline]
     fn same_shape(&self, other: &Self) -> bool {
-        // Each shape is stored once per tape. For another tape, the operation itself reports the error.
+        // Each shape is stored once per tape. For another tape, the operation itself returns the error.
         let record = self.tape.record.borrow();
         std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
     }
@@ -101,7 +101,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
         match view {
             View::Expand(shape) => {
-                // A tensor of this shape must be able to exist.
+                // Returns an error if no memory can hold a tensor of this shape.
                 tensor::addressable::<T>(&shape, at)?;
                 self.record_over(Op::Expand, &shape, at)
             }
@@ -168,7 +168,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
         let shape = self.shape().replaced(axis..axis + 1, index.shape());
-        // A tensor of this shape must be able to exist.
+        // Returns an error if no memory can hold a tensor of this shape.
         tensor::addressable::<T>(&shape, at)?;
         let operation = IndexSelect { axis, index: index.clone() };
         self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
