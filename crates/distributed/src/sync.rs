@@ -206,7 +206,7 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
         let Kind::Moments { count } = self.0.kind else {
             return Some(gradients);
         };
-        // Of n values in all, n_j are in this shard: mean = Σ n_j m_j / n, variance = Σ (s_j + n_j (m_j - mean)²) / n.
+        // With n_j of n values here: mean = Σ n_j m_j / n, variance = Σ (s_j + n_j (m_j - mean)²) / n.
         let row = |of: Var<'t, T>, row: isize| of.narrow(0, row, 1);
         let (means, mean) = (row(call.input(0), 0), row(call.output(), 0));
         let (along_mean, along_variance, part) = (row(gradients, 0), row(gradients, 1), row(call.output(), 2));
