@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Shape, Site};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An error of the tensor operation, which refuses its operands or its result.
+    /// A tensor operation refuses its operands or its result.
     #[error(transparent)]
     Tensor(#[from] tensor::Error),
 
@@ -23,7 +23,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A request without a seed for the gradient of an output that is not one number.
+    /// A gradient without a seed was requested of an output that is not one number.
     #[error(
         "grad can be implicitly created only for scalar outputs\n  --> {}, in {}\n  the output has shape {shape}\n  hint: \
          reduce it to one number first (`.sum(..)`), or give the upstream gradient (`tape.vjp`)",
@@ -46,7 +46,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A seed whose shape differs from the shape of its output, or a tangent whose shape differs from the shape of its input.
+    /// A seed has another shape than its output, or a tangent has another shape than its input.
     #[error(
         "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of {expected}.\n  \
          --> {}, in {}",
@@ -63,7 +63,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A request for a derivative through an operation that has no derivative.
+    /// A derivative was requested through an operation that has none.
     #[error(
         "the derivative of '{operation}' is not implemented: it has none\n  --> {}, in {}\n  '{operation}' was recorded at \
          {recorded}",
@@ -78,7 +78,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A request for a gradient with respect to a variable on which the output does not depend.
+    /// A gradient was requested with respect to a variable on which the output does not depend.
     #[error(
         "the output does not depend on {what}\n  --> {}, in {}\n  hint: was it recorded before the output was, and not \
          detached? Where a zero gradient is meant, ask for `grad_or_zeros`",
@@ -91,7 +91,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A loss that depends on no variable and no parameter.
+    /// The loss depends on no variable and no parameter.
     #[error(
         "the loss depends on no variable and no parameter of its tape: there is nothing to differentiate\n  --> {}, in {}\n  \
          hint: were all of them recorded with `tape.constant`, frozen, or detached?",
@@ -102,7 +102,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A request for the gradient of a variable of another tape.
+    /// A gradient was requested for a variable of another tape.
     #[error(
         "the gradients are of a loss on another tape than {what}\n  --> {}, in {}",
         at.location, at.operation
@@ -176,7 +176,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A batch dimension that is out of range for an input or an output.
+    /// A batch dimension is out of range for an input or an output.
     #[error(
         "vmap: Got {which}={dim} for {} {position}, which has {} dimensions: its shape is {shape}\n  --> {}, in {}{}",
         if *which == "in_dim" { "input" } else { "output" }, shape.rank(), at.location, at.operation,
@@ -199,14 +199,14 @@ pub enum Error {
         at: Site,
     },
 
-    /// More nodes than a tape can have, 2³² - 1.
+    /// The tape is full: it has 2³² - 1 nodes.
     #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  --> {}, in {}", at.location, at.operation)]
     TapeFull {
         /// The operation and its line.
         at: Site,
     },
 
-    /// Shapes that a custom operation refuses, with the operation's own message.
+    /// A custom operation refuses the shapes of its inputs, with its own message.
     #[error("{message}\n  --> {}, in {}", at.location, at.operation)]
     Refused {
         /// The message.

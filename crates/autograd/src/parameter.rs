@@ -101,7 +101,7 @@ impl<E: Element> Clone for Buffer<E> {
 pub enum Share {
     /// The batch has this weight in the result. The previous value has the rest. PyTorch: `momentum`.
     Fixed(f64),
-    /// The result is the plain average over all batches, of which this is the n-th, from 1. PyTorch: `momentum=None`.
+    /// The result is the plain average over all batches. This batch is number n, from 1. PyTorch: `momentum=None`.
     Nth(u64),
 }
 

@@ -5,9 +5,9 @@
 //! cargo run -p wengert-distributed --example reductions -- --plot docs/distributed.svg
 //! ```
 //!
-//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn. In the sum with
-//! the same bits on any number of ranks, each rank sends 2 (N - 1) messages, N - 1 more to agree, and 2 (N - 1) / N of
-//! the vector. MPI's own sum sends at best 2 log₂ N messages and the same number of bytes.
+//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn. There are two
+//! sums. For the sum with the same bits on any number of ranks, each rank sends 2 (N - 1) messages. They have
+//! 2 (N - 1) / N of the vector. N - 1 more messages check that the ranks agree. MPI's own sum sends at best 2 log₂ N messages and the same number of bytes.
 
 use std::error::Error as StdError;
 use std::process::ExitCode;

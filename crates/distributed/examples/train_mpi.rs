@@ -159,7 +159,7 @@ fn deep(generator: &mut Generator) -> Sequential {
     model.add(Linear::new(1024, 10, generator))
 }
 
-/// A convolutional network. `norm` makes a normalization layer for a number of channels.
+/// Returns a convolutional network. `norm` makes a normalization layer for a number of channels.
 fn cnn<N: Layer + 'static>(generator: &mut Generator, norm: fn(usize) -> N) -> Sequential {
     Sequential::new()
         .add(Unflatten::new(1, [1, 8, 8]))

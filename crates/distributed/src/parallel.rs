@@ -201,8 +201,8 @@ pub struct Step {
 /// # Buffers
 ///
 /// Batch normalization normalizes each shard by the shard's own statistics. The running statistics change once in a
-/// step, towards the mean of the shards' statistics. This mean is weighted by rows and summed in the tree, so buffers
-/// are equal on all ranks and have the same bits on any number. [`SyncBatchNorm`](crate::SyncBatchNorm) normalizes all
+/// step, towards the mean of the shards' statistics. This mean is weighted by rows and summed in the tree. So buffers
+/// are equal on all ranks, and have the same bits on any number of ranks. [`SyncBatchNorm`](crate::SyncBatchNorm) normalizes all
 /// shards by the statistics of the whole batch.
 ///
 /// # More rows than memory holds

@@ -25,7 +25,7 @@ pub(crate) struct ParameterShards<T: Float> {
 
 struct ParameterShard<T: Float> {
     path: String,
-    /// The shard as a parameter of its own, for the optimiser.
+    /// The shard as a separate parameter, for the optimiser.
     parameter: Parameter<T>,
     /// The range of the whole parameter in the vector; empty for a frozen parameter.
     place: Range<usize>,

@@ -7,7 +7,7 @@ use crate::group::{Group, hash};
 use crate::{Error, Result};
 
 impl Group {
-    /// Replaces the parameters and buffers of every rank by those of rank 0.
+    /// Replaces the parameters and buffers of every rank by the values of rank 0.
     ///
     /// # Errors
     ///

@@ -155,7 +155,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Repeats the exchanges of the last shard on a rank without a shard of its own.
+    /// Repeats the exchanges of the last shard on a rank that has no shard in this round.
     fn take_part(&mut self) -> Result<()> {
         for at in 0..self.events.len() {
             match self.events[at] {

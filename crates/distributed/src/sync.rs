@@ -1,7 +1,7 @@
 //! Synchronization points of a recorded step, at which the shards of a batch exchange numbers in the forward and the backward pass.
 //!
 //! Each shard contributes some numbers, and every rank receives the numbers of all shards. Every rank computes the same result from
-//! them, in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is a custom operation. The
+//! them. It computes in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is a custom operation. The
 //! step sets its result before it evaluates the operations that read the result.
 
 use std::any::Any;

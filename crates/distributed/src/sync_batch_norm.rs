@@ -12,8 +12,8 @@ use crate::sync::{SyncScope, moments, sync_scope};
 
 /// A layer that normalizes `[n, c, …]` by the mean and variance of the whole batch, over all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
 ///
-/// In [`DataParallel::step_recorded`](crate::DataParallel::step_recorded) the shards of a batch wait for each other at each such layer,
-/// in the forward and the backward pass, and exchange 2 or 3 numbers for each channel. Up to rounding, outputs, gradients and running
+/// In [`DataParallel::step_recorded`](crate::DataParallel::step_recorded) the shards of a batch wait for each other at this layer,
+/// in the forward and the backward pass. They exchange 2 or 3 numbers for each channel. Up to rounding, outputs, gradients and running
 /// statistics equal the results of one rank that computes the whole batch. They have the same bits on any number of ranks.
 ///
 /// Outside of a step, the layer equals [`BatchNorm`](wengert_nn::BatchNorm), with the same paths and defaults: on a training tape it uses the

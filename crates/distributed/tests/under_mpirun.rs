@@ -1,9 +1,12 @@
 //! The guarantees of the crate, with processes that `mpirun` starts. The checkpoint is the same on any number of ranks.
 //! A rank that dies or hangs ends the other ranks within the deadline. The restarted run ends with the same bytes.
 //!
-//! `cargo test -p wengert-distributed --features mpi` builds the example that runs here. The environment variable
-//! `WENGERT_TEST_RANKS` sets the numbers of ranks (2,3,4 by default), `WENGERT_TEST_STEPS` the number of compared steps
-//! (100 by default), and `WENGERT_TEST_KILLS` the number of killed ranks (6 by default).
+//! `cargo test -p wengert-distributed --features mpi` builds the example that runs here. Environment variables set
+//! the extent of the tests:
+//!
+//! - `WENGERT_TEST_RANKS`: the numbers of ranks, `2,3,4` by default.
+//! - `WENGERT_TEST_STEPS`: the number of compared steps, 100 by default.
+//! - `WENGERT_TEST_KILLS`: the number of killed ranks, 6 by default.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

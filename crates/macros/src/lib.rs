@@ -22,7 +22,7 @@ use proc_macro::TokenStream;
 ///
 /// The twin takes the same arguments, generics and bounds, returns the type inside of `Ok`, and gets the documentation.
 /// The documentation of `try_name` links to it. The text of the last section, `# Errors`, stands under `# Panics` in
-/// the twin's documentation and under `# Errors` in that of `try_name`. Without this section, both get a sentence. Both
+/// the twin's documentation and under `# Errors` in the documentation of `try_name`. Without this section, both get a sentence. Both
 /// are `#[track_caller]`. A function that already has a twin in the same trait or block is not changed. A
 /// `Site::here("name")` in the body must have the name of the twin; any other name does not compile.
 ///

@@ -1,6 +1,6 @@
 //! `#[twins]`: writes `name`, which panics, from `try_name`, which returns a `Result`.
 //!
-//! Only signatures are parsed. Bodies and the other members of a trait or an `impl` block are copied unchanged, so that
+//! Only signatures are parsed. Bodies and the other members of a trait or an `impl` block are copied unchanged. So
 //! `syn` does not need its features for whole files.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};

@@ -5,15 +5,15 @@
 //! # The step
 //!
 //! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h has two errors: h²/6 φ‴ from truncation, and about σ/h from
-//! rounding. σ is the error of one value of φ, at best ε|φ|. The sum of both is smallest near h = ∛(3σ/|φ‴|), which is
-//! ∛ε for a function of size, scale and curvature 1 (Press et al., "Numerical Recipes", 5.7). The step here is h = ∛ε
-//! max(1, |x|). A larger step would suit the extrapolation below, but would cross more kinks.
+//! rounding. σ is the error of one value of φ, at best ε|φ|. The sum of both is smallest near h = ∛(3σ/|φ‴|). For
+//! a function of size, scale and curvature 1 this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here is
+//! h = ∛ε max(1, |x|). A larger step would suit the extrapolation below, but would cross more kinks.
 //!
 //! # The value
 //!
 //! The function is evaluated at x, x ± h, x ± rh and x ± r²h, where r is the golden ratio. The distances have no common
-//! divisor, so the roundings are unrelated. Richardson's extrapolation cancels the term in h². With r² = r + 1 it is R
-//! = r C(h) - C(rh)/r.
+//! divisor, so the roundings are unrelated. Richardson's extrapolation cancels the term in h². With r² = r + 1 it is
+//! R = r C(h) - C(rh)/r.
 //!
 //! # The tolerance
 //!

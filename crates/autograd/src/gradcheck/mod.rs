@@ -359,7 +359,7 @@ impl GradCheck {
                 continue;
             }
             let values = tape.evaluate(&operands, at).ok()?;
-            // Operands without a derivative stay fixed.
+            // Operands with respect to which the operation has no derivative stay fixed.
             let moving: Vec<usize> = (0..operands.len()).filter(|&position| rules::flows(op, position)).collect();
             let points: Vec<&Tensor<T>> = moving.iter().map(|&position| &values[position]).collect();
             let alone = check.run(&|other, vars| replay(&tape, index, &moving, &values, other, vars), &points, at);

@@ -13,7 +13,7 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If its values changed since this tape recorded it: each step needs a tape of its own.
+    /// If the parameter's values changed after this tape recorded it: each step needs its own tape.
     pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
         let at = Site::here("parameter");
         let id = parameter.id();

@@ -224,11 +224,11 @@ pub trait Operation<T: Float>: Any {
         false
     }
 
-    /// Reverse mode: returns the upstream gradient `g` times the derivative with respect to input number `input`. `g` has the result's
+    /// Returns, in reverse mode, the upstream gradient `g` times the derivative with respect to input number `input`. `g` has the result's
     /// shape, and the product the input's shape. `None` means that the derivative is zero everywhere.
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>>;
 
-    /// Forward mode: returns the derivative with respect to input number `input` times the tangent `v`. `v` has the input's shape, and
+    /// Returns, in forward mode, the derivative with respect to input number `input` times the tangent `v`. `v` has the input's shape, and
     /// the product the result's shape. `None` means that the derivative is zero everywhere.
     ///
     /// By default, forward mode differentiates [`vjp`](Self::vjp) with respect to its upstream gradient, in which `vjp` is linear. The
@@ -239,7 +239,7 @@ pub trait Operation<T: Float>: Any {
         None
     }
 
-    /// Batching: returns the results for all examples, with the batch dimension first. Some inputs have the batch dimension first.
+    /// Returns the results for all examples, with the batch dimension first. Some inputs have the batch dimension first.
     ///
     /// By default (`None`), the operation is recorded once for each example, and the results are stacked. The result is the same, but it
     /// takes as long as a loop. PyTorch: the static method `vmap` of `torch.autograd.Function`.

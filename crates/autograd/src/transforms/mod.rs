@@ -6,7 +6,7 @@
 //! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
 //! | [`vmap`], [`Vmap`] | `jax.vmap` | `vmap` | the function recorded for one example, then for all |
-//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp` or one `jvp`, what has fewer examples |
+//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp` or `jvp`, whichever needs fewer |
 //! | [`hvp`], [`hvps`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
@@ -263,7 +263,8 @@ pub fn try_hessians<T: Float, const N: usize>(
 }
 
 /// Returns the Hessian times `v`, for a function whose result is one number, and an input and a direction `v` of the same shape. It is
-/// the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
+/// the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the input.
+/// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hvp};

@@ -43,8 +43,8 @@ pub fn try_vmap<T: Float, const N: usize>(
 /// for each example.
 ///
 /// Random numbers from the tape's generator ([`Tape::draw`], dropout) are the same for all examples, as with PyTorch's
-/// `randomness="same"`. For different numbers, draw a batch of them and pass it as an input. Integers are no variables, so a batch of
-/// class numbers or indices enters as one-hot rows. With no examples, `f` sees zeros, and the results are empty.
+/// `randomness="same"`. For different numbers, draw a batch of them and pass it as an input. Variables are not integers, so pass a
+/// batch of class numbers or indices as one-hot rows. With no examples, `f` sees zeros, and the results are empty.
 ///
 /// Transformations nest: `f` may take gradients (per-sample gradients) or use `vmap`, and the results can be differentiated.
 ///

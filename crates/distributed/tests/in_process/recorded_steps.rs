@@ -142,7 +142,7 @@ fn sharded_parameters_change_no_bit() {
     check::<4>(&file, &expected);
 }
 
-/// A CNN with the normalization layers that `norm` makes.
+/// Returns a CNN with the normalization layers that `norm` makes.
 fn cnn<N: Layer<f64> + 'static>(norm: impl Fn(usize) -> N) -> Sequential<f64> {
     let generator = &mut Generator::new(5);
     Sequential::new()

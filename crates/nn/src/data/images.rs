@@ -152,7 +152,8 @@ impl Dataset for ImageFolder {
     }
 }
 
-/// A reader of images: in colour or gray, and of which size. Use a trained model with the reader of its training.
+/// A reader of images with a setting for colour or gray, and for the size. Use a trained model with the same reader as
+/// in its training.
 ///
 /// ```no_run
 /// use wengert_nn::ImageReader;

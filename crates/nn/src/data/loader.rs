@@ -130,7 +130,7 @@ impl<B: Send + 'static> DataLoader<B> {
 
     /// Returns the batches of epoch number `epoch`.
     pub fn epoch(&self, epoch: u64) -> Batches<B> {
-        // Word number `epoch` of the seed gives the generator of the epoch: first of its order, then of its batches.
+        // Each epoch has its own generator. It first draws the order of the samples, then seeds the batches.
         let mut epoch_generator = Generator::from_state(self.seed, epoch).fork();
         let mut order =
             if self.shuffle { epoch_generator.fork().permutation(self.all) } else { (0..self.samples).collect() };

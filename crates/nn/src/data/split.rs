@@ -36,8 +36,8 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
 }
 
 /// Holds out the share `held_out`, rounded up to whole samples, with the classes in the same proportion in both parts.
-/// Each class gives its share rounded down; the classes with the largest remainders give one sample more. Both parts
-/// are in the order of the samples. scikit-learn: `StratifiedShuffleSplit`.
+/// The share of each class is rounded down. The classes with the largest remainders contribute one more sample. Both
+/// parts are in the order of the samples. scikit-learn: `StratifiedShuffleSplit`.
 ///
 /// ```
 /// use wengert_nn::{Generator, split};
@@ -180,7 +180,7 @@ mod tests {
         // 10 samples of class 7, 5 of class -1 and 3 of class 0.
         let classes = Tensor::from_fn([18], |i| [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0][i[0]]);
         let of = |part: &[usize], class: i64| part.iter().filter(|&&i| classes.get(&[i]) == Some(class)).count();
-        // 18 · 0.3 = 5.4 is rounded up to 6. The classes give 3, 1.5 and 0.9: rounded 3, 2 and 1.
+        // 18 · 0.3 = 5.4 is rounded up to 6. The shares of the classes are 3, 1.5 and 0.9, rounded to 3, 2 and 1.
         let (train, test) = stratified(&classes, 0.3, &mut Generator::new(0)).unwrap();
         assert_eq!([of(&test, 7), of(&test, -1), of(&test, 0)], [3, 2, 1]);
         assert_eq!([of(&train, 7), of(&train, -1), of(&train, 0)], [7, 3, 2]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The largest number of names in a list; of further names an error gives the number.
+/// The largest number of names in a list. For more names, an error shows the number of the other names.
 pub(super) const LISTED: usize = 10;
 
 /// The largest number of characters of a text from a file that an error shows.

@@ -6,8 +6,8 @@ use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 use crate::init::fan::{Fan, Nonlinearity, fans_at};
 use crate::init::random::drawn;
 
-/// Draws from U(-b, b) with b = `gain` √(6 / (fan in + fan out)), a compromise that keeps the size of both values and
-/// gradients (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks",
+/// Draws from U(-b, b) with b = `gain` √(6 / (fan in + fan out)). This is a compromise that keeps the size of both values
+/// and gradients (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks",
 /// 2010). PyTorch: `xavier_uniform_`.
 ///
 /// ```
@@ -52,7 +52,7 @@ pub fn try_xavier_normal<T: Float>(
     drawn(&shape, || std * generator.normal())
 }
 
-/// Draws from U(-b, b) with b = gain √(3 / fan), so that values, or gradients, keep their size through a layer and its
+/// Draws from U(-b, b) with b = gain √(3 / fan). Values, or gradients, then keep their size through a layer and its
 /// nonlinearity (K. He, X. Zhang, S. Ren and J. Sun, "Delving deep into rectifiers", 2015). PyTorch:
 /// `kaiming_uniform_`.
 ///

@@ -1,6 +1,6 @@
 //! Cross-entropy.
 //!
-//! The formulas belong to the operation [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's
+//! The formulas belong to the operation [`ClassLosses::try_cross_entropy`]. They equal the formulas of PyTorch's
 //! `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 

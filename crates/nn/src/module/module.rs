@@ -1,7 +1,7 @@
 //! The trait of modules.
 //!
 //! A module is a tree whose leaves are parameters and buffers. It names its children. Paths, counts, checkpoints and
-//! optimisers follow from these names. The forward pass of a module is a method of its own; see
+//! optimisers follow from these names. The forward pass of a module is a separate method; see
 //! [`Layer`](crate::Layer).
 
 use std::collections::HashMap;

@@ -222,15 +222,16 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
 /// An optimiser behind `dyn`, so that one compiled step serves all optimisers. Every [`Optimizer`] implements it.
 ///
-/// `group` is the position of a group, whose settings a method then uses. Without it a method uses the settings of the optimiser.
+/// With `group`, the position of a group, a method uses the settings of that group. Without it, a method uses the settings of the
+/// optimiser.
 pub(crate) trait AnyOptimizer<T: Float> {
     /// Returns the path of each group.
     fn group_paths(&self) -> Vec<String>;
     /// Calls `each` with the name and the place of every setting.
     fn group_settings(&mut self, group: Option<usize>, each: &mut dyn FnMut(&'static str, Setting<'_>));
-    /// Returns the place of the ratio of a group's learning rate to that of the rest.
+    /// Returns a reference to the ratio of a group's learning rate to the learning rate of the other parameters.
     fn group_ratio(&mut self, group: usize) -> &mut f64;
-    /// Checks that the settings go together.
+    /// Checks that the settings are compatible with each other.
     fn check_group(&self, group: Option<usize>) -> Result<()>;
     /// Returns the names of the states of a parameter.
     fn state_names(&self, group: Option<usize>) -> &'static [&'static str];
@@ -354,7 +355,7 @@ fn advance<T: Float>(
     Ok(())
 }
 
-/// Checks that all settings, those of groups included, are in their ranges and go together.
+/// Checks that all settings, including the settings of groups, are in their ranges and compatible with each other.
 #[precompiled]
 fn check_all<T: Float>(optimizer: &mut dyn AnyOptimizer<T>) -> Result<()> {
     let groups = optimizer.group_paths().len();

@@ -24,7 +24,7 @@ pub(super) struct Point<T: Float> {
     pub(super) slope: f64,
 }
 
-/// The line search: where it starts and when it ends.
+/// The line search: its start and its limits.
 struct Search<T: Float> {
     start: Point<T>,
     /// The largest absolute value of an element of the direction.

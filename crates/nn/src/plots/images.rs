@@ -8,8 +8,8 @@ use wengert_tensor::{Float, Tensor};
 use super::style::{escaped, png};
 use crate::{Error, Result};
 
-/// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) in rows of `columns`, each with its caption
-/// below, as an SVG image. The smallest number of all images is black, the largest white. A caption that begins with
+/// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) as an SVG image, in rows of `columns`.
+/// Each has its caption below. The smallest number of all images is black, the largest white. A caption that begins with
 /// `!` is red; the mark is not shown.
 ///
 /// ```

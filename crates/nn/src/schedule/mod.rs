@@ -1,7 +1,7 @@
 //! Learning rates by step.
 //!
-//! A schedule is a function of the number of completed steps and has no state. A training that resumes needs the step
-//! only. Names and formulas are those of `torch.optim.lr_scheduler`, in closed form. A step is one call of
+//! A schedule is a function of the number of completed steps and has no state. A resumed training needs only the step.
+//! The names and formulas come from `torch.optim.lr_scheduler`, in closed form. A step is one call of
 //! `scheduler.step()` in PyTorch: a batch or an epoch. One schedule depends on the progress of the training and has a
 //! state: [`ReduceLROnPlateau`].
 

@@ -50,7 +50,7 @@ impl<const D: usize> AvgPool<D> {
 
     window_settings!();
 
-    /// Counts the padding in the number of elements by which a sum is divided, or does not; true by default.
+    /// Sets whether the padding counts in the number of elements by which a sum is divided; true by default.
     #[must_use]
     pub fn count_include_pad(self, count_include_pad: bool) -> Self {
         AvgPool { count_include_pad, ..self }

@@ -39,8 +39,8 @@ fn alpha_dropout_keeps_mean_and_variance() {
     let x = Tensor::<f64>::randn([20_000], &mut Generator::new(5));
     for p in [0.1, 0.5, 0.9] {
         let y = trained(&AlphaDropout::new(p), &x);
-        // The bounds are four standard deviations: 4 / √20000 = 0.028 of the mean, and at most 2.5 times that of the
-        // variance.
+        // The bounds are four standard deviations: 4 / √20000 = 0.028 for the mean, and at most 2.5 times this number
+        // for the variance.
         assert!(y.mean(..).item().abs() < 0.03 && (y.var(.., 1.0).item() - 1.0).abs() < 0.08, "{p}");
     }
     assert_eq!(trained(&AlphaDropout::new(1.0), &x), Tensor::zeros([20_000]));
