@@ -27,7 +27,8 @@ pub(crate) struct ShardSums<T> {
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards and returns the sums over all shards. `next` records a shard; each is the fraction `weight` of the batch.
+    /// Computes this rank's shards and returns the sums over all shards. `next` records a shard. Each shard is the fraction `weight` of
+    /// the batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),

@@ -1,8 +1,9 @@
 //! Synchronization points of a recorded step, at which the shards of a batch exchange numbers in the forward and the backward pass.
 //!
-//! Each shard contributes some numbers, and every rank receives the numbers of all shards. Every rank computes the same result from
-//! them. It computes in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is a custom operation. The
-//! step sets its result before it evaluates the operations that read the result.
+//! Each shard contributes some numbers, and every rank receives the numbers of all shards. Every rank computes the same
+//! result from them. It computes in f64 and in the order of the shards, so the bits do not depend on the number of
+//! ranks. A point is a custom operation. The step sets its result before it evaluates the operations that read the
+//! result.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -33,7 +34,8 @@ pub(crate) struct Point<T: Float> {
 #[derive(Clone, Copy)]
 enum Kind {
     /// Combines statistics. A shard contributes the mean of its `count` values of each channel and the sum of their squared distances
-    /// from that mean, `[2, c]`. The result is the mean and the variance over all shards, and this shard's fraction of the values, `[3, c]`.
+    /// from that mean, `[2, c]`. The result is the mean and the variance over all shards, and this shard's fraction of the values,
+    /// `[3, c]`.
     Moments { count: usize },
     /// Sums over shards, `[3, c]`.
     Sum,

@@ -16,8 +16,8 @@ use crate::sync::{SyncScope, moments, sync_scope};
 /// in the forward and the backward pass. They exchange 2 or 3 numbers for each channel. Up to rounding, outputs, gradients and running
 /// statistics equal the results of one rank that computes the whole batch. They have the same bits on any number of ranks.
 ///
-/// Outside of a step, the layer equals [`BatchNorm`](wengert_nn::BatchNorm), with the same paths and defaults: on a training tape it uses the
-/// statistics of its input, on any other tape the running statistics. [`step`](crate::DataParallel::step) computes one shard after the
+/// Outside of a step, the layer equals [`BatchNorm`](wengert_nn::BatchNorm), with the same paths and defaults: on a training tape it
+/// uses the statistics of its input, on any other tape the running statistics. [`step`](crate::DataParallel::step) computes one shard after the
 /// other, so the layer is an error there.
 ///
 /// The activations before the layer stay in memory until the step ends, for all shards of a rank.

@@ -254,7 +254,8 @@ fn place_of(shapes: &[Shape], k: usize) -> Place {
     unreachable!("there are not {k} elements")
 }
 
-/// A generator of weights far from zero, so that no weight hides an error: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// A generator of weights far from zero, so that no weight hides an error: SplitMix64 (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number
 /// generators", 2014).
 pub(super) struct Random(pub(super) u64);
 

@@ -6,7 +6,7 @@
 //! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
 //! | [`vmap`], [`Vmap`] | `jax.vmap` | `vmap` | the function recorded for one example, then for all |
-//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp` or `jvp`, whichever needs fewer |
+//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp`, or `jvp` if inputs are fewer |
 //! | [`hvp`], [`hvps`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
