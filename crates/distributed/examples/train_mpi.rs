@@ -36,15 +36,15 @@ Options:
       --optimizer <NAME>      sgd or adamw [default: adamw]
       --steps <STEPS>         [default: 100]
       --batch <ROWS>          Rows of a batch, over all ranks [default: 64]
-      --shards <SHARDS>       Into how many shards a batch is cut; the result depends on it [default: 8]
-      --send-every <SHARDS>   Send the sum of so many shards while the next are computed
-      --bucket <KB>           Gradients travel in buckets of so many kB
+      --shards <SHARDS>       Number of shards of a batch; the result depends on it [default: 8]
+      --send-every <SHARDS>   Send the sum of this number of shards while the next are computed
+      --bucket <KB>           Size of the buckets in which gradients are sent, in kB
       --sharded               Divide the optimiser's states among the ranks
       --sharded-parameters    Divide the parameters too
-      --fast                  MPI's own all-reduce: the result depends on the number of ranks
-      --out <FILE>            Checkpoint to go on from and to write
-      --save-every <STEPS>    Also write it every so many steps
-      --delay <MS>            Sleep so long for each shard, to imitate a larger model
+      --fast                  Sum by MPI's own all-reduce: the result depends on the number of ranks
+      --out <FILE>            Checkpoint to continue from and to write
+      --save-every <STEPS>    Also write the checkpoint after each multiple of this number of steps
+      --delay <MS>            Time to sleep for each shard, to imitate a larger model
   -h, --help                  Print help";
 
 const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/digits.csv.gz");

@@ -117,7 +117,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_and_permissions_are_those_of_a_new_file() {
+    fn links_are_followed_and_permissions_equal_a_new_file() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("model"), folder.path().join("latest"));

@@ -255,8 +255,7 @@ fn place_of(shapes: &[Shape], k: usize) -> Place {
 }
 
 /// A generator of weights far from zero, so that no weight hides an error: SplitMix64 (Steele, Lea and Flood,
-/// "Fast splittable pseudorandom number
-/// generators", 2014).
+/// "Fast splittable pseudorandom number generators", 2014).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

@@ -56,10 +56,10 @@ pub enum Place {
     Element {
         /// Position of the tensor.
         tensor: usize,
-        /// The element's index in it.
+        /// The element's index in the tensor.
         index: Vec<usize>,
     },
-    /// A randomly weighted sum over all elements, used when there are too many to check each.
+    /// A randomly weighted sum over all elements. It replaces the elements if they are too many.
     Projection(usize),
 }
 
@@ -253,11 +253,11 @@ pub enum Failure {
     /// The function, or at order 2 its derivative, is infinite or NaN.
     #[error("gradient check impossible: {}", non_finite(output, *value, moved, *mode))]
     NonFinite {
-        /// The mode in which it was found.
+        /// The mode in which the value was found.
         mode: Mode,
         /// The element.
         output: Place,
-        /// Its value.
+        /// The value of the element.
         value: f64,
         /// The input that was moved, and the distance; `None` at the point itself.
         moved: Option<(Place, f64)>,

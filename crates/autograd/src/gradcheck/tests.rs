@@ -210,7 +210,7 @@ fn views_and_numbers_are_inputs_like_any_other() {
 }
 
 #[test]
-fn kinks_and_edges_are_reported_as_such() {
+fn kinks_and_edges_are_reported() {
     let kink = gradcheck(|[x]| x.relu(), [&Tensor::from([0.0, 1.0])]).unwrap_err();
     assert!(kink.to_string().contains("0.000000 on one side and 1.000000 on the other"), "{kink}");
     let at_the_edge = gradcheck(|[x]| x.log(), [&Tensor::from([1e-9])]).unwrap_err();
