@@ -1,7 +1,7 @@
 //! Tensors with PyTorch's broadcasting semantics.
 //!
-//! A broadcast is a view with stride 0, without a copy. Start with [`Tensor`] and the operations in [`ops`]. The broadcasting rule is
-//! [`broadcast::join`].
+//! A broadcast is a view with stride 0 and copies nothing. Start with [`Tensor`] and the operations in [`ops`]. The broadcasting
+//! rule is [`broadcast::join`].
 //!
 //! ```
 //! use wengert_tensor::prelude::*;
@@ -13,7 +13,7 @@
 //! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
 //! ```
 
-// The attribute `precompiled` names this crate from within and from outside.
+// The attribute `precompiled` writes paths that begin with `::wengert_tensor`, also in this crate.
 extern crate self as wengert_tensor;
 
 mod engine;
@@ -50,8 +50,8 @@ pub use shape::{broadcast, compat, explain};
 pub use tensor::program;
 pub use tensor::tensor::Tensor;
 
-/// The tensor type and the operations, for most programs. The traits of the operations are imported without names, so that layers
-/// may have the same names. Generic code imports the traits from [`ops`].
+/// The tensor type and the operations that most programs use. The traits of the operations are imported without names, so that
+/// layers may have the same names. Generic code imports the traits from [`ops`].
 pub mod prelude {
     pub use crate::ops::Operand;
     pub use crate::ops::{

@@ -1,6 +1,6 @@
 //! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side.
 //!
-//! They panic at the caller's line where the methods of the same operation do.
+//! An operator panics at the caller's line if the method of the same operation does.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
@@ -9,11 +9,11 @@ use crate::shape::compat::BroadcastRule;
 use crate::shape::error::raise;
 use crate::{Binary, Element, Float, Number, Site, Tensor};
 
-/// The right operand of an operator after a tensor of `T`: a tensor, by reference or by value, a number of the same type, or a recorded
-/// variable.
+/// The right operand of an operator after a tensor of `T`. It is a tensor, by reference or by value, a number of the same type, or
+/// a recorded variable.
 ///
-/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). Here numbers have the type of the elements, so that
-/// the compiler finds the type of a literal by itself.
+/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). For operators, numbers have the type of the elements,
+/// so that the compiler can infer the type of a literal.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand beside a tensor of `{T}`",
     label = "neither a tensor of `{T}` nor a number of the type `{T}`",

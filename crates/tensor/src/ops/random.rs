@@ -25,7 +25,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold them.
+    /// If memory cannot hold the tensor.
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
     }
@@ -72,7 +72,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold them.
+    /// If memory cannot hold the tensor.
     pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::draw_tensor(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
@@ -229,7 +229,7 @@ impl Tensor<i64> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold them.
+    /// If memory cannot hold the tensor.
     pub fn try_randperm(n: usize, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randperm");
         Tensor::build(&Sizes::from([n]).resolve_plain(at)?, at, |out| {
@@ -252,7 +252,7 @@ impl Tensor<i64> {
     ///
     /// # Errors
     ///
-    /// If `low` is not below `high`, or memory cannot hold them.
+    /// If `low` is not below `high`, or memory cannot hold the tensor.
     pub fn try_randint(low: i64, high: i64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randint");
         ensure!(low < high, at, "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");

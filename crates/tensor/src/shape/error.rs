@@ -1,4 +1,4 @@
-//! Errors as values. An error holds data, from which its text is made.
+//! Errors as values. An error holds data, and its text is made from the data.
 //!
 //! The first line of the text is PyTorch's sentence, if there is one, because people search for it.
 //! [`diagnostic`](crate::shape::diagnostic) writes the other lines.
@@ -267,7 +267,7 @@ pub(crate) use ensure;
 
 /// Panics at the caller's line with the whole diagnostic. For functions that return no `Result`.
 ///
-/// The panic message is the diagnostic as it is. `unwrap` would print it with escaped line breaks.
+/// The panic message is the unescaped diagnostic. `unwrap` would print it with escaped line breaks.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {

@@ -80,7 +80,7 @@ impl<const N: usize> IterationSpace<N> {
         space
     }
 
-    /// Adds the loops to an iteration space without loops. Works in place, since moving the space takes longer than a small operation.
+    /// Adds loops to an iteration space that has none. Works in place, since moving the space takes longer than a small operation.
     fn merge(&mut self, loops: impl IntoIterator<Item = (usize, [isize; N])>) {
         let own = &mut self.loops;
         for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {
@@ -114,7 +114,7 @@ impl<const N: usize> IterationSpace<N> {
         self.loops.len()
     }
 
-    /// Returns the period with which elements repeat: the number of elements if nothing repeats.
+    /// Returns the period with which the elements repeat, or the number of elements if they do not repeat.
     pub(crate) fn period(&self) -> usize {
         self.loops.iter().skip_while(|own| own.strides == [0; N]).map(|own| own.size).product()
     }

@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut, Range};
 use smallvec::SmallVec;
 
 /// The largest rank whose sizes are stored without an allocation. With 4, a few vector instructions copy a shape or a tensor. With
-/// 6, each copy was a function call, which dominated the time of small operations.
+/// 6, each copy was a function call, which took most of the time of small operations.
 pub(crate) const INLINE_RANK: usize = 4;
 
 /// Returns a copy of `list`. `SmallVec`'s own `clone` copies element by element through an iterator.
@@ -20,12 +20,12 @@ pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> S
     if own.len() > INLINE_RANK {
         return SmallVec::from_slice(own);
     }
-    // A fixed number of elements: the compiler would turn a loop over the actual length into a call of `memcpy`.
+    // Copies a fixed number of elements. The compiler would turn a loop over the actual length into a call of `memcpy`.
     let copy = std::array::from_fn(|axis| if axis < own.len() { own[axis] } else { T::default() });
     SmallVec::from_buf_and_len(copy, own.len())
 }
 
-/// Returns `len` copies of `value`. `SmallVec`'s own constructor pushes them one by one.
+/// Returns `len` copies of `value`. `SmallVec`'s own constructor pushes each element separately.
 #[inline]
 pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK]> {
     match len {
@@ -60,7 +60,7 @@ impl Hash for Shape {
     }
 }
 
-// An explicit loop instead of `memcmp`: shapes are short.
+// A loop compares the sizes. For short shapes, a call of `memcmp` takes longer.
 impl PartialEq for Shape {
     #[inline]
     fn eq(&self, other: &Self) -> bool {

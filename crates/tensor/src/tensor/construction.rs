@@ -70,7 +70,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold it.
+    /// If memory cannot hold the tensor.
     pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
         let at = Site::here("full");
         let shape = shape.into().resolve_plain(at)?;
@@ -81,7 +81,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If memory cannot hold it; see [`try_full`](Self::try_full).
+    /// If memory cannot hold the tensor; see [`try_full`](Self::try_full).
     #[track_caller]
     pub fn zeros(shape: impl Into<Sizes>) -> Self {
         Tensor::full(shape, T::ZERO)
@@ -91,7 +91,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If memory cannot hold it; see [`try_full`](Self::try_full).
+    /// If memory cannot hold the tensor; see [`try_full`](Self::try_full).
     #[track_caller]
     pub fn ones(shape: impl Into<Sizes>) -> Self {
         Tensor::full(shape, T::ONE)
@@ -113,7 +113,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If memory cannot hold it.
+    /// If memory cannot hold the tensor.
     #[track_caller]
     pub fn from_fn(shape: impl Into<Sizes>, mut f: impl FnMut(&[usize]) -> T) -> Self {
         let at = Site::here("from_fn");
@@ -142,7 +142,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If memory cannot hold it.
+    /// If memory cannot hold the tensor.
     #[track_caller]
     pub fn eye(n: usize) -> Self {
         Tensor::from_fn([n, n], |index| if index[0] == index[1] { T::ONE } else { T::ZERO })
@@ -154,7 +154,7 @@ impl<T: Number> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If memory cannot hold it.
+    /// If memory cannot hold the tensor.
     #[track_caller]
     pub fn arange(n: usize) -> Self {
         Tensor::from_fn([n], |index| T::from_i64(index[0] as i64))
@@ -172,7 +172,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If memory cannot hold it.
+    /// If memory cannot hold the tensor.
     #[track_caller]
     pub fn linspace(start: f64, end: f64, n: usize) -> Self {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
@@ -185,7 +185,7 @@ impl<T: Float> Tensor<T> {
 }
 
 impl<T: Element> Default for Tensor<T> {
-    /// A single zero.
+    /// Returns a single zero.
     fn default() -> Self {
         Tensor::scalar(T::ZERO)
     }

@@ -9,7 +9,7 @@
 //! | [`&Tensor`](Tensor) | [`ArrayViewD`], by [`as_ndarray`](Tensor::as_ndarray) | never, whatever the strides |
 //! | [`Tensor`] | [`ArrayD`] | unless it is contiguous, covers its buffer, and shares it with nothing |
 //!
-//! The storage implements the sharing of memory, so nothing here is `unsafe`.
+//! The storage implements the sharing of memory, so this module needs no `unsafe`.
 
 use ndarray::{ArcArray, Array, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, Slice};
 
@@ -181,7 +181,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold it, and as [`try_as_ndarray`](Self::try_as_ndarray).
+    /// If memory cannot hold the copy, or for the reasons of [`try_as_ndarray`](Self::try_as_ndarray).
     pub fn try_to_ndarray(&self) -> Result<ArrayD<T>, Error> {
         let at = Site::here("to_ndarray");
         let data = self.elements(at)?;
@@ -203,7 +203,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If a copy is needed and memory cannot hold it, and as [`try_as_ndarray`](Self::try_as_ndarray).
+    /// If a copy is needed and memory cannot hold it, or for the reasons of [`try_as_ndarray`](Self::try_as_ndarray).
     pub fn try_into_ndarray(self) -> Result<ArrayD<T>, Error> {
         let at = Site::here("into_ndarray");
         let shape = self.shape().clone();

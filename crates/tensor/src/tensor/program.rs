@@ -119,7 +119,7 @@ mod tests {
                 let program = Program::new(1, vec![Instruction::Unary(Unary::Square, 0)], outputs, None);
                 let results = program.run(&[Argument::from(&x)], &shape, at()).unwrap();
                 let sum = if list.is_empty() { x.square() } else { x.square().sum_keepdim(&list[..]) };
-                // The squares are whole numbers: every order of summation gives the same.
+                // All values are whole numbers, so every order of summation gives the same result.
                 assert_eq!(results[0], sum, "{shape} over {list:?}");
                 assert_eq!(results[2], x.square());
                 if shape.numel() > 0 && !list.is_empty() {
@@ -161,7 +161,7 @@ mod tests {
             let shape = Shape::from(shape);
             let x = Tensor::<f64>::from_fn(&shape, |index| ((index[0] * 31 + index[1] * 17) % 23) as f64);
             let column = Tensor::<f64>::from_fn([shape[0], 1], |index| index[0] as f64);
-            // Whole numbers: every order of summation gives the same.
+            // All values are whole numbers, so every order of summation gives the same result.
             let instructions = vec![
                 Instruction::Reduce(Reduction::Sum, 0),     // 2: one number per row
                 Instruction::Binary(Binary::Add, 2, 1),     // 3: with an input of one number per row

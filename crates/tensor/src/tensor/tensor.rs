@@ -54,7 +54,7 @@ impl<T: Element> Tensor<T> {
         Tensor { storage, layout }
     }
 
-    /// [`build`](Self::build), with elements that are zeros before `fill` writes them.
+    /// Returns a tensor like [`build`](Self::build). The elements are zeros before `fill` writes them.
     pub(crate) fn build_on_zeros<F: Filled>(
         shape: &Shape,
         at: Site,
@@ -375,7 +375,8 @@ impl<T: Element> PartialEq for Tensor<T> {
     }
 }
 
-/// The reason why tensors are not indexed by `[]`: it can only return references to values in memory.
+/// The bound on an index in `[]`. No type meets it: an index expression can only return a reference to a value in memory, but a row
+/// or a range is a new tensor.
 ///
 /// No type implements this trait. It exists for the compiler's error message.
 #[diagnostic::on_unimplemented(

@@ -31,7 +31,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
             }
             Argument::Array(weight) => broadcast_three(self, end, &weight, at)?,
         };
-        // Computed from the nearer end, so that both ends are exact. The derivatives do not depend on the choice.
+        // The step starts at the nearer end, so that both ends are exact. The derivatives do not depend on the choice.
         let near = weight.try_abs()?.try_lt(0.5)?;
         let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
         try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
@@ -176,8 +176,8 @@ fn scale<A: TensorLike<Elem: Float>>(x: A, value: f64) -> Result<A> {
     if value == 1.0 { Ok(x) } else { x.try_mul(value) }
 }
 
-/// Returns the logarithm of the sum of two powers with base e (`Exp`) or 2 (`Exp2`). It is the larger exponent plus
-/// log(1 + base^-distance), where the distance is the difference of the exponents.
+/// Returns the logarithm of the sum of two powers with base e (`Exp`) or 2 (`Exp2`). It is the larger exponent plus log(1 +
+/// base^-distance). The distance is the difference of the exponents.
 #[track_caller]
 fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A> {
     let first = x.try_ge(y)?;

@@ -14,8 +14,8 @@ use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 
 /// `mm`, `bmm`, `mv`, `dot`, `addmm` and related operations.
 ///
-/// Those whose names begin with `add` or `badd` return `beta` * `self` + `alpha` * product, where `self` expands to the shape of
-/// the product. If `beta` is 0, `self` is ignored, even if it is NaN; if `alpha` is 0, the product is ignored.
+/// Methods whose names begin with `add` or `badd` return `beta` * `self` + `alpha` * product. `self` expands to the shape of the
+/// product. If `beta` is 0, `self` is ignored, even if it is NaN. If `alpha` is 0, the product is ignored.
 #[twins]
 pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
@@ -222,7 +222,7 @@ fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     x.apply_matmul(y, at)
 }
 
-/// Returns the product of a matrix and a vector. `own` is the shape of the array that it is added to.
+/// Returns the product of a matrix and a vector. `own` is the shape of the array that the product is added to.
 fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A> {
     let (left, right) = (matrix.shape(), vector.shape());
     let (own_rank, rank, vector_rank) = (own.rank(), left.rank(), right.rank());
@@ -237,7 +237,7 @@ fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Si
     matrix.apply_matmul(&vector.reshaped([k, 1], at)?, at)?.reshaped([m], at)
 }
 
-/// Returns `x` expanded to `shape`. The errors are those of `expand`.
+/// Returns `x` expanded to `shape`. The errors are the errors of `expand`.
 pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A> {
     let shape = Sizes::from(shape).resolve_expand(A::Elem::DTYPE, &x.shape(), at)?;
     expanded(x, &shape, at)
@@ -249,7 +249,8 @@ fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Si
     let scale = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
     let mut product = scale(product, alpha)?;
     if alpha == 0.0 {
-        // PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN. So only the value is replaced.
+        // PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN. So this replaces only the value, and
+        // keeps the derivative.
         product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
     if beta == 0.0 { Ok(product) } else { scale(own, beta)?.apply_binary(Binary::Add, &product, at) }

@@ -1,7 +1,7 @@
 //! Sums of products over shared dimensions, which are named by letters or by position.
 //!
-//! Operands are combined two at a time, from the left. If both have a name that neither the result nor a later operand has, a
-//! batched matrix product contracts it. Other names broadcast; size 1 matches any size.
+//! Operands are combined two at a time, from the left. If two operands share a name that neither the result nor a later operand
+//! has, a batched matrix product contracts it. Other names broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -27,14 +27,14 @@ impl From<usize> for Contracted {
 }
 
 impl From<(&[isize], &[isize])> for Contracted {
-    /// Pairs the dimensions of the first list, in the first operand, with those of the second list, in the second operand.
+    /// Pairs the dimensions in the first list, of the first operand, with the dimensions in the second list, of the second operand.
     fn from((first, second): (&[isize], &[isize])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
 }
 
 impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
-    /// Pairs the dimensions of the first list, in the first operand, with those of the second list, in the second operand.
+    /// Pairs the dimensions in the first list, of the first operand, with the dimensions in the second list, of the second operand.
     fn from((first, second): ([isize; N], [isize; N])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
@@ -43,9 +43,9 @@ impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
 /// `tensordot`. [`einsum`] names the dimensions by letters.
 #[twins]
 pub trait Contractions: TensorLike<Elem: Number> {
-    /// Returns the sums of products over pairs of dimensions: the last `n` of `self` and the first `n` of `other`, or two lists
-    /// of dimensions. The result has the remaining dimensions of `self`, then those of `other`. A contracted dimension of size 1
-    /// matches any size. PyTorch: `tensordot`.
+    /// Returns the sums of products over pairs of dimensions: the last `n` of `self` and the first `n` of `other`, or two lists of
+    /// dimensions. The result has the remaining dimensions of `self`, then the remaining dimensions of `other`. A contracted
+    /// dimension of size 1 matches any size. PyTorch: `tensordot`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -77,7 +77,8 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
             dims.second[k]
         );
     }
-    // The names are numbers: the dimensions of `x`, then those of `y`. A contracted dimension of `y` has the name of its partner.
+    // The labels are numbers: first the dimensions of `x`, then the dimensions of `y`. A contracted dimension of `y` has the label
+    // of its partner.
     let name = |axis: usize| Label::Ellipsis(axis as isize);
     let own: Vec<Label> = (0..left.rank()).map(name).collect();
     let others: Vec<Label> = (0..right.rank())
@@ -226,7 +227,7 @@ impl<A: TensorLike> Named<A> {
 
     /// Returns the product with `other`, summed over the names that are not in `kept`.
     fn multiply(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
-        // A summed name that only one operand has, or that has size 1 in the other, is summed over before the product.
+        // A summed name is summed before the product if only one operand has it, or if it has size 1 in the other.
         let is_summed = |label: Label| !kept.contains(&label);
         let alone = |label: Label, x: &Self, y: &Self| {
             is_summed(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))

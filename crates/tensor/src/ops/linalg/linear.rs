@@ -55,7 +55,8 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     }
     let z = product(x, &weight, at)?;
     let shape = z.shape();
-    // PyTorch treats a batch of rows as one matrix if the bias is a vector, and else adds in place. The error sentences differ.
+    // As PyTorch does, treats a batch of rows as one matrix if the bias is a vector, and else adds in place. The error sentences
+    // differ.
     match shape.rank() {
         2 => expand_term(bias, &shape, at).map(drop)?,
         3 if bias.shape().rank() == 1 => {

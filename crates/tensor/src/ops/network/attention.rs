@@ -72,8 +72,8 @@ pub trait Attention: TensorLike<Elem: Float> {
         attention_weights(self, key, mask, scale, 0, at)
     }
 
-    /// [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries.
-    /// Each head of `[…, hk, s, e]` serves `h / hk` consecutive heads of `[…, h, l, e]`. PyTorch:
+    /// Computes [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of
+    /// queries. Each head of `[…, hk, s, e]` serves `h / hk` consecutive heads of `[…, h, l, e]`. PyTorch:
     /// `scaled_dot_product_attention` with `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
@@ -103,14 +103,14 @@ fn attend<A: TensorLike<Elem: Float>>(
 ) -> Result<A> {
     refuse_vectors(&[(query, "query"), (key, "key"), (value, "value")], at)?;
     if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
-        // Errors name the dimensions of a batch, so heads without a batch become a batch of one.
+        // Errors name the dimensions of a batch. So heads without a batch become a batch of one.
         let [query, key, value] = [query, key, value].map(|x| unsqueeze(x, 0, at));
         return squeeze(&attend(&query?, &key?, &value?, mask, scale, at)?, 0, at);
     }
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Other shapes broadcast or are refused, without blocks.
+    // Blocks require equal batch shapes. Other shapes broadcast or are refused, without blocks.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];
@@ -120,7 +120,7 @@ fn attend<A: TensorLike<Elem: Float>>(
     let mut parts = Vec::with_capacity(queries.div_ceil(rows));
     for first in (0..queries).step_by(rows) {
         let part = query.sliced(axis, first, rows.min(queries - first), at)?;
-        // The keys after the last query of the block are hidden.
+        // The causal mask hides the keys after the last query of the block. So the block leaves them out.
         let seen = |x: &A| x.sliced(axis, 0, keys.min(first + rows), at);
         let (key, value) = (seen(key)?, seen(value)?);
         let weights = attention_weights(&part, &key, AttentionMask::Causal, scale, first, at)?;
@@ -129,8 +129,8 @@ fn attend<A: TensorLike<Elem: Float>>(
     A::apply_cat(&parts, axis, at)
 }
 
-/// Returns the number of queries, which have the shape `shape`, per block under a causal mask. A block skips the keys after its
-/// last query, which saves up to half of the scores.
+/// Returns the number of queries per block under a causal mask, for queries of shape `shape`. A block skips the keys after its last
+/// query, which saves up to half of the scores.
 fn causal_block(shape: &Shape, keys: usize) -> usize {
     let queries = shape[shape.rank() - 2];
     let scores = shape[..shape.rank() - 1].iter().product::<usize>().saturating_mul(keys);
@@ -212,7 +212,7 @@ fn transpose<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     x.apply_view(View::Permute(order), at)
 }
 
-/// Repeats each head of `[…, hk, s, e]`, so that there are `heads`.
+/// Repeats each head of `[…, hk, s, e]`, so that there are `heads` heads.
 fn repeat_heads<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A> {
     let shape = x.shape();
     ensure!(shape.rank() >= 3, at, "keys and values of shape {shape} have no heads");
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
     }
 
-    /// The last block is smaller; there are fewer keys than queries, as many, and more.
+    /// The last block is smaller. The number of keys is below, equal to, or above the number of queries.
     #[test]
     fn causal_blocks_equal_the_mask() {
         for (shape, keys) in

@@ -16,8 +16,8 @@ pub trait Operand<A: TensorLike> {
     fn into_argument(self, beside: &A) -> Argument<A>;
 }
 
-/// The second operand of an operation that takes no numbers, such as a matrix product: another `A`, by reference or by value, or a plain
-/// tensor beside a recorded variable.
+/// The second operand of an operation that takes no numbers, such as a matrix product. It is another `A`, by reference or by value,
+/// or a plain tensor beside a recorded variable.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array beside `{A}`",
     note = "operands are tensors and variables of the same element type, by reference or by value",

@@ -26,9 +26,9 @@ pub enum PadMode {
 /// Padding.
 #[twins]
 pub trait Padding: TensorLike {
-    /// Pads by `sizes`, two numbers per dimension starting with the last dimension: `[left, right, top, bottom]` for
-    /// `[…, h, w]`. A negative size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or
-    /// `[n, c, d, h, w]`, with or without `n`, and pad all dimensions after `c`. PyTorch: `nn.functional.pad`.
+    /// Pads by `sizes`, two numbers per dimension starting with the last dimension: `[left, right, top, bottom]` for `[…, h, w]`. A
+    /// negative size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or `[n, c, d, h, w]`, with or without `n`.
+    /// They pad all dimensions after `c`. PyTorch: `nn.functional.pad`.
     ///
     /// ```
     /// use wengert_tensor::ops::PadMode;
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(padded([0, 2], PadMode::Constant(9.0)), [1.0, 2.0, 3.0, 9.0, 9.0]);
         assert_eq!(padded([2, 0], PadMode::Replicate), [1.0, 1.0, 1.0, 2.0, 3.0]);
         assert_eq!(padded([1, 2], PadMode::Circular), [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
-        // The mirror is the border before cropping; the elements that wrap around are those after cropping.
+        // The mirror uses the border before cropping. The elements that wrap around are taken after cropping.
         assert_eq!(padded([-1, 2], PadMode::Reflect), [2.0, 3.0, 2.0, 1.0]);
         assert_eq!(padded([-1, 2], PadMode::Circular), [2.0, 3.0, 2.0, 3.0]);
         assert_eq!(padded([-1, -2], PadMode::Constant(0.0)), [0.0; 0]);

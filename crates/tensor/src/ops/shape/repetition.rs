@@ -39,7 +39,7 @@ pub trait Repetition: TensorLike {
         self.reshaped(spaced, at)?.over(&expanded, at)?.reshaped(merged, at)
     }
 
-    /// [`repeat`](Self::repeat), where fewer repeats than dimensions apply to the last dimensions. PyTorch: `tile`.
+    /// Applies [`repeat`](Self::repeat). Fewer repeats than dimensions apply to the last dimensions. PyTorch: `tile`.
     fn try_tile(&self, repeats: &[usize]) -> Result<Self> {
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
         whole.extend(repeats);
@@ -126,7 +126,7 @@ pub trait Repetition: TensorLike {
 
 impl<A: TensorLike> Repetition for A {}
 
-/// Returns the tensor and the position of the dimension, or the flattened tensor and 0.
+/// Returns the tensor and the position of dimension `dim`, or the flattened tensor and 0 if `dim` is `None`.
 fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize), A::Error> {
     let shape = x.shape();
     match dim {

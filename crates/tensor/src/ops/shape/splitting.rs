@@ -154,7 +154,7 @@ fn parts<A: TensorLike>(
     bounds: impl Iterator<Item = (usize, usize)>,
     at: Site,
 ) -> Result<Vec<A>, A::Error> {
-    // Check that memory can hold the parts before the first one is made.
+    // Checks that memory can hold the list of parts before the first part is made.
     let count = bounds.size_hint().0;
     let refused = |_| Error::OutOfMemory { shape: [count].into(), dtype: DType::U8, at };
     reserve::with_capacity::<u8>(count.saturating_mul(size_of::<A>())).map_err(refused)?;

@@ -90,11 +90,11 @@ impl<A: Windowed<Elem: Float>> Interpolation for A {}
 
 fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: InterpolateMode, at: Site) -> Result<A> {
     let from = x.shape()[axis];
-    // Without this, a neighbour of weight 0 would be read too, and 0 · ∞ is NaN.
+    // If the size does not change, no sum is computed. In a sum, a neighbour of weight 0 could be infinite, and 0 · ∞ is NaN.
     if from == to {
         return Ok(x.clone());
     }
-    // Check that memory can hold a position and a weight for each new element.
+    // Checks that memory can hold a position and a weight for each new element.
     let refused = |_| Error::OutOfMemory { shape: [to].into(), dtype: DType::F64, at };
     reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
     let mut sum: Option<A> = None;
@@ -122,7 +122,8 @@ type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
 fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
     let scale = from as f64 / to as f64;
     let last = from as i64 - 1;
-    // PyTorch computes this in f32 for every element type, and near whole numbers the rounding decides.
+    // PyTorch computes the position in `f32` for every element type. Near whole numbers, the rounding decides which element is
+    // nearest.
     let nearest = |shift: f32| {
         let scale = from as f32 / to as f32;
         let place = |number: usize| (((number as f32 + shift) * scale).floor() as i64).min(last);

@@ -7,8 +7,8 @@ use crate::ops::window::windows::Window;
 use crate::ops::{Result, TensorLike};
 use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 
-/// A convolution z = x * w as the form ⟨x * w, z⟩, which is linear in each of x, w and z. Its derivative with respect to one
-/// of them is a function of the other two. These three functions are each other's derivatives.
+/// A convolution z = x * w as the form ⟨x * w, z⟩, which is linear in each of x, w and z. Its derivative with respect to one of the
+/// three arrays is a function of the other two. These three functions are each other's derivatives.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct ConvolutionForm {
@@ -16,7 +16,7 @@ pub struct ConvolutionForm {
     pub(crate) shapes: [Shape; 3],
     pub(crate) stride: Axes,
     pub(crate) dilation: Axes,
-    /// How many elements of padding are before the input, per dimension.
+    /// The number of padding elements before the input, per dimension.
     pub(crate) before: Axes,
     pub(crate) groups: usize,
 }
@@ -37,7 +37,7 @@ impl Slot {
     /// All three, in order.
     pub const ALL: [Slot; 3] = [Slot::Input, Slot::Weight, Slot::Output];
 
-    /// Returns the other two, in order: the operands from which this array is computed.
+    /// Returns the other two arrays, in order. They are the operands from which this array is computed.
     pub fn others(self) -> [Slot; 2] {
         match self {
             Slot::Input => [Slot::Weight, Slot::Output],

@@ -2,8 +2,8 @@
 //!
 //! Before version 0.2, PyTorch ran pointwise operations on tensors with different shapes but the same number of elements by viewing
 //! both as one-dimensional. Broadcasting silently changed the result of `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`. That
-//! is still a frequent silent mistake of training scripts: the difference of predictions `[n, 1]` and targets `[n]` is `[n, n]`,
-//! and its mean looks like any other number.
+//! is still a frequent silent mistake of training scripts. The difference of predictions `[n, 1]` and targets `[n]` is `[n, n]`,
+//! and nothing in its mean shows the mistake.
 //!
 //! | setting | effect | default here | PyTorch today |
 //! |---|---|---|---|

@@ -1,7 +1,8 @@
-//! The rules, and the lookup of the rules in force: those of a scope, else of the process, else of the environment, else the default.
+//! The rules, and the lookup of the rules in force. The rules of a scope come first, then the rules of the process, then the
+//! environment, then the default.
 //!
-//! Every operation on two shapes looks them up. So rules are packed into a byte, which is in one thread-local cell, or in one atomic
-//! if no scope is open.
+//! Every operation on two shapes looks up the rules. So rules are packed into one byte. The byte is in a thread-local cell, or in
+//! an atomic if no scope is open.
 
 use std::cell::Cell;
 use std::env::{self, VarError};
@@ -228,7 +229,7 @@ thread_local! {
 /// Packed rules of the process; 0 until the environment is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
-/// 0 before any rules exist; 1 while all rules so far allow tensors without dimensions; 2 from the first rules that refuse them.
+/// 0 before any rules exist; 1 while all rules allow tensors without dimensions; 2 after the first rules that refuse them.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
 /// Returns whether no thread has ever had rules that refuse tensors without dimensions. A short cut for the check of every

@@ -159,8 +159,8 @@ pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
 
-/// Collects the warnings of this thread until the collector is dropped, in place of the handler. Of nested collectors the innermost
-/// receives a warning. Each collector receives each line of code once, even if it was reported elsewhere before.
+/// Collects the warnings of this thread until the collector is dropped, in place of the handler. If collectors are nested, the
+/// innermost receives a warning. Each collector receives each line of code once, even if it was reported elsewhere before.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -186,7 +186,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Returns the warnings so far, in order.
+    /// Returns the warnings collected until now, in order.
     pub fn warnings(&self) -> Vec<Warning> {
         self.collected.borrow().warnings.clone()
     }
@@ -198,7 +198,8 @@ impl Drop for Collector {
     }
 }
 
-/// Reports `warning` to the innermost collector, else to the handler, unless its line was reported there before.
+/// Reports `warning` to the innermost collector, or to the handler if there is no collector. Each receives a kind of warning once
+/// per line of code.
 #[cold]
 pub(crate) fn emit(warning: Warning) {
     let key = warning.key();

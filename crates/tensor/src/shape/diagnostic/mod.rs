@@ -40,7 +40,8 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
     let sentence = format!(
         "The size of tensor a ({left}) must match the size of tensor b ({right}) at non-singleton dimension {axis}"
     );
-    // The caller knows the names a and b only if there are two operands. A view of the written operand would not enlarge it.
+    // The caller knows the names a and b only if there are two operands. In an in-place operation, a view of the written operand
+    // would not enlarge it.
     let a_may_change = mismatch.operand == 1 && !is_in_place(at);
     with_site(sentence, at) + &mismatch_lines(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
 }
@@ -48,7 +49,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
-    // PyTorch compares from the last dimension, so it has joined the dimensions after the failing one.
+    // PyTorch compares from the last dimension, so at this point it has joined the dimensions after the failing one.
     let mut joined = merged.clone();
     for after in axis + 1..merged.rank() {
         let size = size_at(shape, merged.rank(), after);
@@ -241,7 +242,7 @@ mod tests {
     use crate::shape::compat;
     use crate::{Error, ops};
 
-    /// The whole text of `error`, with `<here>` for the line of code.
+    /// Returns the whole text of `error`, with `<here>` for the line of code.
     fn text(error: &Error) -> String {
         let at = error.site().location;
         assert!(at.file().ends_with("mod.rs"), "{at}");
@@ -260,7 +261,7 @@ mod tests {
         text(&ones(a).try_add_(ones(b)).unwrap_err())
     }
 
-    /// The last line, if it is a hint.
+    /// Returns the last line, if it is a hint.
     fn hint(text: &str) -> Option<&str> {
         text.lines().last()?.strip_prefix("  hint: ")
     }
@@ -380,7 +381,7 @@ mod tests {
     fn broadcast_shapes_shows_the_dimensions_that_pytorch_has_joined() {
         type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
         let table: &[Row] = &[
-            // shapes, (length, dimension from the end), argument, its sizes, joined so far
+            // shapes, (length, dimension from the end), argument, its sizes, shape joined before it
             (&[&[4, 5, 1, 1, 2], &[2, 1, 6, 1, 2]], (2, 5), 1, "2, 1, 6, 1, 2", "[4, 5, 6, 1, 2]"),
             (&[&[2], &[3], &[1, 1, 1]], (3, 1), 1, "3,", "[1, 1, 2]"),
             (&[&[2, 1], &[3], &[4, 2]], (2, 1), 2, "4, 2", "[2, 3]"),

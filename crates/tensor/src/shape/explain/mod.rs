@@ -13,16 +13,16 @@ use crate::shape::broadcast;
 use crate::shape::broadcast::{Expansion, Mismatch, size_at};
 use crate::shape::diagnostic::{Columns, operand_name};
 
-/// How one dimension of an operand is broadcast.
+/// The way in which one dimension of an operand is broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
-    /// It has the size of the result.
+    /// The dimension has the size of the result.
     Kept(usize),
-    /// It has size 1 and is stretched to the size of the result.
+    /// The dimension has size 1 and is stretched to the size of the result.
     Stretched,
     /// The operand does not have this dimension.
     New,
-    /// Its size is not 1 and disagrees with another operand.
+    /// The size of the dimension is not 1 and disagrees with another operand.
     Failing(usize),
 }
 
@@ -46,7 +46,7 @@ pub fn explain(shapes: &[&Shape]) -> Explanation {
     Explanation::new(named.collect())
 }
 
-/// Explains the joint shape of operands with names of their own.
+/// Explains the joint shape of operands with given names.
 ///
 /// ```
 /// use wengert_tensor::{Shape, explain_named};

@@ -2,7 +2,7 @@
 //! types with options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
 //!
 //! Prediction and target must have the same shape unless `broadcast()` is called. Else `[n, 1]` against `[n]` would give losses
-//! `[n, n]`, whose mean falls while the model learns nothing. The formulas are those of the methods of the same names.
+//! `[n, n]`, whose mean falls while the model learns nothing. Each loss has the formula of the method with the same name.
 
 use wengert_macros::twins;
 
@@ -127,7 +127,7 @@ macro_rules! losses {
 }
 
 losses! {
-    /// (x - y)²: [`mse_loss`](RegressionLosses::mse_loss). PyTorch: `nn.MSELoss`.
+    /// The squared error (x - y)²: [`mse_loss`](RegressionLosses::mse_loss). PyTorch: `nn.MSELoss`.
     ///
     /// ```
     /// use wengert_tensor::ops::{LossReduction, MseLoss};
@@ -147,7 +147,7 @@ losses! {
     }
     |x, y, options| x.try_mse_loss(y, weight.as_ref(), options.reduction);
 
-    /// |x - y|: [`l1_loss`](RegressionLosses::l1_loss). PyTorch: `nn.L1Loss`.
+    /// The absolute error |x - y|: [`l1_loss`](RegressionLosses::l1_loss). PyTorch: `nn.L1Loss`.
     L1Loss[T] l1_loss try_l1_loss
     {}
     {
@@ -156,7 +156,8 @@ losses! {
     }
     |x, y, options| x.try_l1_loss(y, weight.as_ref(), options.reduction);
 
-    /// Quadratic near 0, linear beyond: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch: `nn.SmoothL1Loss`.
+    /// The error that is quadratic near 0 and linear beyond: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch:
+    /// `nn.SmoothL1Loss`.
     SmoothL1Loss smooth_l1_loss try_smooth_l1_loss
     {
         /// Sets the distance at which the linear part starts, 0 or more; 1 by default.
@@ -165,7 +166,8 @@ losses! {
     {}
     |x, y, options| x.try_smooth_l1_loss(y, options.beta, options.reduction);
 
-    /// Quadratic near 0, linear with slope `delta` beyond: [`huber_loss`](RegressionLosses::huber_loss). PyTorch: `nn.HuberLoss`.
+    /// The error that is quadratic near 0 and linear with slope `delta` beyond: [`huber_loss`](RegressionLosses::huber_loss).
+    /// PyTorch: `nn.HuberLoss`.
     HuberLoss[T] huber_loss try_huber_loss
     {
         /// Sets the distance at which the linear part starts, above 0; 1 by default.
@@ -223,7 +225,7 @@ losses! {
         x.try_binary_cross_entropy_with_logits(y, weight.as_ref(), pos_weight.as_ref(), options.reduction)
     };
 
-    /// ln(1 + e^(-y x)): [`soft_margin_loss`](MarginLosses::soft_margin_loss). PyTorch: `nn.SoftMarginLoss`.
+    /// The loss ln(1 + e^(-y x)): [`soft_margin_loss`](MarginLosses::soft_margin_loss). PyTorch: `nn.SoftMarginLoss`.
     SoftMarginLoss soft_margin_loss try_soft_margin_loss
     {}
     {}

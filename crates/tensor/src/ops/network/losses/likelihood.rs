@@ -171,8 +171,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 
-/// Returns the binary cross-entropy of each element. The bounds of the value and of its derivative are those of PyTorch's
-/// kernels.
+/// Returns the binary cross-entropy of each element. The value and its derivative have the same bounds as in PyTorch's kernels.
 fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A> {
     // PyTorch's constant has type f32.
     const EPSILON: f64 = 1e-12f32 as f64;

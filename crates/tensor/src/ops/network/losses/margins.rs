@@ -20,7 +20,7 @@ use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};
 /// ```
 #[twins]
 pub trait MarginLosses: TensorLike<Elem: Float> {
-    /// Returns max(0, -y (x₁ - x₂) + margin) for `self` x₁, `other` x₂ and `target` y: x₁ should be larger where y is 1, and
+    /// Returns max(0, -y (x₁ - x₂) + margin) for `self` x₁, `other` x₂ and `target` y. x₁ should be larger where y is 1, and
     /// smaller where y is -1. All broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
     fn try_margin_ranking_loss(
         &self,
@@ -115,12 +115,12 @@ pub struct TripletOptions {
     pub p: f64,
     /// A number added to every element of a difference.
     pub eps: f64,
-    /// Whether the distance from positive to negative is used if it is smaller than that from anchor to negative.
+    /// Whether the distance from positive to negative is used if it is smaller than the distance from anchor to negative.
     pub swap: bool,
 }
 
 impl Default for TripletOptions {
-    /// Margin 1, the Euclidean norm, eps 1e-6, no swap.
+    /// Returns margin 1, the Euclidean norm, eps 1e-6, and no swap.
     fn default() -> Self {
         TripletOptions { margin: 1.0, p: 2.0, eps: 1e-6, swap: false }
     }

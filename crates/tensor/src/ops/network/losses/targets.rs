@@ -29,7 +29,7 @@ impl<A> Clone for ClassOptions<'_, A> {
 impl<A> Copy for ClassOptions<'_, A> {}
 
 impl<A> Default for ClassOptions<'_, A> {
-    /// No weights, targets of -100 ignored, no smoothing, the mean.
+    /// Returns no weights, `ignore_index` -100, no smoothing, and the mean.
     fn default() -> Self {
         ClassOptions { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: LossReduction::Mean }
     }

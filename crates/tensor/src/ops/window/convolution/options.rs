@@ -14,7 +14,7 @@ use crate::ops::shape::padding::PadMode;
 #[must_use]
 pub struct ConvOptions {
     pub(crate) stride: Sizes,
-    /// `None` means as much as keeps the size of the input.
+    /// `None` means the padding that keeps the size of the input.
     pub(crate) padding: Option<Sizes>,
     pub(crate) padding_mode: PadMode,
     pub(crate) dilation: Sizes,
@@ -23,7 +23,7 @@ pub struct ConvOptions {
 }
 
 impl Default for ConvOptions {
-    /// Stride 1, no padding, dilation 1, one group.
+    /// Returns stride 1, no padding, dilation 1 and one group.
     fn default() -> Self {
         ConvOptions {
             stride: Sizes::from(1),
@@ -84,8 +84,8 @@ impl ConvOptions {
         self
     }
 
-    /// Sets how many elements a transposed convolution adds at the end of the result. Must be smaller than the stride or the
-    /// dilation.
+    /// Sets the number of elements that a transposed convolution adds at the end of the result. Must be smaller than the stride or
+    /// the dilation.
     pub fn output_padding(mut self, output_padding: impl Into<Sizes>) -> Self {
         self.output_padding = output_padding.into();
         self

@@ -111,7 +111,7 @@ fn check<A: TensorLike>(
         "{name}: Expected {unbatched}D or {batched}D tensor that is not empty but for the batch, but got {shape}"
     );
     let counts = at_least(size, rank, ("output_size", 0), at)?;
-    // Each window is an array of its own: check that memory can hold them.
+    // Each window becomes a separate array. This checks that memory can hold them.
     let largest = counts.iter().copied().max().unwrap_or_default();
     let refused = |_| Error::OutOfMemory { shape: counts.as_slice().into(), dtype: A::Elem::DTYPE, at };
     reserve::with_capacity::<u8>(largest.saturating_mul(size_of::<A>())).map_err(refused)?;

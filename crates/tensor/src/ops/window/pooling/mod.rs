@@ -1,7 +1,7 @@
 //! Pooling: the largest element or the mean of each window.
 //!
-//! A mean is linear, so its gradient is its adjoint. A maximum selects one element of the window, and the gradient flows to
-//! that element, as in PyTorch: the first of several equal ones, or the last NaN.
+//! A mean is linear, so its gradient is its adjoint. A maximum selects one element of the window: the first of several equal ones,
+//! or the last NaN. The gradient flows to that element, as in PyTorch.
 
 mod adaptive;
 mod maximum;
@@ -42,7 +42,7 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_pool(self, 2, &kernel.into(), options, Site::here("max_pool2d"))
     }
 
-    /// [`max_pool1d`](Self::max_pool1d), with the position of each result along the last dimension. Evaluates a recorded
+    /// Returns [`max_pool1d`](Self::max_pool1d), and the position of each result along the last dimension. Evaluates a recorded
     /// variable. PyTorch: `max_pool1d` with `return_indices`.
     fn try_max_pool1d_with_indices(
         &self,
@@ -52,7 +52,7 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_pool_with_indices(self, 1, &kernel.into(), options, Site::here("max_pool1d_with_indices"))
     }
 
-    /// [`max_pool2d`](Self::max_pool2d), with the row-major position of each result in its plane `[h, w]`. Evaluates a
+    /// Returns [`max_pool2d`](Self::max_pool2d), and the row-major position of each result in its plane `[h, w]`. Evaluates a
     /// recorded variable. PyTorch: `max_pool2d` with `return_indices`.
     fn try_max_pool2d_with_indices(
         &self,
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(mean(PoolOptions::default().divisor_override(1)), [2.0, 2.0]);
     }
 
-    /// The definition: the sum over a window with zeros as padding, divided by the number of elements that count.
+    /// Defines the mean as the sum over a window with zeros as padding, divided by the number of elements that count.
     #[test]
     fn means_equal_their_definition() {
         let shape = [2, 2, 9, 7];

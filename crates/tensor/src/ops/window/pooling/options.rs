@@ -15,7 +15,7 @@ pub struct PoolOptions {
 }
 
 impl Default for PoolOptions {
-    /// Adjacent windows (the stride is the kernel size), no padding, dilation 1.
+    /// Returns adjacent windows (the stride is the kernel size), no padding and dilation 1.
     fn default() -> Self {
         PoolOptions {
             stride: None,
