@@ -10,8 +10,8 @@ use crate::{Error, Tape, Var, rules};
 
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Records each of `outputs` for a batch of `size` examples, with the batch dimension first. Every input is replaced by the variable
-    /// beside it, which has the batch dimension first. An output that depends on no input is repeated.
+    /// Records each of `outputs` for a batch of `size` examples, with the batch dimension first. In each pair of `inputs`, the second
+    /// variable replaces the first, and has the batch dimension first. An output that depends on no input is repeated.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Passes through all inputs, even those without a derivative.
+/// Allows all inputs of an operation, even inputs without a derivative.
 fn any_input(_: Op) -> Option<usize> {
     Some(0)
 }

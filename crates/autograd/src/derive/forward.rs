@@ -69,7 +69,7 @@ impl<'t, T: Float> Tape<T> {
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let primitive = deriving.primitive(path.first + slot as Index, at);
             if matches!(primitive.op, Op::Alias(_)) && primitive.op != DETACH {
-                // An error even if the tangent is zero (after a `floor`).
+                // A refusing operation is an error even if its input's tangent is zero (after a `floor`).
                 return Err(primitive.undefined());
             }
             for (position, &operand) in primitive.inputs.iter().enumerate() {
@@ -97,8 +97,8 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Records J v by the reverse rule alone. The rule g ↦ Jᵀ g is linear in g, so J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, at
-/// any g. `None` if it is zero.
+/// Records J v using only the reverse rule. The rule g ↦ Jᵀ g is linear in g, so J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, at
+/// any g. `None` if the result is zero.
 fn transposed_twice<'t, T: Float>(
     primitive: &Primitive<'t, T>,
     input: usize,

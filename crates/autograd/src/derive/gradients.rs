@@ -34,11 +34,11 @@ use crate::{Error, Parameter, Var};
 #[derive(Clone, Debug)]
 pub struct Gradients<T: Float = f32> {
     tape: u64,
-    /// The gradients of variables that are no parameters, by node, ascending.
+    /// The gradients of variables that are not parameters, sorted by node.
     variables: Vec<(Index, Tensor<T>)>,
-    /// The gradients of parameters, by the parameter's number, ascending.
+    /// The gradients of parameters, sorted by the parameter's number.
     parameters: Vec<(u64, Tensor<T>)>,
-    /// The changes of buffers, by the buffer's number, in the order of recording.
+    /// The changes of buffers, each with the buffer's number, in the order of recording.
     changes: Vec<(u64, Change<Tensor<T>>)>,
 }
 
@@ -73,8 +73,9 @@ impl<T: Float> Gradients<T> {
         Gradients { tape, variables, parameters, changes }
     }
 
-    /// Returns gradients that were computed in another process or by hand. Gradients of parameters come by [`Parameter::id`]; of two for
-    /// one parameter the last counts. Changes of buffers come by [`Buffer::id`], in the order in which they are applied.
+    /// Collects gradients that were computed in another process or by hand. Each gradient comes with its [`Parameter::id`]. If a parameter
+    /// occurs twice, its last gradient is used. Each change of a buffer comes with its [`Buffer::id`]. The changes are applied in this
+    /// order.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -88,12 +89,12 @@ impl<T: Float> Gradients<T> {
         changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
-        // No tape has this number, because there are no variables.
+        // No tape has this number: these gradients belong to no tape.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
     }
 
-    /// Returns the changes of buffers that the loss's tape recorded, by [`Buffer::id`], in the order of recording.
+    /// Returns the changes of buffers that the loss's tape recorded, each with its [`Buffer::id`], in the order of recording.
     pub fn changes(&self) -> &[(u64, Change<Tensor<T>>)] {
         &self.changes
     }
@@ -107,7 +108,7 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Errors
     ///
-    /// If the loss does not depend on it, or it is a variable of another tape.
+    /// If the loss does not depend on `key`, or `key` is a variable of another tape.
     pub fn try_of(&self, key: impl Key) -> Result<&Tensor<T>, Error> {
         let at = Site::here("of");
         key.find(self).ok_or_else(|| key.missing(self, at))
@@ -119,7 +120,7 @@ impl<T: Float> Gradients<T> {
         self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
     }
 
-    /// Returns the gradients of parameters, by [`Parameter::id`], ascending.
+    /// Returns the gradients of parameters, each with its [`Parameter::id`], in ascending order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, &Tensor<T>)> {
         self.parameters.iter().map(|(id, gradient)| (*id, gradient))
     }
@@ -136,7 +137,7 @@ impl<T: Float> Gradients<T> {
         self.len() == 0
     }
 
-    /// Returns the Euclidean norm of all gradients as one vector. NaN if an element is NaN. PyTorch: `get_total_norm`.
+    /// Returns the Euclidean norm of the vector of all gradients' elements. NaN if an element is NaN. PyTorch: `get_total_norm`.
     pub fn norm(&self) -> f64 {
         let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
         self.all().map(squared).sum::<f64>().sqrt()
@@ -147,8 +148,8 @@ impl<T: Float> Gradients<T> {
         self.all().all(|gradient| gradient.iter().all(T::is_finite))
     }
 
-    /// Scales all gradients so that their norm is at most `max_norm`, and returns the norm that they had. As in PyTorch, the factor
-    /// is `max_norm / (norm + 1e-6)` where that is below 1. If the norm is not finite, the gradients become NaN or zero: check the returned norm.
+    /// Scales all gradients so that their norm is at most `max_norm`, and returns the norm before the scaling. As in PyTorch, the factor is
+    /// `max_norm / (norm + 1e-6)`, but at most 1. If the norm is not finite, the gradients become NaN or zero: check the returned norm.
     /// PyTorch: `clip_grad_norm_`.
     #[track_caller]
     pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
@@ -168,7 +169,7 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Multiplies all gradients by `factor`: for the mean over accumulated batches, or to undo the scale of a loss.
+    /// Multiplies all gradients by `factor`. A factor can take the mean over accumulated batches, or undo the scale of a loss.
     #[track_caller]
     pub fn scale(&mut self, factor: f64) {
         for gradient in self.all_mut() {
@@ -176,7 +177,7 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Applies the recorded changes of `buffer`, in their order. An optimiser's step does this for all buffers of the model.
+    /// Applies the recorded changes of `buffer`, in the order of recording. An optimiser's step does this for all buffers of the model.
     #[track_caller]
     pub fn update_statistic(&self, buffer: &mut Buffer<T>) {
         let id = buffer.id();
@@ -209,8 +210,8 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. A gradient that only one side has is kept, and changes of buffers follow one another. Gradients
-/// of variables are kept only if both sides belong to one tape.
+/// Adds the gradients of another batch. A gradient that only one side has is kept. The other batch's changes of buffers are appended.
+/// Gradients of variables are kept only if both sides belong to one tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

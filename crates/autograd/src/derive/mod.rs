@@ -1,4 +1,4 @@
-//! Reverse mode, forward mode and batching: all three only append nodes.
+//! Reverse mode, forward mode and batching. All three append nodes to the tape, and never change existing nodes.
 
 mod batching;
 mod forward;

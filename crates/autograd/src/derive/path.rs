@@ -8,8 +8,8 @@ use wengert_tensor::{Float, Site, compat};
 use crate::rules::Primitive;
 use crate::{Tape, Var};
 
-/// Returns the first input of an operation through which a transformation passes; it passes through all later inputs too. `None` if it
-/// passes through no input.
+/// A function that returns the position of an operation's first input through which a transformation passes. The transformation passes
+/// through all later inputs too. `None` means that it passes through no input.
 pub(crate) type Through = fn(Op) -> Option<usize>;
 
 /// The nodes through which a transformation passes.
@@ -32,7 +32,8 @@ impl Path {
 
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Returns the nodes up to `last` that depend on one of `sources` through the inputs that `through` allows, with `sources` themselves.
+    /// Returns the nodes up to `last` that depend on one of `sources` through the inputs that `through` allows. The result includes
+    /// `sources`.
     pub(crate) fn dependents(&self, sources: &[Index], last: Index, through: Through) -> Path {
         let first = sources.iter().copied().min().unwrap_or(last).min(last);
         let mut marks = vec![false; (last - first + 1) as usize];
@@ -51,7 +52,7 @@ impl<'t, T: Float> Tape<T> {
         Path { first, marks, through }
     }
 
-    /// Returns for each slot of `path` whether an output depends on its node.
+    /// Returns, for each slot of `path`, whether an output depends on the slot's node.
     pub(crate) fn reaching(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
         let mut reaching = vec![false; path.marks.len()];
         for slot in outputs.filter_map(|output| path.position(output.index)) {
@@ -83,7 +84,7 @@ impl<'t, T: Float> Tape<T> {
 /// A guard for the recording of derivatives. While it exists, new nodes get the line of the operation that they differentiate or batch. The
 /// compatibility rules are not applied, because they were applied to that operation.
 ///
-/// Dropping it restores the previous state, because a rule may take derivatives itself.
+/// Dropping it restores the previous state. Guards can be nested, because a rule may take derivatives itself.
 pub(crate) struct Deriving<'t, T: Float> {
     tape: &'t Tape<T>,
     before: Option<&'static Location<'static>>,
@@ -91,7 +92,8 @@ pub(crate) struct Deriving<'t, T: Float> {
 }
 
 impl<'t, T: Float> Deriving<'t, T> {
-    /// Gives the nodes that are recorded from now on the line of node `index`. Returns its operation and its inputs.
+    /// Sets the line of all nodes that are recorded from now on to the line of node `index`. Returns the operation and the inputs of node
+    /// `index`.
     #[inline(always)]
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
@@ -99,7 +101,8 @@ impl<'t, T: Float> Deriving<'t, T> {
         (record.node(index).op, record.inputs(index))
     }
 
-    /// Gives the nodes that are recorded from now on the line of node `index`. Returns its operation, to be differentiated for `at`.
+    /// Sets the line of all nodes that are recorded from now on to the line of node `index`. Returns its operation, which is differentiated
+    /// for the caller at `at`.
     #[inline(always)]
     pub(crate) fn primitive(&self, index: Index, at: Site) -> Primitive<'t, T> {
         let (op, inputs) = self.on_behalf_of(index);

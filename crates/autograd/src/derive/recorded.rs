@@ -12,8 +12,8 @@ use crate::parameter::Change;
 use crate::tape::Record;
 use crate::{Error, Var};
 
-/// A receiver of the gradients of [`RecordedGradients`], which gets each gradient while others are still computed. It may also supply
-/// parameters that are not in the model's memory.
+/// A receiver of the gradients of [`RecordedGradients`], which gets each gradient as soon as it is computed. It may also supply the values
+/// of parameters that are not in the model's memory.
 pub trait GradientSink<T: Float = f32> {
     /// Takes the gradient of the parameter with this [`id`](crate::Parameter::id).
     ///
@@ -68,7 +68,7 @@ pub trait GradientSink<T: Float = f32> {
 #[derive(Clone, Debug)]
 pub struct RecordedGradients<'t, T: Float = f32> {
     loss: Var<'t, T>,
-    /// The parameter's number, and the node of its gradient.
+    /// Each parameter's number, and the node of its gradient.
     parameters: Vec<(u64, Index)>,
     changes: Vec<(u64, Change<Index>)>,
     at: Site,
@@ -76,7 +76,7 @@ pub struct RecordedGradients<'t, T: Float = f32> {
 
 impl<'t, T: Float> Var<'t, T> {
     /// Records the gradients of this single number with respect to every parameter of the tape that it depends on.
-    /// [`evaluate`](RecordedGradients::evaluate) computes them. Both together are [`backward`](Self::backward).
+    /// [`evaluate`](RecordedGradients::evaluate) computes them. The two calls do the same as [`backward`](Self::backward).
     ///
     /// # Errors
     ///
@@ -102,7 +102,8 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         self.parameters.iter().map(|&(id, _)| id)
     }
 
-    /// Returns the changes of buffers that the tape has recorded, by [`Buffer::id`](crate::Buffer::id), with the statistics as variables.
+    /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The statistics are
+    /// variables.
     pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
         let tape = self.loss.tape;
         let variable = move |&(id, ref change): &(u64, Change<Index>)| {
@@ -116,7 +117,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     }
 
     /// Computes everything, and hands each gradient to `sink` as soon as it is complete. The last layers come first. Returns the loss, and
-    /// `Gradients` that contain the changes of buffers alone.
+    /// `Gradients` that contain only the changes of buffers.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     }
 }
 
-/// The evaluation of a part of a record for a sink.
+/// The evaluation of a part of a record. It fetches parameters from a sink.
 struct SinkEvaluation<'r, T: Float, F> {
     record: &'r Record<T>,
     part: Subgraph<T>,
@@ -158,7 +159,7 @@ struct SinkEvaluation<'r, T: Float, F> {
 }
 
 impl<T: Float, F: GradientSink<T>> SinkEvaluation<'_, T, F> {
-    /// Returns the number on the tape of a node of the subgraph.
+    /// Returns the tape's index of node `node` of the subgraph.
     fn node(&self, node: Index) -> Index {
         self.part.nodes[node as usize]
     }
@@ -226,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Two layers, whose weights are transposed as in `Linear`, and a statistic.
+    /// Records the loss of two layers, whose weights are transposed as in `Linear`, and the change of a statistic.
     fn loss<'t>(
         tape: &'t Tape<f64>,
         x: &Tensor<f64>,

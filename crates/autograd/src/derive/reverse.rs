@@ -1,6 +1,6 @@
 //! Reverse mode as a program transformation: records adjoints from the outputs down to the requested inputs.
 //!
-//! Nothing is computed here, and no node is changed: the derivative is appended to the program on the same tape, and can be
+//! This file computes no values and changes no node. It appends the derivative to the program on the same tape, where it can be
 //! differentiated again.
 
 use wengert_macros::{precompiled, twins};
@@ -43,8 +43,8 @@ impl<T: Float> Tape<T> {
         Ok((value, gradients))
     }
 
-    /// Does the same as [`value_and_gradients`](Self::value_and_gradients) for a function that returns the loss and other variables.
-    /// Their values are computed with the loss: outputs of the model for a metric. JAX: `value_and_grad(…, has_aux=True)`.
+    /// Does the same as [`value_and_gradients`](Self::value_and_gradients) for a function that returns the loss and other variables, for
+    /// example the model's outputs for a metric. The same evaluation computes their values. JAX: `value_and_grad(…, has_aux=True)`.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
-        // An input that the outputs reach through zero derivatives alone has the gradient zero.
+        // If all derivatives between an input and the outputs are zero, the input's gradient is zero, not `None`.
         let without = |input: &Var<'t, T>| path.position(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
         let reaching = if inputs.iter().any(without) {
             self.reaching(&path, outputs.iter().map(|&(output, _)| output))
@@ -139,8 +139,8 @@ impl<'t, T: Float> Tape<T> {
             .collect())
     }
 
-    /// Records the adjoints of all nodes on `path`, from the last to the first: each node adds to the adjoint of each of its inputs
-    /// its own adjoint times its derivative. HIPS/autograd: `backward_pass`.
+    /// Records the adjoints of all nodes on `path`, from the last to the first. Each node's adjoint, times its derivative, is added to the
+    /// adjoint of each of its inputs. HIPS/autograd: `backward_pass`.
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let deriving = self.derive();
         let mut end = path.marks.len();
@@ -159,7 +159,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Does the same for the nodes below slot `end` as long as they are sums, differences and products: these are most of a program, so the
+    /// Propagates through the nodes below slot `end` while they are sums, differences and products. Most nodes of a program are, so the
     /// tape is borrowed once for all of them. Returns the slot of the first other node with an adjoint.
     fn propagate_linear(
         &self,
@@ -204,7 +204,8 @@ pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item
     })
 }
 
-/// Returns the changes with the values of their [`statistics`], which `value` returns one after the other.
+/// Replaces the nodes of the statistics in `changes` with their values. Each call of `value` returns the next value, in the order of
+/// [`statistics`].
 pub(super) fn with_values<T: Float>(
     changes: Vec<(u64, Change<Index>)>,
     value: &mut impl FnMut() -> Tensor<T>,
@@ -219,10 +220,10 @@ pub(super) fn with_values<T: Float>(
     changes.into_iter().map(with_value).collect()
 }
 
-/// No node.
+/// The index that stands for no node.
 const NONE: Index = Index::MAX;
 
-/// For each slot of a path, the node of the sum of the terms so far, or [`NONE`].
+/// The adjoint of each slot of a path: the node of the sum of its terms so far, or [`NONE`].
 struct Adjoints(Vec<Index>);
 
 impl Adjoints {
@@ -273,12 +274,13 @@ impl<'t, T: Float> Var<'t, T> {
             .zip(inputs)
             .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.described(), at }))
             .collect::<Result<_, _>>()?;
-        // Gradients that are read one by one are still computed together.
+        // All of these gradients are computed together when the value of one is requested.
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
         Ok(gradients)
     }
 
-    /// Does the same as [`grad`](Self::grad), with zeros for inputs that this does not depend on. PyTorch: `materialize_grads=True`.
+    /// Does the same as [`grad`](Self::grad), but the gradient is zero for an input that this variable does not depend on. PyTorch:
+    /// `materialize_grads=True`.
     ///
     /// # Errors
     ///
@@ -314,8 +316,8 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(gradients)
     }
 
-    /// Does the same as [`backward`](Self::backward), and returns the values of `others` from the same evaluation: outputs of the model
-    /// for a metric, statistics of the batch.
+    /// Does the same as [`backward`](Self::backward), and returns the values of `others` from the same evaluation. Examples are the model's
+    /// outputs for a metric, or statistics of the batch.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -356,7 +358,7 @@ impl<'t, T: Float> Var<'t, T> {
         let changes = self.tape.changes();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(others.iter().map(|other| other.index).chain(statistics(&changes)));
-        // The loss is computed on the way, and its value is usually requested next.
+        // The evaluation computes the loss anyway, and its value is usually requested next.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
@@ -381,7 +383,7 @@ impl<'t, T: Float> Var<'t, T> {
         if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }
 
-    /// Records the seed of a gradient: one. Refuses a variable that is not a single number.
+    /// Records the seed of a gradient, which is one. Returns an error if this variable is not a single number.
     pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {

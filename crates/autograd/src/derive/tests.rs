@@ -1,4 +1,4 @@
-//! Sums of gradients as the planner rewrites them.
+//! Tests of how the planner rewrites sums of gradients.
 
 use wengert_tensor::plan::{Index, Step, Work, plan};
 use wengert_tensor::program::Output;
@@ -11,7 +11,7 @@ fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
     Tensor::from_vec((0..count).map(|n| (n as f64 * 0.7 + seed).sin()).collect(), shape)
 }
 
-/// Returns the number of products, and of concatenations and filled arrays of zeros, in the plan of these values.
+/// Returns two counts for the plan of these values: its matrix products, and its concatenations and filled arrays of zeros.
 fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -34,7 +34,7 @@ fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     }
 }
 
-/// One product for the weight, and one for each step's input.
+/// The backward pass has one product for the weight, and one for each step's input.
 #[test]
 fn a_weight_used_many_times_has_one_product() {
     for transposed in [false, true] {
@@ -45,12 +45,12 @@ fn a_weight_used_many_times_has_one_product() {
         let step = |number: isize| x.narrow(0, 2 * number, 2).matmul(weight).sin().sum(..);
         let loss = (1..5).fold(step(0), |sum, number| sum + step(number));
         let [dx, dw] = loss.grad([x, w]);
-        // The products of the forward pass, of the inputs' gradients, and of the weight's gradient.
+        // Products of the forward pass, the inputs' gradients, and the weight's gradient.
         assert_eq!(count(&tape, [dx, dw]).0, 5 + 5 + 1);
         let whole = x.matmul(weight).sin().sum(..).grad([x, w]);
         assert_close(&dx.value(), &whole[0].value());
         assert_close(&dw.value(), &whole[1].value());
-        // And again: the joined gradient is differentiated itself.
+        // The second derivative differentiates the joined gradient.
         let again = (dw.square().sum(..) + dx.square().sum(..)).grad([x, w]);
         let expected = (whole[1].square().sum(..) + whole[0].square().sum(..)).grad([x, w]);
         assert_close(&again[0].value(), &expected[0].value());
@@ -58,7 +58,7 @@ fn a_weight_used_many_times_has_one_product() {
     }
 }
 
-/// The steps' gradients come in the order of the inputs' slices for these, and in reverse for the weight of the states.
+/// For the inputs, the steps' gradients come in the order of the slices. For the weight of the states, they come in reverse order.
 #[test]
 fn the_gradients_of_a_sequence_are_joined_once() {
     let last = crate::transforms::objective(|[x, u, h]| {
@@ -71,23 +71,23 @@ fn the_gradients_of_a_sequence_are_joined_once() {
         let [first, second] = [tape.var(first), tape.var(second)];
         let [x, u] = if weight_first { [second, first] } else { [first, second] };
         let gradients = last([x, u, tape.constant(&h)]).grad([x, u]);
-        // One of the gradients, and one of the states.
+        // One concatenation joins the gradients, and one joins the states.
         assert_eq!(count(&tape, gradients).1, 2);
     }
     crate::gradcheck(last, [&x, &u, &h]).unwrap();
 }
 
-/// Many rows and a small weight: joining would copy more than it saves.
+/// With many rows and a small weight, joining the operands would cost more than it saves.
 #[test]
 fn products_of_many_rows_stay_apart() {
     let tape = Tape::<f64>::new();
     let (x, w) = (tape.var(&wave([40, 2], 0.1)), tape.var(&wave([2, 2], 0.2)));
     let gradients = (x.matmul(w).matmul(w).matmul(w).sum(..)).grad([w]);
-    // The last product of the forward pass is not needed.
+    // The gradient does not need the last product of the forward pass.
     assert_eq!(count(&tape, gradients).0, 2 + 2 + 3);
 }
 
-/// The keys of a block are all up to its last one, so their gradients are sums of slices that start at one place.
+/// A block of queries reads all keys up to the block's end. So the gradient of the keys is a sum of slices that all start at 0.
 #[test]
 fn causal_attention_has_the_gradients_of_its_mask() {
     use wengert_tensor::ops::AttentionMask;
@@ -107,7 +107,7 @@ fn causal_attention_has_the_gradients_of_its_mask() {
     }
 }
 
-/// In order, with gaps, overlapping, along two dimensions, empty, and several elements apart.
+/// The slices are in order, with gaps, overlapping, along two dimensions, empty, or with a step above 1.
 #[test]
 fn slices_are_joined_where_they_do_not_overlap() {
     let x = wave([3, 12], 0.5);
@@ -141,7 +141,7 @@ fn slices_are_joined_where_they_do_not_overlap() {
     check(&[(1, 2, 9, 1), (1, 2, 5, 1), (1, 0, 3, 1)], 1);
     // Equal gradients are one value.
     check(&[(1, 0, 12, 1); 40], 1);
-    // Slices of one start are cut at the ends of all.
+    // Slices with the same start are cut at the ends of all slices.
     check(&std::array::from_fn::<_, 11, _>(|n| (1, 0, n as isize + 1, 1)), 1);
     check(&[(1, 0, 6, 1), (1, 6, 12, 1), (0, 0, 1, 1), (0, 1, 3, 1)], 2);
     check(&[(1, 0, 6, 1), (1, 3, 3, 1), (1, 6, 12, 1), (1, 0, 12, 2)], 3);

@@ -6,11 +6,12 @@ use std::panic::Location;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op};
 use wengert_tensor::{Float, Shape, Tensor, View};
 
-/// The operation that returns its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated; its number is the
-/// index of the refusing operation's name.
+/// The operation that returns its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated, and its number is the
+/// index of the operation's name in `Record::names`.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
-/// The contents of a tape. `O` is the type of operations with parameters; this file uses their names alone.
+/// The contents of a tape. `O` is the type of operations with parameters. This file stores them with their names, and calls none of their
+/// methods.
 pub(crate) struct Record<T: Float, O> {
     expression: Expression<T>,
     /// The line that recorded each node. A constant of an operation (the number of `x + 2.0`) has no line until the operation is
@@ -26,10 +27,10 @@ pub(crate) struct Record<T: Float, O> {
     names: Vec<&'static str>,
     /// Values that were requested.
     pub(crate) values: ByNode<Tensor<T>>,
-    /// For each node that is evaluated together with others, the number of their list in `together`.
+    /// For each node that is evaluated together with others, the index of its group in `together`.
     group_of: ByNode<usize>,
     together: Vec<Vec<Index>>,
-    /// The last node of which a value was requested, and how often values were computed.
+    /// The largest index of a node whose value was requested, and the number of evaluations so far.
     pub(crate) evaluated: Option<(Index, usize)>,
     /// Number of nodes that evaluations after the first have computed.
     pub(crate) work: usize,
@@ -39,11 +40,11 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) bound: Vec<(u64, Index)>,
     /// Nodes that are identity matrices.
     pub(crate) identities: Vec<Index>,
-    /// The number of active observers. While there is one, nodes whose values are requested are noted.
+    /// The number of active observers. While there is one, `read` collects the nodes whose values are requested.
     pub(crate) watchers: usize,
     /// Nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,
-    /// While a derivative is recorded: the line of the operation that it differentiates.
+    /// The line of the operation that is differentiated or batched. `None` if neither is in progress.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
@@ -101,7 +102,7 @@ impl<T: Float, O> Record<T, O> {
         self.on_behalf_of = None;
     }
 
-    /// Registers nodes whose values are computed together as soon as one of them is requested.
+    /// Registers a group of nodes. When the value of one is requested, the values of all are computed.
     pub(crate) fn group(&mut self, nodes: impl Iterator<Item = Index>) {
         let nodes: Vec<Index> = nodes.collect();
         if nodes.len() > 1 {
@@ -110,7 +111,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns the nodes that are evaluated together with `node`, with `node` itself. Empty if it is evaluated alone.
+    /// Returns the nodes that are evaluated together with `node`, including `node`. Empty if `node` is evaluated alone.
     pub(crate) fn group_of(&self, node: Index) -> &[Index] {
         self.group_of.get(&node).map_or(&[], |&group| &self.together[group])
     }
@@ -209,7 +210,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// States that the result of an operation with parameters is its first input.
+    /// Marks the result of an operation with parameters as equal to its first input.
     pub(crate) fn set_alias(&mut self, index: Index) {
         self.expression.set_alias(index);
     }
@@ -229,7 +230,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Prepares a node with this line: gives the line to those inputs that have none.
+    /// Gives the line of a new node to each of its inputs that has none.
     #[inline]
     fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         if location.is_none() {

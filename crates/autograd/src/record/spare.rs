@@ -8,10 +8,10 @@ use wengert_tensor::Float;
 
 use crate::record::record::Record;
 
-/// Records that a thread keeps, at most: as many as tapes usually exist at once.
+/// The maximum number of records that a thread keeps. Usually no more tapes exist at the same time.
 const MAX_RECORDS: usize = 4;
 
-/// Nodes of a kept record, at most, so that a thread keeps a few megabytes. The memory of longer programs is freed.
+/// The maximum number of nodes of a kept record, so that a thread keeps only a few megabytes. The memory of longer programs is freed.
 const MAX_NODES: usize = 1 << 16;
 
 thread_local! {
@@ -49,7 +49,7 @@ impl<T: Float, O: 'static> Drop for RecycledRecord<T, O> {
     fn drop(&mut self) {
         let Some(mut record) = self.0.take().filter(|record| record.borrow().len() <= MAX_NODES) else { return };
         record.get_mut().clear();
-        // Fails while the thread ends; the record is then dropped.
+        // `try_with` fails while the thread ends. The record is dropped in this case.
         let _ = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
             if spares.len() < MAX_RECORDS {

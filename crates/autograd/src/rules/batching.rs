@@ -1,8 +1,8 @@
-//! The batching rule of every primitive. Some inputs have the batch dimension first; the result for all examples has it first too.
+//! The batching rule of every primitive. Some inputs have the batch dimension first. The result for all examples has it first too.
 //!
 //! An input that is the same for all examples is expanded. Operands have equal shapes when an operation is recorded, so elementwise
-//! operations need nothing else. The number of each named dimension grows by one. The rules of operations with parameters are the
-//! method [`Operation::batch`](crate::Operation::batch), beside their derivatives.
+//! operations need no other change. Other operations add 1 to each dimension's number, because the batch dimension is first. An operation
+//! with parameters implements its own rule in [`Operation::batch`](crate::Operation::batch).
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ pub(crate) fn batched<'t, T: Float>(
         Op::Compare(op) => x.apply_compare(op, &call.batched(1), at),
         Op::Select => TensorLike::apply_select(&x, &call.batched(1), &call.batched(2), at),
         Op::Expand => {
-            // Dimensions of size 1 after the batch dimension align the ranks.
+            // Dimensions of size 1 after the batch dimension give the input the rank of the result.
             let aligned = x.shape().replaced(1..1, &vec![1; shape.rank() - x.shape().rank()]);
             let aligned = if aligned == x.shape() { x } else { x.apply_view(View::Reshape(aligned), at)? };
             aligned.apply_view(View::Expand(shape), at)
@@ -95,7 +95,7 @@ fn one_by_one<'t, T: Float>(
     Var::apply_cat(&results, 0, at)
 }
 
-/// Returns element number `example` along the first dimension.
+/// Returns the slice number `example` along the first dimension, without that dimension.
 pub(crate) fn example_of<'t, T: Float>(x: Var<'t, T>, example: usize, at: tensor::Site) -> Result<Var<'t, T>, Error> {
     let slice = x.apply_view(View::Slice { axis: 0, start: example, len: 1, step: 1 }, at)?;
     let shape: Shape = x.shape()[1..].into();

@@ -1,6 +1,7 @@
 //! Derivatives of functions of two operands of the same shape, and of selection: ∂z/∂xᵢ · v.
 //!
-//! Ties and edge cases follow PyTorch: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
+//! Ties and edge cases follow PyTorch. For two equal operands of `maximum`, each gets half of the gradient. If an operand is NaN, both get
+//! the whole gradient.
 
 use std::panic::Location;
 
@@ -33,7 +34,8 @@ impl LinearFactor {
         }
     }
 
-    /// Records `v`, of the shape with this number, times the factor; `other` is the other operand. `None` if the tape is full.
+    /// Records `v` times the factor. `shape` is the number of the shape of `v`, and `other` is the other operand. `None` if the tape is
+    /// full.
     #[inline(always)]
     pub(crate) fn times<T: Float>(
         self,
@@ -82,7 +84,7 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Fmod, _) => -v * (x / y).trunc(),
         (Binary::Remainder, 0) => v,
         (Binary::Remainder, _) => -v * x.div_floor(y),
-        // At 0 the slope is y, but the slope's own derivatives are those of the positive side.
+        // At x = 0 the slope is y, but the derivatives of the slope are taken from the positive side.
         (Binary::Prelu, 0) => {
             let kink = (v * y).detach() + (v - v.detach());
             where_(&x.gt(0.0), &v, where_(&x.eq(0.0), &kink, v * y))
@@ -119,7 +121,7 @@ fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, 
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Records half of `v` at a tie, and otherwise `v` for the selected operand: `x` where it `wins` or `y` is NaN.
+/// Records half of `v` at a tie, and otherwise `v` for the selected operand: `x` where `wins` is true or `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());
     let zero = v.zeros_like();

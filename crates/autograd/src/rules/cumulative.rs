@@ -1,4 +1,4 @@
-//! The cumulative sum along a dimension: its adjoint is the cumulative sum from the other end.
+//! The cumulative sum along a dimension. Its adjoint is the cumulative sum from the other end.
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};

@@ -14,8 +14,8 @@ use crate::record::DETACH;
 use crate::tape::Record;
 use crate::{Call, Error, Tape, Var};
 
-/// Returns the first differentiable input of an operation; all later inputs are differentiable too. `None` if no input is, so that
-/// derivatives stop at this node.
+/// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. `None` if no input is
+/// differentiable, so that derivatives stop at this node.
 #[inline]
 pub(crate) fn flows_from(op: Op) -> Option<usize> {
     match op {
@@ -38,7 +38,7 @@ pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) index: Index,
     pub(crate) op: Op,
     pub(crate) inputs: Inputs,
-    /// The line that asked for the derivative.
+    /// The line that requested the derivative.
     pub(crate) at: Site,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Primitive<'t, T: Float> {
 pub(crate) enum Tangent<'t, T: Float> {
     Zero,
     Of(Var<'t, T>),
-    /// The operation has no forward rule; the tangent follows from its reverse rule.
+    /// The operation has no forward rule, so the tangent must be derived from its reverse rule.
     FromReverse,
 }
 
@@ -85,7 +85,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Records `v` times a factor. It has the right shape, so it is not checked.
+    /// Records `v` times a factor. The result always has the right shape, so it is not checked.
     #[inline]
     fn times(&self, factor: LinearFactor, input: usize, v: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         let mut record = self.tape.record.borrow_mut();
@@ -136,7 +136,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         })
     }
 
-    /// Records the derivative of the operation with parameters number `number`.
+    /// Records the derivative of operation number `number` of the operations with parameters.
     fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
@@ -155,7 +155,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Refuses the result of a rule that is of another tape or shape.
+    /// Returns the result of a rule, or an error if it belongs to another tape or has the wrong shape.
     fn check(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         if !std::ptr::eq(result.tape, self.tape) {
             return Err(Error::OtherTape { at: self.at });

@@ -31,8 +31,8 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// Records the products of all examples. If one matrix is the same for all, it is one product with all rows or columns of the other.
-/// A product with the identity, as in a Jacobian, is the matrix itself.
+/// Records the products of all examples. If all examples share one matrix, one product multiplies it by all rows or columns of the other
+/// matrices. A product with the identity, as in a Jacobian, is the shared matrix.
 pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
     let (x, y, at) = (call.input(0), call.input(1), call.at);
     let (left, right) = (x.shape(), y.shape());

@@ -1,4 +1,4 @@
-//! Operations that return their input unchanged, but have another derivative or check a condition.
+//! Operations that return their input unchanged, and either replace its derivative or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -17,7 +17,7 @@ pub(crate) trait Derivative: 'static {
     /// Records the derivative with respect to input number `input`, which is not the first, applied to `v`.
     fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
-    /// Returns the derivative for inputs with a batch dimension in front.
+    /// Returns the derivative for inputs that have the batch dimension first.
     fn batched(&self) -> Self;
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Slopes {
 
 #[derive(Clone, Copy, Debug)]
 enum Role {
-    /// An input with a derivative: the slope at this position, or 1 if there is none.
+    /// An input with a derivative. The slope is the input at this position, or 1 if `None`.
     Input(Option<usize>),
     /// The slope of another input, which is a constant for this derivative.
     Slope,
@@ -171,7 +171,7 @@ mod tests {
         let (a, x) = (tape.var(&Tensor::from([2.0, 3.0])), tape.var(&Tensor::from([3.0, 0.5])));
         let near =
             |got: &Tensor<f64>, want: [f64; 2]| got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15);
-        // x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3), and their derivatives.
+        // The slopes are x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3). The second check covers their derivatives.
         let [slope] = a.igamma(x).sum(..).grad([x]);
         assert!(near(&slope.value(), [3.0 * (-3f64).exp(), 0.125 * (-0.5f64).exp()]));
         let [second] = slope.sum(..).grad([x]);

@@ -1,8 +1,8 @@
 //! The derivative of every primitive.
 //!
-//! Letters: `x`, `y` are inputs, `z` the output, `g` the incoming gradient, `v` a tangent or either of both. A rule is a formula over
-//! recorded variables, so it serves every order of derivative. No rule mentions broadcasting, because `expand` is an operation of its
-//! own, recorded before the operation that needs it. Its adjoint is a sum.
+//! Letters: `x`, `y` are inputs, `z` is the output, and `g` is the incoming gradient. `v` is a tangent, or in rules for both modes an
+//! incoming gradient or a tangent. A rule is a formula over recorded variables, so it serves every order of derivative. No rule mentions
+//! broadcasting: `expand` is a separate operation, recorded before the operation that needs it. The adjoint of `expand` is a sum.
 //!
 //! An elementwise operation has a diagonal derivative. The same formula, ∂z/∂x · v, serves the incoming gradient in reverse mode and
 //! the tangent in forward mode. The other operations have one formula for each mode.
@@ -21,8 +21,8 @@
 //! | [`windows`] | convolutions; maximum and mean pooling |
 //! | [`meta`] | operations that change no value: another derivative, a condition |
 //!
-//! Every primitive has a second rule, for batches. [`batching`] has the rules of the primitives without parameters; those with parameters
-//! have the method `batch`.
+//! Every primitive has a second rule, for batches. [`batching`] has the rules of the primitives without parameters. A primitive with
+//! parameters has its rule in its method `batch`.
 //!
 //! `docs/derivatives.md` lists all formulas, with the reason for each primitive. A test fails if a primitive is missing there.
 

@@ -1,5 +1,5 @@
 //! Linear operations that move elements: views and their adjoints, gather and scatter-add, concatenation. The forward derivative is the
-//! operation itself, the reverse derivative its adjoint.
+//! operation itself, and the reverse derivative is its adjoint.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 use super::mode::{Mode, recorded, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// Records the derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or zeros to
-/// which elements are added.
+/// Records the derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an array of
+/// zeros to which the elements of `v` are added.
 pub(super) fn derivative<'t, T: Float>(
     view: View,
     x: Var<'t, T>,
@@ -143,7 +143,7 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 }
 
-/// An operation that copies slices along dimension `axis` by number. Its adjoint is [`IndexAdd`].
+/// An operation that copies the slices with the numbers `index` along dimension `axis`. Its adjoint is [`IndexAdd`].
 pub(crate) struct IndexSelect {
     pub(crate) axis: usize,
     pub(crate) index: Tensor<i64>,
@@ -176,17 +176,17 @@ impl<T: Float> Operation<T> for IndexSelect {
     }
 }
 
-/// An operation that adds the slices of each input along dimension `axis` to `size` zeros by number. Its adjoint for one input is
-/// [`IndexSelect`].
+/// An operation that adds slices to an array of zeros, whose size along dimension `axis` is `size`. `indices` says where each slice is
+/// added. The adjoint for one input is [`IndexSelect`].
 pub(crate) struct IndexAdd {
     pub(crate) axis: usize,
-    /// For each input, the numbers of its slices.
+    /// For each input, the positions of its slices in the result.
     pub(crate) indices: Vec<Tensor<i64>>,
     pub(crate) size: usize,
 }
 
 impl IndexAdd {
-    /// Returns each input with its slice numbers.
+    /// Returns each input with the positions of its slices.
     fn terms<'i, A>(&'i self, inputs: &'i [A]) -> Vec<(&'i A, &'i Tensor<i64>)> {
         inputs.iter().zip(&self.indices).collect()
     }
@@ -219,11 +219,12 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 }
 
-/// Terms of one sum of slices, at most. Each new term records the sum again, so recording costs the square of this number.
+/// The maximum number of inputs of one [`IndexAdd`]. Each new input records the sum again, so the cost of recording grows with the square
+/// of this number.
 const MAX_TERMS: usize = 16;
 
 /// Records the sum of two [`IndexAdd`]s as one. The gradient of an embedding that is looked up several times is then filled with zeros
-/// once. `None` if the arrays are not two fitting [`IndexAdd`]s.
+/// once. `None` if `x` or `y` is not an [`IndexAdd`], if they do not match, or if the sum would have too many inputs.
 pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Option<Result<Var<'t, T>, Error>> {
     let record = x.tape.record.borrow();
     let sum_of = |var: Var<'t, T>| match record.op(var.index) {
@@ -249,7 +250,7 @@ pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Opt
 mod tests {
     use crate::prelude::*;
 
-    /// All slices are added to one array of zeros. The derivative of that reads slices again.
+    /// The gradient adds all slices to one array of zeros. The second derivative reads slices again.
     #[test]
     fn an_array_that_is_looked_up_several_times_has_one_gradient() {
         let indices = [vec![1, 3, 1, 1], vec![4, 1], vec![0]].map(Tensor::from);

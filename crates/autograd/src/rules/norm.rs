@@ -1,8 +1,8 @@
 //! The derivative of the p-norm, z = (Σ |x|ᵖ)^(1/p): ∂z/∂x = sign(x) |x|ᵖ⁻¹ / zᵖ⁻¹.
 //!
-//! At singular points the formulas are those of PyTorch's `norm_backward`, with its first and second derivatives. The derivative is 0
-//! at the zero vector for every p, and 0 at zero entries for p < 1. For ±∞ all ties share it equally. The second derivative of the
-//! 2-norm at the zero vector is NaN, not 0.
+//! At singular points the first and second derivatives match PyTorch's `norm_backward`. The derivative is 0 at the zero vector for every p,
+//! and 0 at zero entries for p < 1. For p = ±∞, all tied elements share the derivative equally. The second derivative of the 2-norm at the
+//! zero vector is NaN, not 0.
 
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
@@ -76,7 +76,7 @@ impl<T: Float> Operation<T> for Norm {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let (x, z) = (call.input(0), call.output());
-        // The number of nonzero entries has derivative zero.
+        // The 0-norm counts the nonzero entries, so its derivative is zero.
         (self.ord != 0.0).then(|| self.per_element(x, z) * self.per_result(x, z, g).expand(x.shape()))
     }
 

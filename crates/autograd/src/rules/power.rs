@@ -27,7 +27,7 @@ pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t,
     v * where_(&flat, &v.zeros_like(), z * x.log())
 }
 
-/// Returns the number that `y` repeats, if it was recorded as one number.
+/// Returns the value of all elements of `y`, if `y` was recorded as one number.
 fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
     let mut index = y.index;

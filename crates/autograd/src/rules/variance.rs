@@ -1,8 +1,9 @@
 //! The derivative of the variance, Σ (x - m)² / (n - c): ∂z/∂x = 2 (x - m) / (n - c). The contribution through the mean m is
 //! omitted: it is zero, since the deviations sum to zero.
 //!
-//! If n - c is not positive, the formulas are those of PyTorch's `var_backward`: for a variance over named dimensions the one
-//! above, with a divisor that may be negative; over all dimensions, NaN at elements equal to the mean and ∞ at others.
+//! If n - c is not positive, the results match PyTorch's `var_backward`. For a variance over named dimensions, the formula above is used,
+//! and its divisor may be negative. For a variance over all dimensions, the derivative is NaN at elements equal to the mean and ∞ at
+//! others.
 
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
@@ -14,7 +15,7 @@ use crate::{BatchedCall, Call, Error, Operation, Var};
 pub(crate) struct Variance {
     pub(crate) axes: Axes,
     pub(crate) correction: f64,
-    /// True if the caller named no dimensions, so that it is over all.
+    /// True if the caller named no dimensions, so that the variance is over all dimensions.
     pub(crate) is_total: bool,
 }
 
@@ -33,7 +34,7 @@ impl Variance {
         let shape = x.shape();
         let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
         let divisor = count - self.correction;
-        // An empty list of dimensions would mean all of them.
+        // `mean_keepdim` would take an empty list as all dimensions. Over no dimension, each element is its own mean.
         let mean = if self.axes.is_empty() { x } else { x.mean_keepdim(&self.axes[..]).expand(&shape) };
         if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {
             let infinity = x.filled(&shape, T::INFINITY);
@@ -59,7 +60,7 @@ impl<T: Float> Operation<T> for Variance {
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
         let (factor, slope) = self.slope(x);
-        // The factor may be infinite, so it is applied before the expansion, whose adjoint then sums finite numbers.
+        // The factor may be infinite. It is applied before the expansion, so that the expansion's adjoint sums finite numbers.
         Some((g * factor).expand(x.shape()) * slope)
     }
 
@@ -70,7 +71,7 @@ impl<T: Float> Operation<T> for Variance {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
-        // A single number has no deviation in its example.
+        // At rank 1 each example is a single number, whose variance is over all of its dimensions.
         let is_total = self.is_total || call.shape().rank() == 1;
         recorded(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
     }
@@ -83,7 +84,7 @@ mod tests {
     use crate::Tape;
 
     #[test]
-    fn the_gradient_and_its_own() {
+    fn first_and_second_derivatives() {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([1.0, 2.0, 6.0]));
         let [dx] = x.var(0, 1).grad([x]);

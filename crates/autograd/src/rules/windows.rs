@@ -1,7 +1,8 @@
 //! Convolutions, maximum pooling and mean pooling.
 //!
-//! ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each omit one of the three. The derivative
-//! with respect to another one puts the incoming gradient in the omitted position: one rule for all orders.
+//! ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each compute one of the three arrays from the other
+//! two. The derivative with respect to one operand computes that array, and the incoming gradient replaces the result. So one rule serves
+//! all orders.
 
 use std::rc::Rc;
 
@@ -49,8 +50,8 @@ impl<T: Float> Operation<T> for Convolution {
         recorded(first.apply_convolution(&second, &self.form, self.slot, site("conv")))
     }
 
-    /// Records the convolutions of all examples. With one weight for all, it is a convolution of all images. With a weight for each, the
-    /// channels of all examples are side by side, as groups.
+    /// Records the convolutions of all examples. If all examples share the weight, one convolution processes the images of all examples.
+    /// Otherwise each example's channels are one set of groups of a single convolution.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let (at, size, operands) = (call.at, call.size, self.slot.others());
         let is_shared = (0..2).any(|position| operands[position] == Slot::Weight && !call.is_batched(position));

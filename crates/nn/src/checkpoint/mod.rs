@@ -1,8 +1,7 @@
 //! Checkpoints: models, and the whole state of a training, in files of the safetensors format, which PyTorch reads too.
 //!
-//! In Python, `safetensors.torch.load_file(path)` returns a `state_dict` for `load_state_dict`: names and layouts are
-//! PyTorch's. In the other direction, this crate loads a `state_dict` that `safetensors.torch.save_file` saved. The
-//! format is described at
+//! In Python, `safetensors.torch.load_file(path)` returns a `state_dict` for `load_state_dict`. Names and layouts are the same as in
+//! PyTorch. In the other direction, this crate loads a `state_dict` that `safetensors.torch.save_file` saved. The format is described at
 //! <https://github.com/huggingface/safetensors#format>. Equal values give equal bytes.
 //!
 //! Entries of a [`Checkpoint`] that do not belong to the model have names that begin with `@`. No field of a model can
@@ -259,7 +258,7 @@ mod tests {
         for (contents, expected) in table {
             assert_eq!(refusal(&contents).strip_prefix(damaged), Some(expected));
         }
-        // A file may have a header only, if every tensor is empty. Spaces at its end do not matter.
+        // A file may consist of the header alone if every tensor is empty. Spaces at the end of the header are ignored.
         assert!(refusal(&with_header("{}   ", 0)).ends_with("missing in the file: 'w'"));
     }
 
@@ -331,7 +330,7 @@ mod tests {
 
     #[test]
     fn floats_of_every_width_are_converted_on_request() {
-        // The numbers 1.5 and -2 in three types.
+        // These are the numbers 1.5 and -2 in three types.
         let halves = written(&[
             ("a", Dtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
             ("b", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
@@ -346,7 +345,7 @@ mod tests {
         let mut double = model::<f64>(&[("a", &[2]), ("b", &[2]), ("c", &[2])]);
         Checkpoint::open(&halves).unwrap().convert().load_model(&mut double).unwrap();
         assert!(double.parameters().iter().all(|parameter| parameter.value.to_vec() == [1.5, -2.0]));
-        // Rounding is to nearest, ties to even: 1 + 2⁻²⁴ is half way between two numbers of f32.
+        // Conversion rounds to nearest, ties to even. 1 + 2⁻²⁴ is half way between two numbers of f32.
         let fine = written(&[("w", Dtype::F64, &[1], &(1.0 + 2f64.powi(-24)).to_le_bytes())]);
         let mut rounded = model::<f32>(&[("w", &[1])]);
         Checkpoint::open(&fine).unwrap().convert().load_model(&mut rounded).unwrap();

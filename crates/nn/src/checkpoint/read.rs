@@ -91,8 +91,7 @@ impl Saved {
         Saved { convert: true, ..self }
     }
 
-    /// Loads the tensors that fit and reports the others. PyTorch: `strict=False`, where other shapes are still an
-    /// error.
+    /// Loads the tensors that fit and reports the others. PyTorch: `strict=False`, which still refuses different shapes.
     #[must_use]
     pub fn partial(self) -> Self {
         Saved { partial: true, ..self }
@@ -119,9 +118,8 @@ impl Saved {
         load_leaves(self, model.as_module_mut())
     }
 
-    /// Reads the settings and states that [`Checkpoint::optimizer`] saved under `name`, for the same model and an
-    /// optimiser of the same kind with the same groups. Settings of the file replace the settings of the program, as in
-    /// PyTorch's `load_state_dict`.
+    /// Reads the settings and states that [`Checkpoint::optimizer`] saved under `name`. The model, the kind of optimiser and its groups
+    /// must be the same. Settings of the file replace the settings of the program, as in PyTorch's `load_state_dict`.
     ///
     /// # Errors
     ///

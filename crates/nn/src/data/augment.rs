@@ -1,8 +1,8 @@
 //! Augmentation: random changes of samples, against overfitting. Use it in [`DataLoader::map`](crate::DataLoader::map),
 //! whose generator gives the same batches in each run.
 //!
-//! Images are `[n, c, h, w]`. Each image gets its own random change, which is the same for all of its channels. Pixels
-//! from outside of an image are 0. torchvision: `torchvision.transforms.v2`.
+//! Images are `[n, c, h, w]`. Each image gets its own random change. All channels of an image change in the same way. Pixels outside of an
+//! image are 0. torchvision: `torchvision.transforms.v2`.
 
 use wengert_tensor::ops::{Arithmetic as _, Indexing as _};
 use wengert_tensor::{Float, Generator, Tensor};
@@ -107,7 +107,7 @@ pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generat
 ///
 /// # Errors
 ///
-/// If the numbers of inputs and targets differ, they have no dimensions, or `alpha` is not above 0.
+/// If inputs or targets have no dimensions, the numbers of samples differ, or `alpha` is not above 0.
 pub fn mixup<T: Float>(
     inputs: &Tensor<T>,
     targets: &Tensor<T>,
@@ -147,7 +147,7 @@ fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     }
 }
 
-/// An affine map from the position of an output pixel, row and column, to a position in the input.
+/// An affine map from the row and column of an output pixel to a position in the input.
 struct Affine {
     linear: [[f64; 2]; 2],
     offset: [f64; 2],
@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns two images of two channels whose numbers are all different.
+    /// Returns two images of two channels. All values are different.
     fn images() -> Tensor<f64> {
         Tensor::from_fn([2, 2, 3, 4], |i| (100 * i[0] + 50 * i[1] + 4 * i[2] + i[3] + 1) as f64)
     }
@@ -254,7 +254,7 @@ mod tests {
         let turned = random_rotation(&cross, 20.0, generator).unwrap();
         for n in 0..4 {
             assert!((turned.get(&[n, 0, 2, 2]).unwrap() - 1.0).abs() < 1e-12);
-            // A rotated cross is unchanged by half a turn, which is the same as mirroring in both directions.
+            // Half a turn does not change a rotated cross. It is the same as mirroring in both directions.
             let one = turned.select(0, n);
             let other = one.flip([1, 2]);
             assert!(one.iter().zip(other.iter()).all(|(x, y)| (x - y).abs() < 1e-12));

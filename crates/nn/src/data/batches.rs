@@ -31,7 +31,7 @@ pub(super) struct Prefetch {
 impl Prefetch {
     /// Starts a thread that makes the batches `numbers`, at most `count` of them in advance.
     fn start(make: Box<dyn Fn(usize) -> Result<AnyBatch> + Send>, numbers: Range<usize>, count: usize) -> Self {
-        // The channel holds one batch less, because the thread holds one while it waits to send.
+        // The channel holds `count - 1` batches, because the thread itself holds one while it waits to send.
         let (sender, ready) = sync_channel(count - 1);
         let thread = thread::spawn(move || {
             for number in numbers {
@@ -43,7 +43,7 @@ impl Prefetch {
         Prefetch { ready, thread }
     }
 
-    /// Waits for the next batch. Returns `None` if the thread ended before it.
+    /// Waits for the next batch. Returns `None` if the thread has ended without sending it.
     fn receive(&self) -> Option<Result<AnyBatch>> {
         self.ready.recv().ok()
     }
@@ -100,7 +100,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
                 self.ahead = Some(ahead);
                 Some(batch.map(own::<B>))
             }
-            // The thread ended before its last batch, because it panicked: panic here too.
+            // The thread ended before its last batch, so it panicked. This thread panics with the same message.
             None => match ahead.thread.join() {
                 Err(panic) => resume_unwind(panic),
                 Ok(()) => None,
@@ -114,7 +114,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
     }
 }
 
-/// Returns a batch of a known type.
+/// Converts a batch of any type to its known type.
 fn own<B: 'static>(batch: AnyBatch) -> B {
     *batch.downcast().unwrap_or_else(|_| unreachable!("the thread makes batches of one type"))
 }

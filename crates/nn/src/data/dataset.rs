@@ -6,7 +6,7 @@ use wengert_tensor::{Element, Generator, Tensor};
 use crate::data::split;
 use crate::{Error, Result};
 
-/// A data set: samples with numbers from 0. PyTorch: `torch.utils.data.Dataset`, which returns one sample at a time.
+/// A data set. Its samples are numbered from 0. PyTorch: `torch.utils.data.Dataset`, which returns one sample at a time.
 ///
 /// A [`Tensor`] is a data set; dimension 0 counts the samples. [`Samples`](crate::Samples) pairs two data sets, inputs
 /// and targets. [`Sequences`](crate::Sequences) have different lengths. A [`DataLoader`](crate::DataLoader) makes
@@ -49,14 +49,14 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// Returns the samples `indices` as a batch, in that order. PyTorch: `__getitems__` and `collate_fn`.
+    /// Returns the samples with the numbers `indices` as a batch, in this order. PyTorch: `__getitems__` and `collate_fn`.
     ///
     /// # Errors
     ///
     /// If an index is not the number of a sample, or a sample cannot be read.
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch>;
 
-    /// Returns the samples `indices` as a data set, in that order. PyTorch: `torch.utils.data.Subset`.
+    /// Returns the samples with the numbers `indices` as a data set, in this order. PyTorch: `torch.utils.data.Subset`.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ pub trait Dataset: Sized + Send + Sync + 'static {
         self.len() == 0
     }
 
-    /// Splits the samples at random. Returns the rest, and the share `held_out`, from 0 to 1, rounded up to whole
-    /// samples. PyTorch: `torch.utils.data.random_split`. For other splits see [`split`](mod@crate::split).
+    /// Splits the samples at random. The second part is the share `held_out` of the samples, from 0 to 1, rounded up to whole samples. The
+    /// first part is the rest. PyTorch: `torch.utils.data.random_split`. For other splits see [`split`](mod@crate::split).
     ///
     /// ```
     /// use wengert_nn::{Dataset, Generator, Samples};

@@ -170,7 +170,7 @@ pub struct ImageReader {
 }
 
 impl ImageReader {
-    /// Returns a reader for red, green and blue, without a change of the size.
+    /// Returns a reader of red, green and blue that does not change the size.
     pub fn new() -> Self {
         ImageReader::default()
     }
@@ -279,10 +279,10 @@ mod tests {
         assert_eq!(pixels.get(&[0, 2, 1, 0]), Some(100.0 / 255.0));
         let small = images.clone().grayscale().resize([4, 5]).batch(&[0]).unwrap().0;
         assert_eq!(small.shape().sizes(), [1, 1, 4, 5]);
-        // An image that is read alone is the same.
+        // Reading an image separately gives the same values.
         let alone = ImageReader::new().grayscale().resize([4, 5]).read(folder.path().join("cats/a.png")).unwrap();
         assert_eq!(alone, small.squeeze(0));
-        // A gray image among images in colour.
+        // A gray image in a batch of colour images.
         image::GrayImage::from_pixel(3, 2, image::Luma([102])).save(folder.path().join("dogs/d.png")).unwrap();
         let images = ImageFolder::open(&folder).unwrap();
         assert_eq!(images.batch(&[0, 3]).unwrap().0.select(0, 1), Tensor::full([3, 2, 3], 0.4));
@@ -310,7 +310,7 @@ mod tests {
             let text = refusal(contents);
             assert!(text.starts_with("'a.png', byte 0: expected an image: ") && !text.contains('\n'), "{text}");
         }
-        // A header that promises 2³⁰ x 2³⁰ pixels.
+        // The header claims 2³⁰ x 2³⁰ pixels.
         let mut hostile = whole.clone();
         hostile[16..24].copy_from_slice(&[0x40, 0, 0, 0, 0x40, 0, 0, 0]);
         assert!(refusal(&hostile).starts_with("'a.png', byte 0: expected an image: "));

@@ -1,4 +1,4 @@
-//! Batches of a data set, epoch by epoch.
+//! The loader of a data set's batches. It makes the batches of one epoch at a time.
 //!
 //! All random choices are a function of the seed, the number of the epoch and the number of the batch. Any batch can
 //! therefore be made without the batches before it, on any thread.
@@ -12,10 +12,10 @@ use crate::Result;
 use crate::data::batches::Batches;
 use crate::data::dataset::Dataset;
 
-/// A function that returns the samples `indices` as a batch. The generator serves random changes of the batch.
+/// A function that returns the samples with the given numbers as a batch. It takes random numbers for augmentation from the generator.
 type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 
-/// Returns the samples of a data set in batches. The seed and the number of the epoch determine their order. PyTorch:
+/// A loader of the batches of a data set. The seed and the number of the epoch determine the order of the samples. PyTorch:
 /// `torch.utils.data.DataLoader`.
 ///
 /// ```
@@ -60,7 +60,7 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { fetch, all: samples, samples, batch_size, shuffle: false, drop_last: false, seed: 0, prefetch: 0 }
     }
 
-    /// Shuffles the samples, with another order in each epoch.
+    /// Shuffles the samples. The order is different in each epoch.
     #[must_use]
     pub fn shuffle(self) -> Self {
         DataLoader { shuffle: true, ..self }
@@ -78,8 +78,8 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { drop_last: true, ..self }
     }
 
-    /// Limits an epoch to `samples` samples. With [`shuffle`](Self::shuffle) they are other samples in each epoch,
-    /// otherwise always the first ones. PyTorch: `num_samples` of `RandomSampler`.
+    /// Limits an epoch to `samples` samples. With [`shuffle`](Self::shuffle) each epoch has different samples. Otherwise each epoch has the
+    /// first samples. PyTorch: `num_samples` of `RandomSampler`.
     ///
     /// ```
     /// use wengert_nn::{DataLoader, next_tokens};
@@ -261,7 +261,7 @@ mod tests {
                 assert_eq!(batches.map(Result::unwrap).collect::<Vec<_>>(), all[start.min(7)..]);
             }
         }
-        // An epoch that the caller does not finish.
+        // The caller does not finish this epoch.
         assert_eq!(loader.prefetch(2).epoch(2).next().unwrap().unwrap(), all[0]);
     }
 

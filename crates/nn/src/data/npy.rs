@@ -1,4 +1,4 @@
-//! Files of NumPy: `.npy`, and with the feature `npz` archives of them. The format:
+//! Readers of NumPy's files: `.npy`, and `.npz` archives with the feature `npz`. The format:
 //! <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
 
 use std::io::Read;
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(read::<f64>("<f2", "(1,)", &[0, 0x3e]), Tensor::from([1.5]));
         assert_eq!(read::<f32>(">f8", "(1,)", &0.1f64.to_be_bytes()), Tensor::from([0.1]));
         assert_eq!(read::<f32>("<f4", "(0, 3)", &[]).shape().sizes(), [0, 3]);
-        // Fortran's order: columns one after the other.
+        // In Fortran's order, the columns follow each other.
         let fortran = npy(&header("|u1", "True", "(2, 3)"), &[1, 4, 2, 5, 3, 6]);
         assert_eq!(super::read::<i64>(&mut &fortran[..]).ok().unwrap(), Tensor::from([[1, 2, 3], [4, 5, 6]]));
     }

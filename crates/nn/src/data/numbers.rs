@@ -1,4 +1,4 @@
-//! The numbers of a binary file, whose header has their count and type.
+//! The numbers of a binary file. The file's header says their count and type.
 
 use std::io::{self, Read};
 
@@ -40,8 +40,7 @@ impl From<io::Error> for Refusal {
 }
 
 impl Number {
-    /// Converts the number to an element. It is rounded to floating-point types; an integer type must represent it
-    /// exactly.
+    /// Converts the number to an element. Floating-point types round it, and integer types must represent it exactly.
     fn as_element<E: Element>(self) -> std::result::Result<E, String> {
         let is_float = matches!(E::DTYPE, DType::F32 | DType::F64);
         let (value, exact, number) = match self {

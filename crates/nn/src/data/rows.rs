@@ -1,4 +1,4 @@
-//! Tables of numbers without names of columns.
+//! Tables of numbers without column names.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ pub(super) fn number<T: Float>(path: &Path, line: u64, column: usize, field: &st
         return Ok(value);
     }
     let (path, shown) = (path.to_owned(), field.chars().take(40).collect());
-    // A field with a digit is a number that is too large; `inf` and `nan` have letters only.
+    // A field that parses and has a digit is a number that is too large. `inf` and `nan` have only letters.
     Err(if parsed.is_ok() && field.contains(|c: char| c.is_ascii_digit()) {
         Error::NumberTooLarge { path, line, column, field: shown, dtype: T::DTYPE }
     } else {

@@ -86,8 +86,8 @@ impl<E: Element> Padded<E> {
     }
 }
 
-/// Returns sequences `[length, …]` as one tensor `[n, longest, …]`, with `padding` after the end of each. Without
-/// sequences it is `[0, 0]`. PyTorch: `torch.nn.utils.rnn.pad_sequence(batch_first=True)`.
+/// Pads sequences `[length, …]` to one tensor `[n, longest, …]`, with `padding` after the end of each sequence. Without sequences the
+/// tensor is `[0, 0]`. PyTorch: `torch.nn.utils.rnn.pad_sequence(batch_first=True)`.
 ///
 /// # Errors
 ///

@@ -10,8 +10,8 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest ratio of decompressed to compressed bytes. Text has a ratio of about 20 and images of one colour 300. A
-/// file made to exhaust memory has 1000, the largest ratio of the format.
+/// The largest ratio of decompressed to compressed bytes. Text has a ratio of about 20, and an image of a single colour about 300. A file
+/// made to exhaust memory has a ratio of 1000, the largest that the format allows.
 const EXPANSION: u64 = 400;
 
 /// The number of decompressed bytes that is allowed for any file, whatever its size.

@@ -1,5 +1,5 @@
-//! Splits of a data set into samples for training and samples that are held out. A split has the numbers of the
-//! samples, for [`Dataset::subset`](crate::Dataset::subset). scikit-learn: `sklearn.model_selection`.
+//! Splits of a data set into samples for training and samples that are held out. A split lists the samples' numbers, which
+//! [`Dataset::subset`](crate::Dataset::subset) takes. scikit-learn: `sklearn.model_selection`.
 //!
 //! ```
 //! use wengert_nn::{Dataset, Generator, split};
@@ -101,8 +101,7 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
     let mut fold = vec![0; classes.numel()];
-    // Each class continues with the fold after the last one of the class before, so that also the total sizes are
-    // equal.
+    // Each class starts at the fold after the last fold of the previous class, so that the total sizes of the folds differ by at most one.
     let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
     order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);
     Ok(folds(&fold, k))
@@ -124,7 +123,7 @@ fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generat
     Ok(members.into_values().collect())
 }
 
-/// Returns the split of each fold from the fold of each sample.
+/// Returns one split for each fold. `fold_of` is the fold of each sample.
 fn folds(fold_of: &[usize], k: usize) -> Vec<Split> {
     (0..k).map(|fold| (0..fold_of.len()).partition(|&sample| fold_of[sample] != fold)).collect()
 }

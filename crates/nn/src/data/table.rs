@@ -42,7 +42,7 @@ pub struct Table {
     ends: Vec<usize>,
     /// The line in the file of each row.
     pub(super) lines: Vec<u64>,
-    /// The numbers of the rows, in `lines` and `ends`, that the table still has.
+    /// The positions in `lines` and `ends` of the rows that the table still has.
     rows: Vec<usize>,
 }
 
@@ -145,8 +145,7 @@ impl Table {
         self.read(names, None)
     }
 
-    /// Returns columns as [`numbers`](Self::numbers) does, with `value`, which may be NaN, for missing fields. pandas:
-    /// `fillna`.
+    /// Returns columns as [`numbers`](Self::numbers) does, and replaces missing fields by `value`, which may be NaN. pandas: `fillna`.
     ///
     /// # Errors
     ///

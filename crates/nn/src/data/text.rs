@@ -101,7 +101,7 @@ impl Vocabulary {
                 .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
                 .collect(),
             None => {
-                // The byte 0xff does not occur in UTF-8, so that an unknown token becomes U+FFFD.
+                // An unknown token becomes the byte 0xff, which does not occur in UTF-8. The conversion replaces it by U+FFFD.
                 let bytes: Vec<u8> = tokens.iter().map(|token| u8::try_from(token).unwrap_or(0xff)).collect();
                 String::from_utf8_lossy(&bytes).into_owned()
             }
@@ -109,8 +109,8 @@ impl Vocabulary {
     }
 }
 
-/// Returns every part of `length` consecutive tokens as an input, with the part one token later as its target. Both are
-/// views of `tokens`, `[n - length, length]`.
+/// Returns every window of `length` consecutive tokens as an input. Its target is the window that starts one token later. Both are views of
+/// `tokens`, `[n - length, length]`.
 ///
 /// # Errors
 ///

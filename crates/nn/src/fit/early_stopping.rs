@@ -56,7 +56,7 @@ impl EarlyStopping {
         self.best
     }
 
-    /// Returns the state, to save it: the best measure, and the number of measures since.
+    /// Returns the state, which can be saved: the best measure, and the number of measures since then.
     pub fn state(&self) -> (f64, u64) {
         (self.best, self.waited)
     }

@@ -153,15 +153,15 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Fit { monitor: measure.to_owned(), stopping, ..self }
     }
 
-    /// Writes files into a folder, which is created if needed: `log.jsonl` ([`History::save`]); `best.safetensors`, the
-    /// model of the best epoch, for [`load`](crate::load); and `last.safetensors`, to resume the training.
+    /// Writes these files into a folder, which is created if needed: `log.jsonl` ([`History::save`]); `best.safetensors`, the model of the
+    /// best epoch, for [`load`](crate::load); and `last.safetensors`, to resume the training.
     #[must_use]
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
         Fit { folder: Some(folder.into()), ..self }
     }
 
-    /// Resumes after the last epoch in the folder, or begins if there is none. The result is the same as of a run
-    /// without interruption.
+    /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as without an
+    /// interruption.
     #[must_use]
     pub fn resume(self) -> Self {
         Fit { resume: true, ..self }
@@ -265,8 +265,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Updates early stopping, and writes the files of an epoch. The log comes first: after an interruption it may have
-    /// more epochs than the checkpoint, never fewer.
+    /// Updates early stopping, and writes the files of an epoch. The log is written first, so that after an interruption it has at least as
+    /// many epochs as the checkpoint.
     fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,

@@ -96,7 +96,7 @@ fn a_loss_that_is_not_finite_names_the_line_of_the_operation() {
     let error = run(|outputs, _| outputs.sub(outputs).log().mean(..)).unwrap_err().to_string();
     assert!(error.starts_with("epoch 1, batch 1: the loss is -inf\n'log' made the first -inf at [0, 0]"), "{error}");
     assert!(error.contains(&format!("fit/tests.rs:{line}:")), "{error}");
-    // √0 is finite, but its derivative is infinite.
+    // √0 is finite, but the derivative of √ at 0 is infinite.
     let line = line!() + 1;
     let error = run(|outputs, _| outputs.sub(outputs).sqrt().mean(..)).unwrap_err().to_string();
     let start = "epoch 1, batch 1: the loss is 0, the gradient of '0.weight' is not finite\n'";

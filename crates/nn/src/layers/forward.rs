@@ -49,7 +49,7 @@ pub(crate) fn output_of<T: Float, V: Output<T>>(
     Ok(output)
 }
 
-/// Returns the error of a layer that refuses its input before it records an operation.
+/// Returns the error of a layer that rejects its input before it records an operation.
 #[track_caller]
 pub(crate) fn refused(layer: &'static str, message: String) -> TapeError {
     wengert_tensor::Error::Argument { message, at: Site::here(layer) }.into()

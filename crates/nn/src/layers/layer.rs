@@ -47,7 +47,7 @@ pub trait Layer<T: Float = f32>: Module<T> {
     ///
     /// # Panics
     ///
-    /// At the caller's line, where [`try_forward`](Self::try_forward) returns an error.
+    /// If [`try_forward`](Self::try_forward) returns an error. The message has the caller's line.
     #[track_caller]
     fn forward<'t>(&self, x: Var<'t, T>) -> Var<'t, T> {
         match forward_and_trace(self, x) {

@@ -1,6 +1,6 @@
 //! Macros that define a layer from an operation on variables.
 
-/// Defines layers without settings. A row has documentation, name and operation.
+/// Defines layers without settings. Each row has a doc comment, a name and an operation.
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident = $operation:ident;)*) => {$(
         $(#[$doc])*
@@ -18,8 +18,8 @@ macro_rules! functions {
     )*};
 }
 
-/// Defines layers whose settings are the arguments of their operation. A row has documentation, name, settings with
-/// types, operation, and PyTorch's defaults if there are any.
+/// Defines layers whose settings are the arguments of their operation. Each row has a doc comment, a name, settings with their types, an
+/// operation, and PyTorch's defaults if there are any.
 macro_rules! functions_with_settings {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $setting:ident: $type:ty),* } = $operation:ident
         $(, default($($default:expr),*))?;)*) => {$(

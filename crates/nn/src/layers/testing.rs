@@ -1,14 +1,14 @@
-//! Gradients of layers compared with central differences, for the tests of this folder.
+//! Comparisons of layers' gradients with central differences, for the tests of this folder.
 
 use wengert_autograd::prelude::*;
 
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Compares the gradients of a weighted sum of the output, with respect to every number of `model`, with central
-/// differences. All passes are training passes with the same random numbers.
+/// Computes the gradients of a weighted sum of the output with respect to every element of the parameters of `model`. Compares them with
+/// central differences. All passes are training passes with the same random numbers.
 ///
-/// The error of a difference is the third derivative times h², plus a few roundings of the sum divided by h: about
+/// The error of a central difference is the third derivative times h², plus a few rounding errors of the sum, divided by h. It is about
 /// 1e-10 for numbers around 1 and h = ∛ε. A wrong derivative differs by far more than 1e-7.
 #[track_caller]
 pub(crate) fn gradients<M: Module<f64>>(model: &mut M, forward: impl for<'t> Fn(&M, &'t Tape<f64>) -> Var<'t, f64>) {

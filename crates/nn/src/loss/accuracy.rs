@@ -4,9 +4,8 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Reductions as _, TensorLike};
 use wengert_tensor::{Error, Shape, Site, Tensor};
 
-/// Returns the share of samples, from 0 to 1, whose target class has the largest logit. Of equal logits, the first
-/// counts. Without samples it is NaN. The shapes are the shapes of
-/// [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of).
+/// Returns the share of samples, from 0 to 1, whose target class has the largest logit. If several logits are equal, the first class is the
+/// prediction. Without samples it is NaN. The shapes are the shapes of [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of).
 ///
 /// ```
 /// use wengert_nn::accuracy;

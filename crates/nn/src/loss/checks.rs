@@ -1,4 +1,4 @@
-//! Checks of shapes, and the reduction of the losses of the samples, which several losses share.
+//! The checks of shapes and the reduction over samples that several losses share.
 
 use wengert_tensor::ops::{LossReduction, Reductions as _, TensorLike, Views as _};
 use wengert_tensor::{Error, Float, Shape, Site};
@@ -37,8 +37,8 @@ pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Erro
     }
 }
 
-/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape before: without a batch dimension,
-/// the loss is `[]`.
+/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape of the scores before [`as_batch`]. If it has no batch
+/// dimension, the loss is `[]`.
 #[track_caller]
 pub(super) fn reduce_batch<A: TensorLike<Elem: Float>>(
     losses: A,

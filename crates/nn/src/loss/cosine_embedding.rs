@@ -37,7 +37,7 @@ pub struct CosineEmbedding {
 }
 
 impl CosineEmbeddingLoss {
-    /// Sets the cosine, from -1 to 1, below which the loss is 0 where the target is -1; 0 by default.
+    /// Sets the margin, from -1 to 1; 0 by default. Where the target is -1, the loss is 0 if the cosine is below the margin.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: CosineEmbedding { margin }, ..self }
     }

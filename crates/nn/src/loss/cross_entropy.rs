@@ -71,8 +71,8 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Indices(targets), self.options(weight.as_ref()))
     }
 
-    /// Returns the loss of `logits` for targets that are a probability for each class, in the shape of the logits. The
-    /// mean is over all positions; no class is ignored.
+    /// Returns the loss of `logits` for targets that are probabilities of the classes, in the shape of the logits. The mean is over all
+    /// positions; no class is ignored.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Connectionist temporal classification (Graves et al. 2006): the loss of a sequence of labels whose positions in a
-//! longer sequence are not known.
+//! Connectionist temporal classification (Graves et al. 2006). The targets are sequences of labels whose positions in a longer input
+//! sequence are not known.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
@@ -38,7 +38,7 @@ pub struct CtcLoss {
 
 #[twins]
 impl CtcLoss {
-    /// Returns the loss with class 0 as the blank, possibly infinite losses, and the mean.
+    /// Returns the loss with the default options: class 0 is the blank, losses may be infinite, and the reduction is the mean.
     pub fn new() -> Self {
         Self::default()
     }

@@ -13,15 +13,15 @@ pub(super) struct Paths {
     pub(super) states: usize,
     /// The class of each state, `[n, states]`.
     pub(super) classes: Tensor<i64>,
-    /// The logarithms before the first step, `[n, states]`; they matter for a sample without steps.
+    /// The log-probabilities before the first step, `[n, states]`. Only a sample without steps uses them.
     pub(super) before: Vec<f64>,
-    /// The penalty of each state at the first step: a path begins in one of the first two states.
+    /// The penalty of each state at the first step. Only the first two states have none, because a path begins in one of them.
     pub(super) start: Vec<f64>,
     /// The penalty of skipping the blank before a state, which is allowed between two different labels.
     pub(super) skip: Vec<f64>,
     /// The two states in which a path may end, `[n, 2]`.
     pub(super) ends: Tensor<i64>,
-    /// The penalty of each end, `[n, 2]`: without labels there is only one end.
+    /// The penalty of each end, `[n, 2]`. It excludes the second end of a sample without labels, which has only one.
     pub(super) end: Vec<f64>,
 }
 

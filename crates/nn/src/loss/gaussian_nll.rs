@@ -45,7 +45,7 @@ impl GaussianNllLoss {
         Self { formula: GaussianNll { full, ..self.formula }, ..self }
     }
 
-    /// Sets the smallest variance, to which smaller ones are raised; 1e-6 by default.
+    /// Sets the smallest variance; 1e-6 by default. Smaller variances are replaced by it.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: GaussianNll { eps, ..self.formula }, ..self }
     }

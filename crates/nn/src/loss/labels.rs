@@ -44,7 +44,8 @@ impl MultilabelMarginLoss {
         Self { reduction }
     }
 
-    /// Returns the loss of scores `[n, c]` or `[c]`. `labels` has the same shape: the labels of each sample, then -1.
+    /// Returns the loss of scores `[n, c]` or `[c]`. `labels` has the same shape. Each row has the labels of a sample, and is filled up
+    /// with -1.
     ///
     /// # Errors
     ///
@@ -68,8 +69,8 @@ impl MultilabelMarginLoss {
     }
 }
 
-/// Returns two tensors `[n, c]`: the number of times that each class is a label of each sample, and 1 for each class
-/// that is not.
+/// Returns two tensors `[n, c]`. The first counts how often each class is a label of each sample. The second is 1 for each class that is
+/// not a label, and 0 for others.
 fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<(Tensor<T>, Tensor<T>), Error> {
     let mut counts = vec![T::ZERO; labels.numel()];
     let labels = labels.to_vec();

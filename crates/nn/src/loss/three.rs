@@ -32,7 +32,7 @@ impl<F: FormulaOfThree> LossOfThree<F> {
         Self { reduction, ..self }
     }
 
-    /// Returns the loss of three tensors. The documentation of each loss has their order and shapes.
+    /// Returns the loss of three tensors. The documentation of each loss type says their order and shapes.
     ///
     /// # Errors
     ///

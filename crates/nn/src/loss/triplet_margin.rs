@@ -51,8 +51,8 @@ impl TripletMarginLoss {
         Self { formula: TripletOptions { eps, ..self.formula }, ..self }
     }
 
-    /// Uses the distance from the positive to the negative example where it is smaller than from the anchor; false by
-    /// default.
+    /// Uses the distance from the positive to the negative example if it is smaller than the distance from the anchor to the negative
+    /// example; false by default.
     pub fn swap(self, swap: bool) -> Self {
         Self { formula: TripletOptions { swap, ..self.formula }, ..self }
     }

@@ -8,8 +8,8 @@ use crate::{Error, Result};
 /// The accuracy: the share of samples, from 0 to 1, whose class is among the `k` largest logits. scikit-learn:
 /// `accuracy_score`, `top_k_accuracy_score`.
 ///
-/// Of equal logits, the smaller class counts as larger. NaN is larger than every number. A sample whose target has the
-/// logit NaN is wrong.
+/// If logits are equal, the smaller class number ranks first. NaN is larger than every number. A sample whose target has the logit NaN is
+/// wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accuracy {
     k: usize,

@@ -54,7 +54,7 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     fn reset(&mut self);
 }
 
-/// A metric whose value is another of its numbers. The method `by` of a metric makes it.
+/// A metric that returns another of its numbers as its value. The method `by` of a metric creates it.
 ///
 /// ```
 /// use wengert_nn::Fit;
@@ -99,7 +99,7 @@ macro_rules! metrics {
         }
 
         impl $metric {
-            /// Returns the same metric with `number` as its value.
+            /// Returns the same metric, whose value is the result of `number`.
             pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
                 By { metric: self, number: Box::new(number) }
             }

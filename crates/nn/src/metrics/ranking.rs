@@ -1,4 +1,4 @@
-//! Metrics of scores for one of two classes: the curves of all thresholds.
+//! Metrics of scores for one of two classes. Their curves have a point for each threshold.
 
 use wengert_tensor::{Float, Tensor};
 
@@ -62,8 +62,8 @@ impl BinaryScores {
         Ok(())
     }
 
-    /// Returns the ROC curve: the true positive rate against the false positive rate, from (0, 0) to (1, 1). A rate
-    /// without samples of its kind is NaN.
+    /// Returns the ROC curve: the true positive rate against the false positive rate, from (0, 0) to (1, 1). The true positive rate is NaN
+    /// without samples of the class. The false positive rate is NaN without other samples.
     pub fn roc(&self) -> Curve {
         let (steps, positives) = self.steps();
         let negatives = self.scored.len() as f64 - positives;
@@ -79,7 +79,7 @@ impl BinaryScores {
     /// another sample, where equal scores count as a half. NaN if all labels are equal. scikit-learn: `roc_auc_score`.
     pub fn roc_auc(&self) -> f64 {
         let points = self.roc().points;
-        // 0, or NaN if one of the rates is NaN.
+        // This sum is 0, or NaN if one of the rates is NaN.
         let zero_or_nan = points[0].0 + points[0].1;
         zero_or_nan + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum::<f64>()
     }

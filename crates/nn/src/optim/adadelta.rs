@@ -46,7 +46,7 @@ impl<T: Float> Adadelta<T> {
         Adadelta { rho: 0.9, eps: 1e-6, common: Common::new(lr) }
     }
 
-    /// Sets the decay rate of the mean squares, from 0 to 1: a step keeps the share `rho` of them.
+    /// Sets the decay rate of the mean squares, from 0 to 1. Each step multiplies the old mean squares by `rho`.
     #[must_use]
     pub fn rho(self, rho: f64) -> Self {
         Adadelta { rho, ..self }

@@ -68,7 +68,7 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
             let g = gradient_of.compute(p, g);
             let m = moments.first(m, g);
             let (old, new) = (u * moments.beta2, if g < T::ZERO { -g } else { g } + moments.eps);
-            // NaN wins, as in PyTorch's `maximum`.
+            // The result is NaN if either value is NaN, as in PyTorch's `maximum`.
             let u = if new > old || new.to_f64().is_nan() { new } else { old };
             (p + rate * m / u, [m, u])
         })?)

@@ -17,7 +17,7 @@ pub trait Resume<T: Float>: Clone {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
 }
 
-/// Numbers and tensors by name, on their way to a checkpoint or from one.
+/// Numbers and tensors by name, which are written to a checkpoint or were read from one.
 #[derive(Debug)]
 pub struct Archive<T: Float> {
     entries: HashMap<Key, Entry<T>>,
@@ -34,7 +34,7 @@ pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
 pub(crate) enum Key {
     /// A setting.
     Setting(String),
-    /// A state; the name begins with the parameter's path.
+    /// A state. Its name begins with the parameter's path.
     State(String),
 }
 
@@ -100,7 +100,7 @@ impl<T: Float> Archive<T> {
         self.entries
     }
 
-    /// Ends the reading. Returns the missing names, the names of other shapes or types, and the names that were not
+    /// Ends the reading. Returns the names missing from the file, the entries whose shape or type differs, and the names that were not
     /// read.
     pub(crate) fn finish(self) -> (Vec<Key>, Vec<Mismatch>, Vec<Key>) {
         (self.missing, self.mismatched, self.entries.into_keys().collect())
@@ -111,7 +111,7 @@ impl<T: Float> Archive<T> {
         self.entries.contains_key(key)
     }
 
-    /// Exchanges a number.
+    /// Saves `value`, or sets it to the number in the file.
     pub(crate) fn number(&mut self, key: Key, value: &mut f64) {
         self.exchange(key, Entry::Number(*value), |entry| match entry {
             Entry::Number(read) => {
@@ -122,7 +122,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Exchanges an integer.
+    /// Saves `value`, or sets it to the integer in the file.
     pub(crate) fn integer(&mut self, key: Key, value: &mut u64) {
         self.exchange(key, Entry::Integer(*value), |entry| match entry {
             Entry::Integer(read) => {
@@ -133,7 +133,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Exchanges a flag.
+    /// Saves `value`, or sets it to the flag in the file.
     pub(crate) fn flag(&mut self, key: Key, value: &mut bool) {
         self.exchange(key, Entry::Flag(*value), |entry| match entry {
             Entry::Flag(read) => {
@@ -144,7 +144,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Exchanges a tensor. The tensor in the file has the same shape, or rank 0.
+    /// Saves `value`, or sets it to the tensor in the file. The tensor in the file has the same shape, or rank 0.
     pub(crate) fn tensor(&mut self, key: Key, value: &mut Tensor<T>) {
         let shape = value.shape().clone();
         self.exchange(key, Entry::Tensor(value.clone()), |entry| match entry {
@@ -152,7 +152,7 @@ impl<T: Float> Archive<T> {
                 *value = read.clone();
                 true
             }
-            // In a file of f64, a tensor of rank 0 cannot be told from a number.
+            // In a file with elements of type f64, a tensor of rank 0 looks the same as a number.
             Entry::Number(read) if T::DTYPE == DType::F64 => {
                 *value = Tensor::scalar(T::from_f64(*read));
                 true
@@ -176,7 +176,7 @@ impl<T: Float> Archive<T> {
     }
 }
 
-/// Exchanges the settings, groups and states of `optimizer`. States are named by the path of their parameter.
+/// Saves or restores the settings, groups and states of `optimizer`. The path of its parameter names each state.
 #[precompiled]
 pub(crate) fn archive_optimizer<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,
@@ -210,7 +210,7 @@ pub(crate) fn archive_optimizer<T: Float>(
     }
 }
 
-/// Exchanges the settings of an optimiser or of one of its groups.
+/// Saves or restores the settings of an optimiser or of one of its groups.
 fn archive_settings<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,
     group: Option<usize>,

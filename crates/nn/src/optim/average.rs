@@ -60,7 +60,7 @@ impl<T: Float> WeightAverage<T> {
         self.updates
     }
 
-    /// Adds the weights of `model` to the average: after a step or an epoch.
+    /// Adds the weights of `model` to the average. Call it after a step or an epoch.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl<T: Float> WeightAverage<T> {
         }
     }
 
-    /// Exchanges the parameters and buffers of `model` with the average: once before evaluation, once after it.
+    /// Exchanges the parameters and buffers of `model` with the average. Call it once before an evaluation and once after it.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl<T: Float> WeightAverage<T> {
     }
 }
 
-/// The averages are saved by path. Buffers are not saved: they are copied from the model, so load the model first.
+/// Saves the averages by parameter path. Buffers are not saved, but copied from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         let mut decay = self.decay.unwrap_or(f64::NAN);

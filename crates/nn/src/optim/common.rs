@@ -1,4 +1,4 @@
-//! The part that every optimiser has: the common settings, groups of parameters, and the states of each parameter.
+//! The part that all optimisers have in common: settings, groups of parameters, and the states of each parameter.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub struct Common<O, T: Float = f32> {
     pub lr: f64,
     /// The weight decay; see [`Optimizer::weight_decay`](crate::Optimizer::weight_decay).
     pub weight_decay: f64,
-    /// True if the decay is decoupled: subtracted from the parameter, not added to the gradient.
+    /// True if the weight decay is subtracted from the parameter, and not added to the gradient.
     pub decoupled: bool,
     /// True if steps go along the gradient instead of against it.
     pub maximize: bool,
@@ -23,7 +23,7 @@ pub struct Common<O, T: Float = f32> {
     pub(super) positions: Vec<States<T>>,
 }
 
-/// Parameters with settings of their own.
+/// A group of parameters that has its own settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<O> {
     /// The group holds every parameter at or below this path.
@@ -40,15 +40,14 @@ impl<O, T: Float> Common<O, T> {
         Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
     }
 
-    /// Returns the gradient that an update starts from: negated by [`maximize`](Self::maximize), with the L2 penalty
-    /// added.
+    /// Returns the computation of the gradient for an update: negated with [`maximize`](Self::maximize), and with the L2 penalty added.
     pub fn penalized_gradient(&self) -> PenalizedGradient<T> {
         let sign = if self.maximize { -T::ONE } else { T::ONE };
         let has_penalty = self.weight_decay != 0.0 && !self.decoupled;
         PenalizedGradient { sign, has_penalty, penalty: T::from_f64(self.weight_decay) }
     }
 
-    /// Returns the parameter that an update starts from: reduced by decoupled weight decay.
+    /// Returns the computation of the parameter for an update: reduced by decoupled weight decay.
     pub fn decayed_parameter(&self) -> DecayedParameter<T> {
         DecayedParameter { factor: T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 }) }
     }
@@ -63,15 +62,15 @@ impl<O, T: Float> Common<O, T> {
         self.states.insert(parameter.id(), states);
     }
 
-    /// Removes and returns the states of `parameter`. Its next step is again its first.
+    /// Removes and returns the states of `parameter`. Its next step counts as its first step.
     pub fn take_states(&mut self, parameter: &Parameter<T>) -> Option<States<T>> {
         self.states.remove(&parameter.id())
     }
 }
 
-/// The gradient that an update starts from; see [`Common::penalized_gradient`].
+/// The computation of the gradient for an update; see [`Common::penalized_gradient`].
 ///
-/// A type with an inlined method, and no closure, so that it is compiled into the loop over the elements.
+/// A type with an inlined method, because a closure would not always be inlined into the loop over the elements.
 #[derive(Clone, Copy, Debug)]
 pub struct PenalizedGradient<T> {
     sign: T,
@@ -90,7 +89,7 @@ impl<T: Float> PenalizedGradient<T> {
     }
 }
 
-/// The parameter that an update starts from; see [`Common::decayed_parameter`].
+/// The computation of the parameter for an update; see [`Common::decayed_parameter`].
 #[derive(Clone, Copy, Debug)]
 pub struct DecayedParameter<T> {
     factor: T,
@@ -109,8 +108,7 @@ impl<T: Float> DecayedParameter<T> {
 pub struct States<T: Float = f32> {
     /// The number of the parameter's steps, the current one included.
     pub steps: u64,
-    /// One tensor for each name of [`Optimizer::states`](crate::Optimizer::states): of the parameter's shape, or a
-    /// single number of rank 0.
+    /// One tensor for each name of [`Optimizer::states`](crate::Optimizer::states). It has the parameter's shape, or rank 0.
     pub tensors: Vec<Tensor<T>>,
 }
 
@@ -121,11 +119,11 @@ impl<T: Float> Default for States<T> {
 }
 
 impl<T: Float> States<T> {
-    /// Returns the `N` tensors to update. At a parameter's first step it makes them: zeros of the shape of `value`.
+    /// Returns the `N` tensors to update. At a parameter's first step, creates them as zeros of the shape of `value`.
     ///
     /// # Panics
     ///
-    /// If there are tensors, but not `N`.
+    /// If the tensors exist, but their number is not `N`.
     #[track_caller]
     pub fn tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> [&mut Tensor<T>; N] {
         if self.tensors.is_empty() {
@@ -139,7 +137,7 @@ impl<T: Float> States<T> {
     }
 }
 
-/// Implements [`Optimizer::common`](crate::Optimizer::common) and its mutable twin by the field `common`.
+/// Implements [`Optimizer::common`](crate::Optimizer::common) and `common_mut`, which return the field `common`.
 macro_rules! common_accessors {
     () => {
         fn common(&self) -> &Common<Self, T> {

@@ -79,7 +79,7 @@ struct Direction<T: Float> {
     slope: f64,
 }
 
-/// The loss and the gradient where the model is, and the number of evaluations in this step.
+/// The loss and the gradient at the model's current parameters, and the number of evaluations in this step.
 struct Evaluated<T: Float> {
     loss: f64,
     gradient: Tensor<T>,
@@ -267,7 +267,7 @@ impl<T: Float> Lbfgs<T> {
     }
 }
 
-/// The settings, the history and the last move are saved; they are vectors over all trained parameters.
+/// Saves the settings, the history and the last move. Each tensor is a vector over all trained parameters.
 impl<T: Float> Resume<T> for Lbfgs<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
@@ -284,7 +284,7 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
         archive.integer(state("pairs"), &mut pairs);
         if archive.is_reading() {
             let pair = || Pair { y: vector.clone(), s: vector.clone() };
-            // The number comes from a file: limit it to the largest possible history.
+            // The number of pairs may come from a damaged file, so it is limited to the largest history.
             self.history = (0..pairs.min(self.history_size as u64)).map(|_| pair()).collect();
             let last = || Last { direction: vector.clone(), length: 0.0, gradient: vector.clone() };
             self.last = (self.moves > 0).then(last);

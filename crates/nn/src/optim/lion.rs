@@ -15,7 +15,7 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Steps of equal length, by the sign of the momentum.
+/// Lion: all elements take steps of the same length, in the direction of the momentum's sign.
 ///
 /// Compared to [`Adam`](crate::Adam), divide the learning rate by 3 to 10, and multiply the weight decay by the same
 /// factor. The decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.

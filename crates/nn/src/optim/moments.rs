@@ -7,7 +7,7 @@ use crate::optim::setting::{Range, Setting};
 /// The settings of an optimiser with running means of the gradient and of its square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moments {
-    /// The decay rates of the two means: the share of the old mean that a step keeps.
+    /// The decay rates of the two means. Each step multiplies the old mean by its rate.
     pub(super) betas: [f64; 2],
     /// The number added to a divisor, so that it is not 0.
     pub(super) eps: f64,
@@ -17,7 +17,7 @@ impl Moments {
     /// PyTorch's defaults for Adam, Adamax, NAdam and RAdam.
     pub(super) const DEFAULT: Moments = Moments { betas: [0.9, 0.999], eps: 1e-8 };
 
-    /// Calls `each` with the name and the place of each setting.
+    /// Calls `each` with the name of each setting and a reference to it.
     pub(super) fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
         each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
         each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));

@@ -14,8 +14,8 @@ use crate::{Error, Result};
 
 /// An optimiser: it updates a model's parameters by their gradients. PyTorch: `torch.optim.Optimizer`.
 ///
-/// An optimiser holds no parameters; each step takes the model as an argument. Its states (momenta, counts of steps)
-/// are kept by parameter, so that one optimiser may serve several models.
+/// An optimiser holds no parameters; each step takes the model as an argument. It keeps states (momenta, step counts) for each parameter,
+/// so one optimiser can serve several models.
 ///
 /// A step changes a parameter in place if nothing else shares its values, and otherwise copies it. A tape shares them:
 /// drop it before the step, as [`Tape::value_and_gradients`](wengert_autograd::Tape::value_and_gradients) does.
@@ -93,7 +93,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
-    /// Checks that the settings are consistent with each other. Each is already known to be in its range.
+    /// Checks that the settings are consistent with each other. The ranges are already checked.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
         Ok(())
     }
 
-    /// Updates the `states` and the `value` of one parameter: one step.
+    /// Makes one step of one parameter: updates its `value` and its `states`.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self
     }
 
-    /// Gives the parameters at or below `path` settings of their own, which `settings` makes from a copy of these. A
-    /// parameter in several groups belongs to the last one. PyTorch: `params`, a list of groups.
+    /// Makes a group of the parameters at or below `path`. `settings` changes a copy of this optimiser's settings into the group's
+    /// settings. A parameter in several groups belongs to the last one. PyTorch: `params`, a list of groups.
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
         let mut own = self.clone();
@@ -155,7 +155,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     fn set_lr(&mut self, lr: f64) {
         self.common_mut().lr = lr;
         for group in &mut self.common_mut().groups {
-            // The ratio to a rate of 0 is infinite or NaN: the group then keeps its own rate.
+            // If the optimiser's rate was 0, the ratio is infinite or NaN. The group then keeps its own rate.
             if group.ratio.is_finite() {
                 group.settings.common_mut().lr = lr * group.ratio;
             }
@@ -305,7 +305,7 @@ fn step<T: Float>(
     gradients: &Gradients<T>,
 ) -> Result<()> {
     check_all(optimizer)?;
-    // The update borrows the optimiser's settings, so its states are moved out in the meantime.
+    // The update borrows the optimiser's settings, so the states are moved out while it runs.
     let mut states = mem::take(optimizer.all_states());
     let outcome = advance(optimizer, &mut states, model, gradients);
     *optimizer.all_states() = states;

@@ -50,7 +50,7 @@ impl<T: Float> RMSprop<T> {
         RMSprop { alpha: 0.99, eps: 1e-8, momentum: 0.0, centered: false, common: Common::new(lr) }
     }
 
-    /// Sets the decay rate of the mean square, not negative: a step keeps the share `alpha` of it.
+    /// Sets the decay rate of the mean square, not negative. Each step multiplies the old mean square by `alpha`.
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         RMSprop { alpha, ..self }
@@ -68,7 +68,7 @@ impl<T: Float> RMSprop<T> {
         RMSprop { momentum, ..self }
     }
 
-    /// Divides by the root of the gradient's variance instead of its mean square. PyTorch: `centered=True`.
+    /// Divides by the root of the gradient's variance instead of the root of its mean square. PyTorch: `centered=True`.
     #[must_use]
     pub fn centered(self) -> Self {
         RMSprop { centered: true, ..self }

@@ -17,8 +17,8 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Steps by the sign of the gradient. An element's step grows while its gradient keeps its sign, and shrinks when the
-/// sign changes.
+/// Rprop: each element moves in the direction of its gradient's sign. An element's step grows while its gradient keeps its sign, and
+/// shrinks when the sign changes.
 ///
 /// Use it with the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
@@ -127,7 +127,7 @@ mod tests {
     fn the_length_grows_shrinks_and_stays_within_its_limits() {
         let mut w = Tensor::from([0.0f64, 0.0, 0.0]);
         let mut rprop = Rprop::new(1.0).step_sizes(0.7, 1.1);
-        // Three elements: the gradient keeps its sign; it changes its sign, so that there is no step; it is NaN.
+        // The gradient of the first element keeps its sign. The second changes its sign, so it takes no step. The third is NaN.
         rprop.step_tensors([&mut w], &[Tensor::from([3.0, 3.0, f64::NAN])]);
         assert_eq!(w.to_vec(), [-1.0, -1.0, 0.0]);
         rprop.step_tensors([&mut w], &[Tensor::from([1e-9, -3.0, f64::NAN])]);

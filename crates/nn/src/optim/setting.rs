@@ -1,15 +1,15 @@
 //! The settings of an optimiser by name, for checks and checkpoints.
 
-/// The place of a setting, to read and to change it.
+/// A reference to a setting, to read or to change it.
 #[derive(Debug)]
 pub enum Setting<'o> {
     /// A number in a range.
     Number(&'o mut f64, Range),
-    /// Yes or no.
+    /// A setting that is on or off.
     Flag(&'o mut bool),
 }
 
-/// The numbers that a setting may have. No range has NaN or an infinity.
+/// The numbers that a setting may have. No range contains NaN or an infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
     /// 0 or more.

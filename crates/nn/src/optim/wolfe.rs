@@ -7,10 +7,10 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
 
-/// c₁ of the first Wolfe condition: the loss must fall by at least this share of the slope at the start times the
-/// length. The value is PyTorch's.
+/// c₁ of the first Wolfe condition: the loss must fall by at least c₁ times the length times the slope at the start. The value is
+/// PyTorch's.
 const DESCENT: f64 = 1e-4;
-/// c₂ of the second Wolfe condition: at most this share of the slope at the start may remain. The value is PyTorch's.
+/// c₂ of the second Wolfe condition: the slope may be at most c₂ times the slope at the start, in absolute values. The value is PyTorch's.
 const CURVATURE: f64 = 0.9;
 
 /// A point on the line.
@@ -29,7 +29,7 @@ struct Search<T: Float> {
     start: Point<T>,
     /// The largest absolute value of an element of the direction.
     largest: f64,
-    /// The bracket is small enough when no parameter differs by more than this between its ends.
+    /// The search ends when no parameter differs by more than this number between the ends of the bracket.
     tolerance: f64,
     /// The largest number of points to evaluate after the first.
     limit: usize,
@@ -41,8 +41,8 @@ enum Bracket<T: Float> {
     Between([Point<T>; 2]),
 }
 
-/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns that point, or otherwise the
-/// point of the lowest loss, and the number of points that were evaluated.
+/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns that point, or the point with the lowest loss if
+/// none was found, and the number of evaluated points.
 ///
 /// `at` evaluates the point at a length. The first length is `length`. `largest` is the largest absolute value of an
 /// element of the direction, `limit` the largest number of points after the first.
@@ -73,8 +73,7 @@ impl<T: Float> Search<T> {
         point.slope.abs() <= -CURVATURE * self.start.slope
     }
 
-    /// Tries longer and longer lengths until a minimum lies between two of them. Returns these, and the number of
-    /// points after the first.
+    /// Tries increasing lengths until a minimum lies between two of them. Returns the bracket, and the number of points after the first.
     fn bracket(&self, at: &mut impl FnMut(f64) -> Result<Point<T>>, length: f64) -> Result<(Bracket<T>, usize)> {
         let (mut previous, mut new) = (self.start.clone(), at(length)?);
         let mut tried = 0;
@@ -112,8 +111,8 @@ impl<T: Float> Search<T> {
             let [a, b] = [bracket[0].length, bracket[1].length];
             let (least, most) = (a.min(b), a.max(b));
             let mut length = cubic_minimum(&bracket[0], &bracket[1], [least, most]);
-            // A point near an end of the bracket hardly narrows it. The second time in a row, or at the end itself, the
-            // point is moved away from the end by a tenth of the bracket.
+            // A point near an end of the bracket barely narrows it. If this happens twice in a row, or at the end itself, the point is
+            // moved away from the end by a tenth of the bracket.
             let margin = 0.1 * (most - least);
             let near = (most - length).min(length - least) < margin;
             let at_end = near && (stuck || length >= most || length <= least);

@@ -12,7 +12,7 @@ use crate::layers::forward::{in_layer, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::regularization::dropout;
 
-/// Self-attention: each position attends to all positions.
+/// Computes self-attention: each position attends to all positions.
 impl<T: Float> Layer<T> for MultiheadAttention<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -22,8 +22,8 @@ impl<T: Float> Layer<T> for MultiheadAttention<T> {
 
 #[twins]
 impl<T: Float> MultiheadAttention<T> {
-    /// Self-attention: each position of `x` attends to the positions that `masks` allow. One product computes queries,
-    /// keys and values.
+    /// Computes self-attention: each position of `x` attends to the positions that `masks` allow. One product computes queries, keys and
+    /// values.
     ///
     /// # Errors
     ///
@@ -48,9 +48,9 @@ impl<T: Float> MultiheadAttention<T> {
         output_of(self, self.attend_heads(x, heads, masks), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
-    /// Each position of `query` attends to the positions of `key` that `masks` allow, and returns a weighted mean of
-    /// `value` at these positions. `key` and `value` have the same length. The heads of a query without a visible key
-    /// return 0 (in PyTorch NaN).
+    /// Computes attention: each position of `query` attends to the positions of `key` that `masks` allow. Its output is a weighted mean of
+    /// `value` at these positions. `key` and `value` have the same length. The heads of a query without a visible key return 0 (in PyTorch
+    /// NaN).
     ///
     /// # Errors
     ///

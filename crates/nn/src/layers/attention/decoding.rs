@@ -45,9 +45,9 @@ impl<T: Float> MultiheadAttention<T> {
     /// Causal self-attention of the next positions, one or several. They attend to the positions in `cache`, to
     /// themselves and to the new positions before them, and are added to the cache.
     ///
-    /// The output is the same as of [`self_attend`](Self::self_attend) over the whole sequence with
-    /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), at the cost of the new positions only. It is computed
-    /// at once: no gradient flows, and there is no dropout.
+    /// The output is the same as the output of [`self_attend`](Self::self_attend) over the whole sequence with
+    /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), at the cost of only the new positions. The values are computed
+    /// immediately: the call has no gradient and no dropout.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl<T: Float> MultiheadAttention<T> {
         output_of(self, self.decode_next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
-    /// Returns the keys and values of `memory`, for many calls of [`attend_cached`](Self::attend_cached). They are
-    /// computed at once.
+    /// Returns the keys and values of `memory`, for many calls of [`attend_cached`](Self::attend_cached). The values are computed
+    /// immediately.
     ///
     /// # Errors
     ///
@@ -66,9 +66,9 @@ impl<T: Float> MultiheadAttention<T> {
         in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
     }
 
-    /// Each position of `query` attends to all positions of a [`memory`](Self::memory), except where `is_padding`, `[n,
-    /// s]`, is true. The output is the same as of [`attend`](Self::attend), which would project the memory again. It is
-    /// computed at once: no gradient flows, and there is no dropout.
+    /// Each position of `query` attends to all positions of a [`memory`](Self::memory), except where `is_padding`, `[n, s]`, is true. The
+    /// output is the same as the output of [`attend`](Self::attend), which would project the memory again. The values are computed
+    /// immediately: the call has no gradient and no dropout.
     ///
     /// # Errors
     ///

@@ -17,14 +17,13 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks { mask: AttentionMask::None, key_padding: None }
     }
 
-    /// Returns masks that hide the keys after the query's own position. PyTorch: `is_causal=True`, with the mask that
-    /// belongs to it.
+    /// Returns masks that hide the keys after the query's own position. PyTorch: `is_causal=True` with a causal `attn_mask`.
     pub fn causal() -> Self {
         AttentionMasks::new().mask(AttentionMask::Causal)
     }
 
-    /// Sets the mask of queries and keys: `[l, s]`, one for each example `[n, l, s]`, one for each head `[n · heads, l,
-    /// s]`, or any shape that broadcasts to `[n, heads, l, s]`.
+    /// Sets the mask of queries and keys, `[l, s]`. `[n, l, s]` is one mask for each example, and `[n · heads, l, s]` one for each head.
+    /// Any shape that broadcasts to `[n, heads, l, s]` is allowed.
     ///
     /// With [`AttentionMask::Keep`], a key is visible where the mask is true. PyTorch's boolean `attn_mask` is the
     /// opposite: true hides a key.
@@ -104,7 +103,7 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
     Ok(is_padding.try_logical_not()?.try_reshape([n, 1, 1, s])?)
 }
 
-/// Adds a dimension for the heads to a mask that has one for the examples.
+/// Adds the dimension of the heads to a mask that has a dimension of the examples.
 #[track_caller]
 fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
     match *mask.shape() {

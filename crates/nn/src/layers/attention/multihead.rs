@@ -64,7 +64,7 @@ impl<T: Float> MultiheadAttention<T> {
         self.out_proj.weight.value.shape()[0]
     }
 
-    /// Projects one input to queries, keys and values by one product.
+    /// Projects one input to queries, keys and values with one product.
     #[track_caller]
     pub(super) fn own_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
         let Some(weight) = &self.in_proj_weight else { return self.heads_of([x, x, x]) };

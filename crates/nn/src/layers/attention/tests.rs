@@ -8,7 +8,7 @@ use crate::module::Module as _;
 
 fn layer(builder: AttentionBuilder) -> MultiheadAttention<f64> {
     let mut layer: MultiheadAttention<f64> = builder.build(&mut Generator::new(4));
-    // The initial biases of 0 would hide mistakes.
+    // The initial biases are 0, which would hide mistakes.
     if let Some(bias) = &mut layer.in_proj_bias {
         bias.value = random(bias.value.shape());
     }
@@ -22,7 +22,7 @@ fn random(shape: &[usize]) -> Tensor<f64> {
 #[track_caller]
 fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     assert_eq!(got.shape(), want.shape());
-    // Rounding of sums of at most a hundred terms of size 1.
+    // The bound allows for rounding in sums of at most a hundred terms of size 1.
     let off = (got - want).abs().iter().fold(0.0, f64::max);
     assert!(off < 1e-13, "{off}");
 }
@@ -63,7 +63,7 @@ fn masks_hide_keys() {
         assert_eq!(weight == 0.0, key > query || example == 0 && key == 2, "{position}");
     }
     assert_close(&causal.sum(3), &Tensor::ones([2, 2, 3]));
-    // The same masks in other forms.
+    // These are the same masks in other forms.
     let keep = Tensor::<bool>::from([[true, false, false], [true, true, false], [true, true, true]]);
     let masks = AttentionMasks::new().mask(AttentionMask::Keep(&keep)).key_padding_mask(&is_padding);
     assert_close(&weights(masks), &causal);

@@ -132,8 +132,8 @@ impl<const D: usize> ConvBuilder<D> {
         ConvBuilder { options: self.options.same(), ..self }
     }
 
-    /// Pads with other elements than zeros: the mirrored input, its border element, or its other end. PyTorch:
-    /// `padding_mode`, where [`PadMode::Constant`] of 0 is `"zeros"`.
+    /// Pads with elements other than zeros: the mirrored input, its border element, or its opposite end. PyTorch: `padding_mode`, where
+    /// [`PadMode::Constant`] of 0 is `"zeros"`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -165,8 +165,8 @@ impl<const D: usize> ConvBuilder<D> {
 }
 
 impl<const D: usize> ConvBuilder<D, true> {
-    /// Sets the number of elements added at the end of each dimension of the output, less than the stride or the
-    /// dilation; 0 by default. A strided convolution maps several sizes to one; this number chooses among them.
+    /// Sets the number of elements added at the end of each dimension of the output, less than the stride or the dilation; 0 by default. A
+    /// strided convolution maps several input sizes to one output size. This number chooses the size that the adjoint returns.
     #[must_use]
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.output_padding(output_padding), ..self }

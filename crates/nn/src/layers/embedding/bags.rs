@@ -18,8 +18,8 @@ pub(super) struct Bags {
 }
 
 impl Bags {
-    /// Sorts `indices` into bags. Without `offsets` each row of `[bags, n]` is a bag; with them, the bags lie one after
-    /// the other in `[n]`. The row `padding` is left out of every bag.
+    /// Sorts `indices` into bags. Without `offsets` each row of `[bags, n]` is a bag. With `offsets` the bags follow each other in `[n]`.
+    /// The row `padding` is left out of every bag.
     #[track_caller]
     pub(super) fn of(
         indices: &Tensor<i64>,

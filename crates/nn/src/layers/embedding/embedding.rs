@@ -1,4 +1,4 @@
-//! Rows of a trained table, read by number.
+//! A trained table whose rows are read by number.
 
 use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
 use wengert_macros::twins;
@@ -230,7 +230,7 @@ mod tests {
         let y = euclidean.forward(&tape, &indices);
         let [x0, x1] = [0.5999999880000002, 0.7999999840000003];
         close(&y.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
-        // The gradient of the scaled rows goes to the table unchanged.
+        // The table gets the gradient of the scaled rows unchanged.
         let gradients = (y * &Tensor::<f64>::arange(6).reshape([3, 2])).sum(..).backward();
         assert_eq!(gradients.of(&euclidean.weight).to_vec(), [4.0, 6.0, 2.0, 3.0, 0.0, 0.0]);
         drop(gradients);

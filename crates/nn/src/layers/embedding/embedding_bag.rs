@@ -24,11 +24,11 @@ pub enum BagMode {
     Max,
 }
 
-/// One row for each bag of indices: the sum, mean or maximum of the rows of a table that the bag names. PyTorch:
+/// A layer that returns one row for each bag of indices: the sum, mean or maximum of the table's rows with these indices. PyTorch:
 /// `torch.nn.EmbeddingBag`; `sparse` is not supported.
 ///
-/// Bags are the rows of indices `[bags, n]`. Or they lie one after the other in `[n]`, and `offsets` has the position
-/// where each bag begins.
+/// With indices `[bags, n]`, each row is a bag. With indices `[n]`, the bags follow each other, and `offsets` has the position where each
+/// bag begins.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -149,9 +149,8 @@ impl EmbeddingBagBuilder {
 
 #[twins]
 impl<T: Float> EmbeddingBag<T> {
-    /// Returns one row for each bag, `[bags, embedding_dim]`, on `tape`. Without `offsets`, indices are `[bags, n]`;
-    /// with them, `[n]`. `per_sample_weights` has the shape of the indices: each row of a sum is multiplied by its
-    /// weight.
+    /// Returns one row for each bag, `[bags, embedding_dim]`, on `tape`. Indices are `[bags, n]` without `offsets`, and `[n]` with
+    /// `offsets`. `per_sample_weights` has the shape of the indices: each row of a sum is multiplied by its weight.
     ///
     /// # Errors
     ///

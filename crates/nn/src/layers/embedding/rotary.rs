@@ -20,8 +20,7 @@ pub enum RotaryPairs {
 /// Encodes positions in queries or keys, `[…, t, d]`. Pair i of the vector at position p is rotated by the angle p /
 /// 10000^(2i / d). The product of a query and a key then depends on the distance of their positions.
 ///
-/// The first vector is at position `offset`: in decoding, the number of earlier positions. Works on tensors and
-/// variables.
+/// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. Works on tensors and variables.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -56,7 +55,7 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
     };
     let cos = x.constant(&Tensor::try_from_vec(table(f64::cos), columns)?);
     let sin = x.constant(&Tensor::try_from_vec(table(f64::sin), columns)?);
-    // Both members of all pairs are slices of the last dimension.
+    // The first members of all pairs are one slice of the last dimension, and the second members are another.
     let last = -1;
     let (pairs, size) = match pairs {
         RotaryPairs::Interleaved => (x.try_unflatten(last, [half, 2])?, 1),

@@ -63,7 +63,7 @@ impl<T: Float> Bilinear<T> {
 
 #[twins]
 impl<T: Float> Bilinear<T> {
-    /// Returns the output for two inputs, whose sizes but the last are equal.
+    /// Returns the output for two inputs. All sizes except the last must be equal.
     ///
     /// # Errors
     ///

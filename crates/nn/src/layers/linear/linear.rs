@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// A layer with W = [[1, 2, 3], [4, 5, 6]] and b = [10, 20].
+    /// Returns a layer with W = [[1, 2, 3], [4, 5, 6]] and b = [10, 20].
     fn layer() -> Linear<f64> {
         Linear {
             weight: Parameter::new(Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])),

@@ -42,9 +42,8 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 /// Batch normalization (Ioffe and Szegedy 2015): shifts and scales each channel to mean 0 and variance 1, then
 /// multiplies by a weight and adds a bias. [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`].
 ///
-/// On a training tape, mean and variance are taken over the batch and all positions. The optimiser's step moves the
-/// running statistics towards them; `running_var` uses the variance divided by count - 1. With a single value per
-/// channel the forward pass returns an error.
+/// On a training tape, mean and variance are taken over the batch and all positions. The optimiser's step moves the running statistics
+/// towards them; `running_var` uses the variance divided by count - 1. If a channel has a single value, the forward pass returns an error.
 ///
 /// On any other tape, the layer normalizes by the running statistics, or by the batch if it has none.
 #[derive(Clone, Debug, Module)]

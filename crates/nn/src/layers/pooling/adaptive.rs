@@ -12,7 +12,7 @@ use crate::layers::layer::Layer;
 use crate::layers::pooling::volume::{three, to_columns, to_planes, to_volumes};
 use crate::module::Module;
 
-/// Defines layers that pool to a size. A row has documentation, name, and the operations over one and two dimensions.
+/// Defines layers that pool to a size. Each row has a doc comment, a name, and the operations over one and two dimensions.
 macro_rules! adaptive_pooling {
     ($($(#[$doc:meta])* $name:ident = $line:ident, $plane:ident;)*) => {$(
         $(#[$doc])*
@@ -23,8 +23,8 @@ macro_rules! adaptive_pooling {
         }
 
         impl<const D: usize> $name<D> {
-            /// Returns a layer whose output has these sizes, one number for all dimensions or one for each. For
-            /// PyTorch's `None`, give the size of the input.
+            /// Returns a layer whose output has these sizes: one number for all dimensions, or one for each. Where PyTorch takes `None`,
+            /// pass the size of the input.
             #[track_caller]
             pub fn new(output_size: impl Into<Sizes>) -> Self {
                 $name { output_size: output_size.into(), made: Location::caller() }
@@ -68,8 +68,7 @@ adaptive_pooling! {
     /// Maxima of windows, for an output of a given size, over `D` dimensions: [`AdaptiveMaxPool1d`],
     /// [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`].
     ///
-    /// The windows are the windows of [`AdaptiveAvgPool`]. If several elements are equal, the gradient goes to the
-    /// first.
+    /// The windows are the same as in [`AdaptiveAvgPool`]. If several elements are equal, the gradient goes to the first.
     AdaptiveMaxPool = try_adaptive_max_pool1d, try_adaptive_max_pool2d;
 }
 

@@ -32,8 +32,8 @@ pub type AvgPool3d = AvgPool<3>;
 
 /// The mean of each window over `D` dimensions: [`AvgPool1d`], [`AvgPool2d`], [`AvgPool3d`].
 ///
-/// Padding is zeros. They count as elements, unless [`count_include_pad`](Self::count_include_pad) is false. An input
-/// may have no batch dimension.
+/// Padding elements are zeros. They count as elements, unless [`count_include_pad`](Self::count_include_pad) is false. An input may have no
+/// batch dimension.
 #[derive(Clone, Debug)]
 pub struct AvgPool<const D: usize> {
     window: Window,
@@ -62,8 +62,8 @@ impl<const D: usize> AvgPool<D> {
         AvgPool { divisor_override: Some(divisor), ..self }
     }
 
-    /// Returns `options` with the divisor. In the `second` of two steps a divisor of the user becomes 1, because the
-    /// first step has already divided by it.
+    /// Returns `options` with the divisor. In the second of two steps (`second`) a user's divisor becomes 1, because the first step has
+    /// already divided by it.
     fn with_divisor(&self, options: PoolOptions, second: bool) -> PoolOptions {
         let options = options.count_include_pad(self.count_include_pad);
         match self.divisor_override {
@@ -84,8 +84,8 @@ impl<const D: usize> AvgPool<D> {
         }
     }
 
-    /// Averages over height and width, then along the depth. The numbers of elements multiply, so this is the mean of
-    /// the window.
+    /// Averages over height and width, then along the depth. The product of both element counts is the window's count, so the result is the
+    /// mean of the window.
     #[track_caller]
     fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("avg_pool3d", x, [4, 5])?;

@@ -61,7 +61,7 @@ impl<const D: usize> LPPool<D> {
         LPPool { mean: self.mean.stride(stride.clone()), largest: self.largest.stride(stride), ..self }
     }
 
-    /// Adds a last window that begins inside the input and ends outside of it, or does not; false by default.
+    /// Chooses whether to add a last window that begins inside the input and ends outside of it; false by default.
     #[must_use]
     pub fn ceil_mode(self, ceil_mode: bool) -> Self {
         LPPool { mean: self.mean.ceil_mode(ceil_mode), largest: self.largest.ceil_mode(ceil_mode), ..self }
@@ -84,10 +84,9 @@ impl<const D: usize> LPPool<D> {
             [size] => size.pow(D as u32),
             ref sizes => sizes.iter().product(),
         };
-        // As in PyTorch, the sum is the mean times the size of a whole window, also for a window that ends outside of
-        // the input.
+        // As in PyTorch, the sum is the mean times the size of a whole window, even for a window that ends outside of the input.
         let sums = self.mean.pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
-        // A root has no derivative at 0, so take the root of 1 there and replace it by 0.
+        // The root has no derivative at 0. Where the sum is 0, the root of 1 is taken and the result is replaced by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
     }

@@ -77,8 +77,7 @@ impl<const D: usize> MaxPool<D> {
         }
     }
 
-    /// Pools over height and width, then along the depth. Of several equal elements, both steps choose the first, as a
-    /// single step would.
+    /// Pools over height and width, then along the depth. If elements are equal, both steps choose the first, as a single step would.
     #[track_caller]
     fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("max_pool3d", x, [4, 5])?;

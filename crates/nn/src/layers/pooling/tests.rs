@@ -4,7 +4,7 @@ use super::*;
 use crate::layers::layer::Layer;
 use crate::layers::testing::{close, input, layer_gradients};
 
-/// The numbers 0 to 23 in a mixed order, `[1, 2, 3, 4]`.
+/// Returns the numbers 0 to 23 in a mixed order, `[1, 2, 3, 4]`.
 fn volume() -> Tensor<f64> {
     Tensor::from_fn([1, 2, 3, 4], |i| ((i[1] * 12 + i[2] * 4 + i[3]) * 7 % 24) as f64)
 }
@@ -43,7 +43,7 @@ fn gradients_agree_with_central_differences() {
     layer_gradients(MaxPool3d::new(2).stride(1), &input([2, 3, 2, 3]));
     layer_gradients(AvgPool1d::new(3).padding(1), &input([1, 2, 5]));
     layer_gradients(AvgPool3d::new(2).padding(1).count_include_pad(false), &input([1, 1, 3, 2, 3]));
-    // All elements are equal: the gradient goes to the first.
+    // All elements are equal, so the gradient goes to the first.
     let tape = Tape::new();
     let x = tape.var(&Tensor::<f64>::ones([1, 2, 2, 2]));
     let gradient = MaxPool3d::new(2).forward(x).sum(..).backward().of(x).to_vec();

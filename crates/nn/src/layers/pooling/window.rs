@@ -8,7 +8,7 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::layers::pooling::volume::three;
 
-/// The settings of a moving window, and where the layer was made.
+/// The settings of a moving window, and the line that made the layer.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) kernel: Sizes,
@@ -72,7 +72,7 @@ macro_rules! window_settings {
             self
         }
 
-        /// Adds a last window that begins inside the input and ends outside of it, or does not; false by default.
+        /// Chooses whether to add a last window that begins inside the input and ends outside of it; false by default.
         #[must_use]
         pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
             self.window.ceil_mode = ceil_mode;

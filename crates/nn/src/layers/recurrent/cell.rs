@@ -1,4 +1,4 @@
-//! Recurrent cells: the parameters of one layer in one direction, and one step of it.
+//! Recurrent cells: the parameters of one layer in one direction, and the computation of one step.
 
 use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
 use wengert_macros::twins;
@@ -99,8 +99,8 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, kind }
     }
 
-    /// Computes the next state from the input, `[n, in]` or `[in]`, and the state, `[n, hidden]` or `[hidden]`. Without
-    /// a state it starts from zeros. The output of the cell is the new state, for an LSTM its first variable.
+    /// Computes the next state from the input, `[n, in]` or `[in]`, and the state, `[n, hidden]` or `[hidden]`. Without a state it starts
+    /// from zeros. The output of the cell is the new state; for an LSTM, it is the first variable of the new state.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         })
     }
 
-    /// Returns the number of features of the state; for an LSTM with a projection, of the cell.
+    /// Returns the number of features of the state. For an LSTM with a projection, it is the number of features of `c`.
     pub fn hidden_size(&self) -> usize {
         self.weight_hh.value.shape()[0] / K::GATES
     }

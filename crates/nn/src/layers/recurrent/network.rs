@@ -132,8 +132,8 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
     /// Returns the outputs and the last state for sequences of different lengths in one batch. PyTorch:
     /// `pack_padded_sequence`, the network, and `pad_packed_sequence`.
     ///
-    /// Sequence `i` has `lengths[i]` steps, possibly none. Later steps of `x` are not read, and their outputs are 0.
-    /// The last state of a sequence is its state at its end, where the backward direction begins.
+    /// Sequence `i` has `lengths[i]` steps, possibly none. Later steps of `x` are not read, and their outputs are 0. The last state of a
+    /// sequence is its state after its own last step. The backward direction begins at this step.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! All steps of a cell over a batch of sequences.
 //!
-//! One product serves the inputs of all steps; each step multiplies its state only.
+//! One product multiplies the inputs of all steps, so that each step multiplies only its state.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
@@ -55,8 +55,7 @@ impl Sequences {
         }
     }
 
-    /// Returns the shapes of a state of `cells` cells as the caller passes it: without a batch dimension if the input
-    /// has none.
+    /// Returns the shapes of the caller's state of `cells` cells. It has no batch dimension if the input has none.
     pub(super) fn outer_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
         let batched = self.batched_state(cells, sizes);
         if self.has_batch { batched } else { sizes.map(|size| Shape::from([cells, size])) }
@@ -67,7 +66,7 @@ impl Sequences {
         sizes.map(|size| Shape::from([cells, self.batch, size]))
     }
 
-    /// Returns the input as rows, `[t · n, features]`: the sequences of one step lie one after the other.
+    /// Returns the input as rows, `[t · n, features]`. The rows of one step, one for each sequence, follow each other.
     #[track_caller]
     pub(super) fn flatten_rows<'t, T: Float>(self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let step_first = if self.has_batch && self.batch_first { x.try_transpose(0, 1)? } else { x };

@@ -26,7 +26,7 @@ fn score<K: RecurrentKind<f64>>(network: &RecurrentLayer<K, f64>, gradients: &Gr
 fn assert_close(got: &[f64], want: &[f64]) {
     assert_eq!(got.len(), want.len());
     for (got, want) in got.iter().zip(want) {
-        // Rounding of sums of at most a few hundred terms of size 1.
+        // The bound allows for rounding in sums of at most a few hundred terms of size 1.
         assert!((got - want).abs() < 1e-13, "{got} is not {want}");
     }
 }
@@ -253,7 +253,8 @@ fn a_step_records_few_nodes() {
         network.forward(tape.constant(&Tensor::zeros([steps, 2, 3])));
         tape.len()
     };
-    // The slice of the input, the product, its sum, four gates of two nodes each, and five nodes for the new state.
+    // One more step records 16 nodes: the slice of the input, the product, its sum, four gates of two nodes each, and five nodes for the
+    // new state.
     assert_eq!(recorded(9) - recorded(8), 16);
 }
 

@@ -13,7 +13,7 @@ use crate::layers::forward::expect_rank;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Defines dropout layers with a probability and a constructor. A row has documentation and name.
+/// Defines dropout layers with a probability and a constructor. Each row has a doc comment and a name.
 macro_rules! dropouts {
     ($($(#[$doc:meta])* $name:ident $(<const $d:ident: usize>)?;)*) => {$(
         $(#[$doc])*

@@ -31,7 +31,7 @@ pub struct Pad {
 }
 
 impl Pad {
-    /// Returns a layer that pads by `sizes`: two numbers for each dimension, beginning with the last dimension, such as
+    /// Returns a layer that pads by `sizes`. There are two sizes for each dimension, beginning with the last dimension, such as
     /// `[left, right, top, bottom]`. A negative size crops.
     #[track_caller]
     pub fn new(sizes: &[isize], mode: PadMode) -> Self {

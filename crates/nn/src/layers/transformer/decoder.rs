@@ -12,7 +12,7 @@ use crate::layers::transformer::options::{TransformerOptions, check_caches};
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// A decoder layer: self-attention, then attention to another sequence, the memory, then two linear layers, each with a
+/// A decoder layer: self-attention, then attention to another sequence (the memory), then two linear layers. Each of the three parts has a
 /// residual connection. PyTorch: `torch.nn.TransformerDecoderLayer`.
 ///
 /// ```
@@ -46,7 +46,7 @@ pub struct TransformerDecoderLayer<T: Float = f32> {
     options: TransformerOptions,
 }
 
-/// The keys and values of a decoder layer: of the decoded steps, and of the memory.
+/// The keys and values of the decoded steps and of the memory, for one decoder layer.
 #[derive(Clone, Debug)]
 pub struct DecoderCache<T: Float = f32> {
     own: AttentionCache<T>,
@@ -118,8 +118,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
         Ok(DecoderCache { own: AttentionCache::new(), memory, memory_padding: memory_padding.cloned() })
     }
 
-    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new
-    /// positions before them, and are added to the cache. The output is the same as of [`forward`](Self::forward) with
+    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new positions before
+    /// them, and are added to the cache. The output is the same as the output of [`forward`](Self::forward) with
     /// [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors

@@ -12,9 +12,9 @@ use crate::layers::transformer::options::{TransformerOptions, check_caches};
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// An encoder layer: self-attention, then two linear layers, each with a residual connection. PyTorch:
-/// `torch.nn.TransformerEncoderLayer`. With a causal mask it is the layer of a language model, which
-/// [`decode`](Self::decode) runs step by step.
+/// An encoder layer: self-attention, then two linear layers. Both parts have a residual connection. PyTorch:
+/// `torch.nn.TransformerEncoderLayer`. With a causal mask it is the layer of a language model, which [`decode`](Self::decode) runs step by
+/// step.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -71,10 +71,9 @@ impl<T: Float> TransformerEncoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new
-    /// positions before them, and are added to the cache. The output is the same as of
-    /// [`forward_masked`](Self::forward_masked) with [`AttentionMasks::causal`]. No gradient flows through the
-    /// attention.
+    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new positions before
+    /// them, and are added to the cache. The output is the same as the output of [`forward_masked`](Self::forward_masked) with
+    /// [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ mod tests {
     #[track_caller]
     fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
         assert_eq!(got.shape(), want.shape());
-        // Rounding of sums of at most a hundred terms; the normalization divides by deviations of about 1.
+        // The bound allows for rounding in sums of at most a hundred terms. The normalization divides by deviations of about 1.
         let off = (got - want).abs().iter().fold(0.0, f64::max);
         assert!(off < 1e-12, "{off}");
     }
@@ -102,7 +102,7 @@ mod tests {
         let keep = Tensor::<bool>::from([[true, false, false], [false, true, false], [false, false, true]]);
         let own = AttentionMasks::new().mask(AttentionMask::Keep(&keep));
         let y = encoder.forward_masked(tape.constant(&x), own).value();
-        // Each position attends to itself only, so that a position alone gives the same output.
+        // Each position attends only to itself, so a sequence of a single position gives the same output.
         let alone = encoder.forward(tape.constant(&x.narrow(1, 1, 1))).value();
         assert_close(&y.narrow(1, 1, 1), &alone);
     }
