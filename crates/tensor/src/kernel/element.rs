@@ -6,14 +6,14 @@ use crate::Scalar;
 use crate::kernel::conv::direct::DirectConvolutions;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 
-/// Generic functions as types, for the attribute `precompiled` of the crate `wengert-macros`.
+/// Types that stand for generic functions, for the attribute `precompiled` of the crate `wengert-macros`.
 ///
-/// Rust has no pointers to generic functions. A type that implements one of these traits stands for one: `Of<T>` is the type of a
-/// pointer to the function for elements `T`. The methods return the pointers.
+/// Rust has no pointers to generic functions. A type that implements one of these traits stands for a generic function. `Of<T>` is
+/// the type of a pointer to the function for elements `T`, and the methods return these pointers.
 pub mod instances {
     use super::{Element, Float};
 
-    /// A function for each element type, compiled in its own crate for the types that most programs compute with.
+    /// A function for each element type. For the types that most programs use, it is compiled in its own crate.
     pub trait ElementInstances {
         /// The type of a pointer to the function for elements `T`.
         type Of<T: Element>;
@@ -49,14 +49,14 @@ pub trait Element: Scalar + BlockKernels + DirectConvolutions {
     fn element_instance<F: ElementInstances>() -> F::Of<Self>;
 }
 
-/// Numbers: every element type but `bool`. Sealed.
+/// The types of numbers: all element types except `bool`. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of numbers",
     note = "truth values are counted by `count_nonzero`, or made numbers by `cast::<i64>()`"
 )]
 pub trait Number: Element {}
 
-/// Floating-point types, the ones with arithmetic functions and gradients: `f32`, `f64`. Sealed.
+/// The floating-point types, which have arithmetic functions and gradients: `f32`, `f64`. Sealed.
 pub trait Float:
     Number
     + FloatBlockKernels
@@ -75,11 +75,11 @@ pub trait Float:
     /// Quiet NaN.
     const NAN: Self;
 
-    /// The square root.
+    /// Returns the square root.
     fn sqrt(self) -> Self;
-    /// Whether it is NaN.
+    /// Returns whether the number is NaN.
     fn is_nan(self) -> bool;
-    /// Whether it is neither infinite nor NaN.
+    /// Returns whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 
     /// Returns the function that is compiled for this type.

@@ -1,11 +1,11 @@
-//! Broadcast fill: writes operands out over a block with short rows, such as a bias for each row of logits.
+//! Broadcast fill: writes the elements of an expanded operand to a contiguous block, such as a bias for each row of logits.
 //!
-//! If rows are short, the cost per row dominates. These loops keep it small.
+//! For short rows, the cost per row dominates. These loops keep it small.
 
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::MAX_LOOP_COPY;
 
-/// `out[i]` = element `start + i` of the operand.
+/// Writes the elements `start ..` of the operand to `out`, in row-major order.
 pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let (row, [inner]) = space.loop_of(space.depth() - 1);
     let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
@@ -37,13 +37,13 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
     fill_by_segments(space, data, start, out);
 }
 
-/// Whether [`spread`] writes several whole rows per loop.
+/// Returns whether [`spread`] writes several whole rows per loop.
 pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     let (_, inner) = space.loop_of(space.depth() - 1);
     space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
 }
 
-/// `out[i]` = element `start + i` of the infinitely repeated row.
+/// Writes the elements `start ..` of the infinitely repeated row to `out`.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());
     let first = after.len().min(out.len());
@@ -53,7 +53,7 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     repeat_prefix(out, row.len());
 }
 
-/// Calls a function with the length of short rows as a constant, so that the compiler writes a row with one or two stores.
+/// Calls a function with the length of a short row as a constant. Then the compiler writes a row with one or two stores.
 macro_rules! of_constant {
     ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
         match $row {
@@ -63,7 +63,7 @@ macro_rules! of_constant {
     };
 }
 
-/// Fills each row of `out` with one value.
+/// Fills each row of `out` with one of the `values`.
 fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
@@ -71,7 +71,7 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
     of_constant!(row, rows(values, out), 2 3 4 5 6 7 8, {
         for (out, value) in out.chunks_exact_mut(row).zip(values) {
             match row {
-                // Two stores that overlap.
+                // Two stores of eight elements overlap, and so cover every length from 9 to 16.
                 9..=16 => {
                     if let Some(first) = out.first_chunk_mut() {
                         *first = [value; 8];
@@ -109,7 +109,7 @@ fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     }
 }
 
-/// As [`spread`], for any operand.
+/// Computes [`spread`] for any operand.
 fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     space.walk(0, start, out.len(), |position, stride, count| {
@@ -118,7 +118,7 @@ fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize
     });
 }
 
-/// Element `start + i` of the operand = `values[i]`; no two elements share a position.
+/// Writes `values` to the elements `start ..` of the operand. No two of these elements may share a position.
 pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: usize, data: &mut [T]) {
     let mut left = values;
     space.walk(0, start, values.len(), |position, stride, count| {
@@ -133,7 +133,7 @@ pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: u
     });
 }
 
-/// `out[i]` = the element `i * stride` after `position`.
+/// Copies elements that are `stride` apart to `out`. The first one is at `position`.
 #[inline]
 pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
     let count = out.len();
@@ -176,7 +176,7 @@ mod tests {
         let flipped = Layout::contiguous(Shape::from([6, 5])).flip(&[1]);
         let shape = Shape::from([6, 5]);
         let data: Vec<usize> = (0..30).collect();
-        // Each of its two rows comes three times.
+        // The layout repeats each of the two rows three times.
         let rows = Layout::contiguous(Shape::from([2, 1, 5])).expand(&Shape::from([2, 3, 5])).unwrap();
         let space = IterationSpace::new(rows.shape(), [&rows]);
         for (start, len) in [(0, 30), (5, 25), (10, 15), (3, 20), (25, 5)] {

@@ -7,7 +7,7 @@ use crate::kernel::strided::{BLOCK, Source};
 use crate::shape::iteration_space::IterationSpace;
 use crate::{Element, Layout, Reduction};
 
-/// `out[i] = x[positions[i]]`, where positions count in the row-major order of `x`.
+/// Sets `out[i]` to `x[positions[i]]`. A position is an index into the row-major order of `x`.
 pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
     let from = IterationSpace::new(x.layout.shape(), [x.layout]);
     let at = IterationSpace::new(positions.layout.shape(), [positions.layout]);
@@ -19,7 +19,7 @@ pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut
     }
 }
 
-/// `out[positions[i]] += x[i]`, `out` in row-major order.
+/// Adds `x[i]` to `out[positions[i]]` for every `i`. `out` is row-major.
 pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
     let space = IterationSpace::new(x.layout.shape(), [x.layout]);
     let at = IterationSpace::new(positions.layout.shape(), [positions.layout]);
@@ -29,8 +29,8 @@ pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out:
     }
 }
 
-/// Writes each element of `x` to its position in `window`, a layout of the same shape over `out`, which is zero. Where positions
-/// are `shared`, elements are added; otherwise they are stored, which keeps -0.
+/// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. `out` must be zero. If
+/// elements share positions (`shared`), they are added. Otherwise they are stored, which keeps -0.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out: &mut [T]) {
     if window.numel() == 0 {
         return;

@@ -1,6 +1,6 @@
-//! Slices along one dimension: copies of slices by number, the adjoint that adds slices to zeros, and concatenations.
+//! Slices along one dimension: copies of slices by index, its adjoint that adds slices, and concatenations.
 //!
-//! The caller checks the numbers. Additions happen in the order of the numbers, so that results do not depend on the number of
+//! The caller checks the indices. Additions happen in the order of the indices, so that results do not depend on the number of
 //! threads.
 
 use crate::kernel::elementwise::operand::Operand;
@@ -12,12 +12,12 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::parts::COLUMNS;
 use crate::{Element, Reduction, Shape};
 
-/// `out[.., k, ..]` = slice number `index[k]` of `x` along `axis`.
+/// Sets slice `k` of `out` along `axis` to slice `index[k]` of `x`.
 pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: &mut [T]) {
     if out.is_empty() {
         return;
     }
-    // Every slice has the layout of the first one, some strides further on.
+    // All slices have the layout of the first one. Slice `k` starts `k` strides later.
     let (first, stride) = (x.layout.slice(axis, 0, 1, 1), x.layout.strides()[axis]);
     let space = IterationSpace::new(first.shape(), [&first]);
     let width = Shape::from(&first.shape()[axis..]).numel();
@@ -54,8 +54,8 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     });
 }
 
-/// Writes value `k` of `count` values that are joined row by row. `x` has the rows of this value, of `row` elements each; `out` has the rows
-/// of all values.
+/// Writes value `k` of `count` values that are concatenated row by row. `x` holds the rows of this value, of `row` elements each.
+/// A row of `out` holds one row of every value.
 pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): (usize, usize), out: &mut [T]) {
     let own = out.chunks_exact_mut(count * row).map(|rows| &mut rows[k * row..][..row]);
     match x {
@@ -64,7 +64,7 @@ pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): 
     }
 }
 
-/// `out` = the slices of all `parts` along `axis`, one part after the other. All other dimensions have equal sizes; no part is empty.
+/// Concatenates all `parts` along `axis` into `out`. All other dimensions have equal sizes, and no part is empty.
 pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
@@ -92,8 +92,8 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     });
 }
 
-/// `out[.., i, ..]` = the sum of the slices `x[.., k, ..]` of `width` elements whose `index[k]` is `i`, out of `size`, for all
-/// pairs `(x, index)` of `terms`.
+/// Sets slice `i` of `out` to the sum of the slices `x[.., k, ..]` with `index[k] == i`, for all pairs `(x, index)` of `terms`.
+/// `out` has `size` slices of `width` elements.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();
@@ -102,7 +102,8 @@ pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usiz
     }
     let height = out.len() / width;
     let threads = if count < MIN_PARALLEL { 1 } else { num_threads() };
-    // Columns are divided evenly among threads, whatever the numbers are. Rows that are too short for that stay whole.
+    // Columns are divided evenly among the threads. So the division does not depend on the indices. Rows too short for this stay
+    // whole, and the rows are divided.
     let (rows, columns) = match width.div_ceil(threads).next_multiple_of(COLUMNS) {
         columns if threads.saturating_mul(COLUMNS) <= width => (height, columns),
         _ => (height.div_ceil(threads), width),

@@ -1,4 +1,4 @@
-//! One pass over several arrays of the same length that updates the first and some others in place.
+//! Updates of several arrays of the same length in one pass. The first array and some others are updated in place.
 
 use crate::Element;
 use crate::memory::partition::{self, Partition};
@@ -6,7 +6,7 @@ use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::thresholds::parts::{STEP_BLOCK, STEP_PART};
 
-/// `(x, states) = f(x, input, states)`, once for each element.
+/// Computes `(x, states) = f(x, input, states)` for each element.
 pub(crate) fn update<T: Element, const N: usize>(
     x: &mut [T],
     input: &[T],
@@ -28,7 +28,7 @@ dispatched! {
     }
 }
 
-/// The code that is compiled for each instruction set. (A closure might not be inlined.)
+/// The loop over a part, compiled for each instruction set. A closure might not be inlined.
 trait Part {
     fn run(self);
 }
@@ -52,8 +52,8 @@ impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for El
 }
 
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise<'_, T, F, N> {
-    /// `count` elements, a block at most. Compiled once for the length of a block and once for the rest: the function is never called
-    /// on padding, and copying a block takes a few vector instructions.
+    /// Updates `count` elements, at most a block. The code is compiled once for a whole block and once for the remaining elements.
+    /// So `f` is never called on padding, and a block is copied by a few vector instructions.
     #[inline(always)]
     fn block(&mut self, start: usize, count: usize) {
         let range = start..start + count;

@@ -1,10 +1,10 @@
-//! Strided tensors as kernels see them, and block sizes common to all kernels.
+//! Strided tensors as the operands of kernels, and the block sizes of all kernels.
 
 use crate::kernel::elementwise::operand::Operand;
 pub(crate) use crate::thresholds::blocks::{BLOCK, MAX_CACHED, MAX_TASKS, MIN_PARALLEL, MIN_STREAMED, TASK};
 use crate::{Layout, Scalar, Shape};
 
-/// A tensor as kernels see it: the whole buffer and a layout.
+/// A tensor as the operand of a kernel: the whole buffer and a layout.
 #[derive(Clone, Copy)]
 pub struct Source<'a, T> {
     pub(crate) data: &'a [T],
@@ -12,7 +12,8 @@ pub struct Source<'a, T> {
 }
 
 impl<'a, T: Scalar> Source<'a, T> {
-    /// The elements as the operand of one block, if they are contiguous or all the same. There is at least one.
+    /// Returns all elements as one block operand, if they are contiguous or all the same element. There must be at least one
+    /// element.
     pub(crate) fn whole(&self) -> Option<Operand<'a, T>> {
         let first = self.layout.offset();
         if self.layout.is_contiguous() {
@@ -21,7 +22,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
     }
 
-    /// The same elements expanded to `shape`, to which the layout broadcasts. `expanded` keeps the new layout, if there is one.
+    /// Expands the layout to `shape`. `expanded` stores the new layout if it differs from the old one.
     pub(crate) fn over(self, shape: &Shape, expanded: &'a mut Option<Layout>) -> Self {
         if self.layout.shape() == shape {
             return self;
@@ -33,7 +34,8 @@ impl<'a, T: Scalar> Source<'a, T> {
         }
     }
 
-    /// The elements that repeat, if they are contiguous and repeat in order. There is at least one.
+    /// Returns the repeated elements, if the tensor repeats a contiguous run of elements in order. There must be at least one
+    /// element.
     pub(crate) fn row(&self) -> Option<&'a [T]> {
         let (mut len, mut repeats) = (1, false);
         for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {

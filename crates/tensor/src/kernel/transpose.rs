@@ -1,7 +1,8 @@
-//! Operands that are transposed matrices beside a row-major result are read by tiles.
+//! Tiled reading of operands that are transposed matrices, for row-major results.
 //!
-//! In such an operand, row neighbours are far apart in memory and column neighbours are adjacent. So each tile is read column by
-//! column, touching each of its cache lines once, and transposed into the first-level cache, where its rows are contiguous.
+//! In a transposed operand, neighbours in a row are far apart in memory and neighbours in a column are adjacent. So each tile is
+//! read column by column, which touches each of its cache lines once. Then it is transposed into the first-level cache, where its
+//! rows are contiguous.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -14,14 +15,15 @@ use crate::shape::iteration_space::IterationSpace;
 pub(crate) use crate::thresholds::transpose::PITCH;
 use crate::thresholds::transpose::{SIDE, TALL, TILE, WIDE};
 
-/// Part `number` of `0 .. len`, split into parts of about `each`, none shorter than a square; the last one includes the remainder.
+/// Returns part `number` of `0 .. len`, split into parts of about `each` elements. No part is shorter than a square. The last part
+/// includes the remainder.
 fn part(len: usize, each: usize, number: usize) -> Range<usize> {
     let last = parts(len, each) - 1;
     let start = number.min(last) * each;
     start..if number < last { start + each } else { len }
 }
 
-/// The number of parts.
+/// Returns the number of parts of `0 .. len`.
 fn parts(len: usize, each: usize) -> usize {
     ((len + each - SIDE) / each).max(1)
 }
@@ -34,8 +36,8 @@ pub(crate) struct Tiles {
 }
 
 impl Tiles {
-    /// Tiles for an operand that is a transposed matrix or a batch of them: the stride of its second innermost loop is 1, that of
-    /// the innermost one is larger. `None` for other operands and for small matrices.
+    /// Returns the tiles of an operand that is a transposed matrix or a batch of them. Its second innermost loop has stride 1, and
+    /// its innermost loop has a larger stride. Returns `None` for other operands and for small matrices.
     pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
         let rows = space.depth().checked_sub(2)?;
         let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));
@@ -43,48 +45,49 @@ impl Tiles {
         (large && down == 1 && across > 1).then_some(Tiles { height, width })
     }
 
-    /// The number of bands (rows of tiles) in `count` elements, and the number of bands in a task.
+    /// Returns the number of bands in `count` elements, and the number of bands in a task. A band is a row of tiles.
     pub(crate) fn bands(&self, count: usize) -> (usize, usize) {
         (count / (self.height * self.width) * parts(self.height, TALL), (TASK / (TALL * self.width)).max(1))
     }
 
-    /// The rows of a band, counted over all matrices of the batch.
+    /// Returns the rows of a band, counted over all matrices of the batch.
     pub(crate) fn rows(&self, band: usize) -> Range<usize> {
         let bands = parts(self.height, TALL);
         let (first, rows) = (band / bands * self.height, part(self.height, TALL, band % bands));
         first + rows.start..first + rows.end
     }
 
-    /// Elements of a row.
+    /// Returns the number of elements in a row.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// The columns of each tile of a band.
+    /// Returns the column range of each tile of a band.
     pub(crate) fn columns(&self) -> impl Iterator<Item = Range<usize>> {
         let width = self.width;
         (0..parts(width, WIDE)).map(move |number| part(width, WIDE, number))
     }
 }
 
-/// The transposed tile of an operand that was read last.
+/// The tile of an operand that was read last, transposed.
 pub(crate) struct Tile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
     tiles: Tiles,
-    /// The rows (counted over the batch) and columns of the tile.
+    /// The rows of the tile, counted over the batch, and its columns.
     rows: Range<usize>,
     columns: Range<usize>,
     elements: Scratch<T>,
 }
 
 impl<'a, T: Scalar> Tile<'a, T> {
-    /// A tile that is still empty. `None` if there is no memory for it.
+    /// Returns an empty tile, or `None` if there is no memory for it.
     pub(crate) fn new(data: &'a [T], space: &'a IterationSpace<1>, tiles: Tiles) -> Option<Self> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// The `len` elements starting at number `start`, which are a row of one tile.
+    /// Returns the `len` elements from element `start` on. They must be a row of one tile. Reads the tile if it is not the last
+    /// one.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -101,24 +104,24 @@ impl<'a, T: Scalar> Tile<'a, T> {
     }
 }
 
-/// Whether [`materialize`] takes a matrix of `segments` segments of `len` elements.
+/// Returns whether [`materialize`] supports a matrix of `segments` segments of `len` elements.
 pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
     (SIDE..=PITCH).contains(&segments) && len >= SIDE
 }
 
-/// `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart, which [have squares](has_squares); rows of `out` are
-/// [`PITCH`] apart.
+/// Computes `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. The sizes must [have
+/// squares](has_squares). Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
         transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
     }
 }
 
-/// `tile[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart, at least a square; rows of the tile are [`PITCH`]
-/// apart.
+/// Computes `tile[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. Both sizes are at least that of a
+/// square. Rows of the tile are [`PITCH`] apart.
 fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
-    // The last square is moved back to end with the segment, or with the last segment.
+    // The last square of each direction is moved back, so that it ends at the last element of a segment or at the last segment.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
         for first in places(len) {
@@ -127,7 +130,7 @@ fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile
     }
 }
 
-/// `to[j, i] = x[i, j]` for a square: rows of `x` are `step` apart, those of `to` [`PITCH`].
+/// Computes `to[j, i] = x[i, j]` for a square. Rows of `x` are `step` apart, and rows of `to` are [`PITCH`] apart.
 #[inline]
 fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
@@ -154,8 +157,8 @@ dispatched! {
     }
 }
 
-/// Rotates the eight bits of the elements' indices by one; four rotations transpose the square. Two rows are combined into two
-/// others in vector registers.
+/// Rotates the bits of each element's index by one. Four rotations transpose the square. A rotation combines two rows into two
+/// other rows, in vector registers.
 #[inline(always)]
 fn rotate<T: Scalar>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     const HALF: usize = SIDE / 2;
@@ -170,7 +173,7 @@ fn rotate<T: Scalar>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     }
 }
 
-/// [`rotate`], all in registers.
+/// Squares transposed in AVX-512 registers.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
@@ -181,17 +184,18 @@ mod x86 {
     use super::{PITCH, SIDE};
     use crate::Scalar;
 
-    /// [`square`](super::square) for elements of 4 or 8 bytes. Bounds are checked once for all segments: with a check for each,
-    /// the processor would have fewer of them in flight, and they lie far apart.
+    /// Computes [`square`](super::square) for elements of 4 or 8 bytes. The bounds are checked once for all segments. With a check
+    /// for each segment, the processor would load fewer segments at the same time.
     #[target_feature(enable = "avx512f")]
     pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
         assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
         assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step <= rest / LAST));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
-        // SAFETY: `i` is below `SIDE`, and 64 bytes from element `first` on end within the segment, which lies within `x`.
+        // SAFETY: `i` is less than `SIDE`, and the 64 bytes from element `first` on are within the segment, which is within `x`.
         let load = |i: usize, first: usize| unsafe { _mm512_loadu_si512(x.add(i * step + first).cast()) };
-        // SAFETY: as for `load`, of row `j` of the square; every bit pattern is one of the element types of 4 and 8 bytes.
+        // SAFETY: as for `load`, with row `j` of the square. Every bit pattern is a valid number of the element types of 4 and 8
+        // bytes.
         let store =
             |v: __m512i, j: usize, first: usize| unsafe { _mm512_storeu_si512(to.add(j * PITCH + first).cast(), v) };
         if size_of::<T>() == 4 {
@@ -208,7 +212,7 @@ mod x86 {
             segments.into_iter().enumerate().for_each(|(j, vector)| store(vector, j, 0));
             return;
         }
-        // One quarter after the other.
+        // The quarters of the square are transposed one after the other.
         const HALF: usize = SIDE / 2;
         let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -259,7 +263,7 @@ mod tests {
         assert!(!has_squares(15, 16) && !has_squares(16, 15) && !has_squares(PITCH + 1, 16));
     }
 
-    /// Every element size against index arithmetic, and the fallback for processors without vector instructions.
+    /// Checks every element size against index arithmetic, and also the code for processors without vector instructions.
     #[test]
     fn tiles_are_transposed() {
         fn check<T: Scalar>(of: fn(usize) -> T) {
@@ -297,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Transposed operands beside operands of every kind, on either side, give the bits of their contiguous copies.
+    /// Operations on transposed operands give the bits of operations on contiguous copies, with any other operand on either side.
     #[test]
     fn operations_equal_those_of_copies() {
         let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f64 % 1009.0 - 500.0;
@@ -313,10 +317,10 @@ mod tests {
             let wide = Tensor::from_fn([batch, rows, 2 * columns], |i| number(i[2], i[0], i[1]));
             let others = [
                 plain.clone(),
-                // Strides of two, and negative ones.
+                // Layouts with strides of two and with negative strides.
                 wide.slice(2, Some(0), None, 2),
                 plain.flip([1, 2]),
-                // Broadcast along one dimension, beside a contiguous operand, so that the result is contiguous.
+                // Expanded along one dimension. The contiguous operand beside it makes the result contiguous.
                 plain.select(1, 3).unsqueeze(1).expand(shape.map(|size| size as isize)),
             ];
             for other in &others {
@@ -334,9 +338,9 @@ mod tests {
             got.sub_(&turned);
             expected.sub_(&copy);
             assert_eq!(got, expected);
-            // Column-major, and so is the result.
+            // If both operands are column-major, the result is column-major too.
             assert_eq!((&turned + &turned).strides(), turned.strides());
-            // The same matrix for each of a batch.
+            // A batch that repeats one matrix.
             let one = turned.narrow(0, 0, 1).expand([4, rows as isize, columns as isize]);
             assert_eq!(
                 one.contiguous(),

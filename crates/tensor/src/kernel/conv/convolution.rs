@@ -1,11 +1,12 @@
-//! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`,
-//! `z` `[n, out, …]`, with up to three dimensions of space.
+//! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`, `z` `[n, out, …]`,
+//! with up to three spatial dimensions.
 //!
-//! Sums over copied planes ([`direct`]) are used where they are faster. Otherwise, and for integers, all three are matrix products
-//! with the windows of `x` as columns ([`im2col`]), computed in tiles of windows that stay in the second-level cache. The partition
-//! depends on shapes alone and partial sums are added in order, so the bits do not depend on the number of threads.
+//! The [`direct`] kernels, which sum over copied planes, are used where they are faster. All other convolutions, and those of
+//! integers, are matrix products. The windows of `x` are the columns of a matrix ([`im2col`]), which is computed in tiles that
+//! stay in the second-level cache. The partition depends only on shapes, and partial sums are added in order. So the bits do not
+//! depend on the number of threads.
 //!
-//! Padding modes, defaults and argument checks are the caller's.
+//! The caller resolves padding modes and defaults, and checks arguments.
 
 use crate::Element;
 use crate::kernel::conv::direct::{self, DirectCall};
@@ -19,7 +20,7 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{MAX_SUMS, TILE};
 
 impl Geometry {
-    /// Windows in a tile.
+    /// Returns the number of windows in a tile.
     fn tile(&self) -> usize {
         (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
     }
@@ -28,13 +29,14 @@ impl Geometry {
         self.windows().div_ceil(self.tile())
     }
 
-    /// Whether the convolution is depthwise with few outputs per channel: a product over columns would have one or two rows.
+    /// Returns whether the convolution is depthwise with few outputs per channel. Then a product with the matrix of columns would
+    /// have only a few rows.
     fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.channels == 1 && self.out <= 4
     }
 
-    /// Whether copied planes are faster than columns; the thresholds here and below are measured. Products win where the kernel is
-    /// a single element, and where copying the results costs as much as computing them.
+    /// Returns whether the direct kernels are faster than products with the matrix of columns. The thresholds here and below are
+    /// measured. Products are faster for kernels of one element, and where copying the results costs as much as computing them.
     fn is_direct(&self) -> bool {
         let taps = self.taps();
         let efficiency = direct::efficiency(self);
@@ -55,27 +57,27 @@ impl Geometry {
         taps > 1 && (self.is_depthwise() && taps >= 5 && efficiency > 0.0 || small)
     }
 
-    /// Whether the input is its own matrix of columns.
+    /// Returns whether the input is its own matrix of columns.
     fn is_pointwise(&self) -> bool {
         let plain =
             |axis: &WindowAxis| axis.kernel == 1 && axis.stride == 1 && axis.before == 0 && axis.input == axis.output;
         self.axes.iter().all(plain)
     }
 
-    /// The sizes of the product of weights and columns.
+    /// Returns the sizes of the product of the weights and the matrix of columns.
     fn product(&self, windows: usize) -> Sizes {
         Sizes { m: self.out, n: windows, k: self.rows(), add: false }
     }
 }
 
-/// `z = conv(x, w)`.
+/// Computes `z = conv(x, w)`.
 pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut [T]) -> Result<(), AllocationError> {
     if T::DIRECT && geometry.is_direct() {
         return T::convolve(DirectCall::Forward { geometry, x, w, z });
     }
     let (plane, windows, tiles, out) =
         (geometry.channels * geometry.plane(), geometry.windows(), geometry.tiles(), geometry.out);
-    // Computes one tile of windows of one block (one group of one image).
+    // Computes a tile of windows of one block. A block is one group of one image.
     let product = |block: usize, first: usize, count: usize, columns: &mut [T], z: &mut [T]| {
         let weights = Matrix::rows(w, block % geometry.groups * geometry.weights(), geometry.rows());
         let right = if geometry.is_pointwise() {
@@ -88,7 +90,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // Images with little work are batched into one part.
+        // Images with little work are combined into one part.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, per_part * out * windows, Schedule::Parallel, |part, z| {
             let mut columns = Scratch::new(room)?;
@@ -112,7 +114,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     })
 }
 
-/// The adjoint of [`forward`] with respect to `x`: computes `x` from the weights `w` and the gradient `z`.
+/// Computes `x`, the adjoint of [`forward`] with respect to its input, from the weights `w` and the gradient `z`.
 pub(crate) fn input_gradient<T: Element>(
     geometry: &Geometry,
     w: &[T],
@@ -123,7 +125,7 @@ pub(crate) fn input_gradient<T: Element>(
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
     let (windows, plane) = (geometry.windows(), geometry.plane());
-    // With few images, channels are split over threads too.
+    // With few images, the channels are also divided among the threads.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
     let each = geometry.channels.div_ceil(slices);
     let slices = geometry.channels.div_ceil(each);
@@ -150,14 +152,14 @@ pub(crate) fn input_gradient<T: Element>(
     })
 }
 
-/// The adjoint of [`forward`] with respect to `w`: computes `w` from the input `x` and the gradient `z`.
+/// Computes `w`, the adjoint of [`forward`] with respect to its weights, from the input `x` and the gradient `z`.
 pub(crate) fn weight_gradient<T: Element>(
     geometry: &Geometry,
     x: &[T],
     z: &[T],
     w: &mut [T],
 ) -> Result<(), AllocationError> {
-    // Which multiplies elements that a weight does not see by zero: of ∞ and NaN that would be seen.
+    // The direct kernel multiplies elements that a weight does not use by zero. For ∞ and NaN that would give NaN.
     if T::DIRECT && geometry.is_direct_for_weight() && T::are_finite(x) {
         return T::convolve(DirectCall::Weight { geometry, x, z, w });
     }
@@ -205,7 +207,7 @@ mod tests {
     use crate::kernel::matmul::micro::HasMicroKernels;
     use crate::kernel::matmul::product::Products;
 
-    /// The definition: calls `each(x, w, z)` with the positions of every term of Σ x w z.
+    /// Calls `each(x, w, z)` with the positions of every term of Σ x w z, by the definition of a convolution.
     fn by_definition(geometry: &Geometry, mut each: impl FnMut(usize, usize, usize)) {
         let [d, h, w] = &geometry.axes;
         for block in 0..geometry.batch * geometry.groups {
@@ -236,12 +238,12 @@ mod tests {
         }
     }
 
-    /// Small integers, whose sums and products are exact.
+    /// Returns small integers. Their sums and products are exact.
     fn integers<T: Products>(len: usize, seed: usize) -> Vec<T> {
         (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
     }
 
-    /// Reference result: `len` sums, where `term` gives the position and value of each term.
+    /// Computes the reference result of `len` sums. `term` gives the position and the value of each term.
     fn reference<T: Products>(
         geometry: &Geometry,
         len: usize,
@@ -255,7 +257,7 @@ mod tests {
         sums
     }
 
-    /// Checks the direct form, whether or not it would be chosen.
+    /// Checks the direct kernels, even if [`forward`] would not choose them.
     fn check_directly<T: Products + HasMicroKernels>(geometry: &Geometry) {
         let blocks = geometry.batch * geometry.groups;
         let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
@@ -315,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Dilation as wide as the padding: planes copied with their padding would not fit in memory.
+    /// The dilation is as large as the padding. Planes copied with their padding would not fit in memory.
     #[test]
     fn wide_padding_takes_no_memory() {
         let axis = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
@@ -379,7 +381,8 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // Many windows; many images; a kernel of one element; image rows longer than a tile; matrix rows longer than a tile.
+        // In order: many windows; many images; a kernel of one element; image rows longer than a tile; matrix rows longer than a
+        // tile.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

@@ -1,14 +1,14 @@
-//! Convolutions without columns, for floating-point numbers.
+//! Direct convolutions of floating-point numbers, without the matrix of columns.
 //!
-//! The planes are copied once, with their padding ([`planes`](crate::kernel::conv::planes)), so that the elements which one tap of
-//! the kernel sees over all windows form one contiguous run. The runs of different taps differ only in where they begin. A run
-//! passes over the ends of rows; results computed there are discarded. So
+//! The planes are copied once, with their padding ([`planes`](crate::kernel::conv::planes)). In a copied plane, the elements that
+//! one tap of the kernel multiplies over all windows form a contiguous run. The runs of different taps differ only in their first
+//! element. A run continues past the ends of rows, and results computed there are discarded. So
 //! - a convolution sums weights times runs, for several rows of the result and several vectors of windows at once;
 //! - the adjoint for the input is the same sum over the result's gradient, once for each part of the input;
 //! - the adjoint for the weights consists of dot products of runs.
 //!
-//! Sums stay in registers throughout. The partition depends on shapes alone. [`efficiency`] estimates whether this may be faster
-//! than products over columns; [`convolution`](crate::kernel::conv::convolution) decides.
+//! All sums stay in registers. The partition depends only on shapes. [`efficiency`] estimates whether a direct convolution may be
+//! faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
 
 use crate::kernel::conv::geometry::Geometry;
 use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach};
@@ -20,16 +20,18 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{CHUNK, MAX_SUMS, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
 
-/// Weights in the order in which the kernels read them: groups of rows, and within a group the factors of all rows, tap by tap.
+/// Weights in the order in which the kernels read them: by groups of rows. Within a group, the factors of all rows are stored tap
+/// by tap.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// First row, valid rows, computed rows, position of the factors.
+    /// For each group: its first row, its number of valid rows, its number of computed rows, and the position of its factors.
     groups: Vec<(usize, usize, usize, usize)>,
     len: usize,
 }
 
 impl<T: Products> Weights<T> {
-    /// For each of `blocks` blocks of `w`: `rows` rows `strides[0]` apart, of `inputs` planes `strides[1]` apart, of `taps`.
+    /// Copies the weights of `blocks` blocks of `w`. Each block has `rows` rows that are `strides[0]` apart. A row has `inputs`
+    /// planes that are `strides[1]` apart. `taps` are the positions of the factors in a plane.
     fn new(
         kernels: &dyn MicroKernels<T>,
         w: &[T],
@@ -63,28 +65,28 @@ impl<T: Products> Weights<T> {
     }
 }
 
-/// A sum of weighted plane elements: its planes, taps and weights.
+/// A sum of weighted plane elements, with its planes, taps and weights.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
-    /// Elements of a plane, and number of planes that are compute_sums for each result.
+    /// The number of elements in a plane, and the number of planes that are summed for each result.
     plane: usize,
     inputs: usize,
-    /// Where the run of each tap begins.
+    /// The position of the first element of each tap's run.
     taps: Vec<usize>,
     weights: Weights<T>,
     windows: WindowRun,
-    /// Elements of a plane of the result.
+    /// The number of elements in a plane of the result.
     result: usize,
 }
 
 impl<T: Products> Sum<'_, T> {
-    /// Number of chunks of a run.
+    /// Returns the number of chunks in a run.
     fn chunks(&self) -> usize {
         self.windows.run().div_ceil(CHUNK)
     }
 
-    /// Computes `out` (a tile of the result, one plane a row) for the windows of `chunks` and the row groups `groups` from the
-    /// planes in `source`.
+    /// Computes `out`, a tile of the result with one plane per row. Computes the windows of `chunks` for the row groups `groups`
+    /// from the planes in `source`.
     fn compute(
         &self,
         block: usize,
@@ -145,7 +147,7 @@ impl<T: Products> Sum<'_, T> {
     }
 }
 
-/// Copies blocks of planes `x` and computes their sums into blocks of planes `out`.
+/// Copies the planes of each block of `x`, and writes their weighted sums to the planes of `out`.
 fn compute_sums<T: Products>(
     blocks: usize,
     groups: usize,
@@ -160,7 +162,7 @@ fn compute_sums<T: Products>(
         x.chunks_exact(from).zip(source.chunks_exact_mut(plane)).for_each(|(x, to)| planes.copy(x, to, planes.part()));
     };
     if blocks >= 4 {
-        // Blocks with little work are batched into one part.
+        // Blocks with little work are combined into one part.
         let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
         let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
         return partition::try_chunks(out, per_part * block_len, Schedule::Parallel, |part, out| {
@@ -198,19 +200,19 @@ pub enum DirectCall<'a, T> {
     Weight { geometry: &'a Geometry, x: &'a [T], z: &'a [T], w: &'a mut [T] },
 }
 
-/// Convolutions without columns, for the element types that have them. Sealed like
+/// Direct convolutions for the element types that have them. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait DirectConvolutions: Products {
-    /// Whether [`convolve`](Self::convolve) may be called.
+    /// True if [`convolve`](Self::convolve) may be called.
     const DIRECT: bool = false;
 
-    /// Whether all elements are finite.
+    /// Returns whether all elements are finite.
     fn are_finite(_x: &[Self]) -> bool {
         true
     }
 
-    /// Runs the convolution. Compiled in this crate, once for each type.
+    /// Runs the convolution. The function is compiled in this crate, once for each type.
     fn convolve(_call: DirectCall<Self>) -> Result<(), AllocationError> {
         unreachable!("only floating-point numbers have it")
     }
@@ -226,7 +228,7 @@ macro_rules! floats {
             const DIRECT: bool = true;
 
             fn are_finite(x: &[Self]) -> bool {
-                // A fold without a branch per element.
+                // The fold has no branch per element, so that it is vectorized.
                 x.chunks(1024).all(|x| !x.iter().fold(false, |bad, x| bad | !x.is_finite()))
             }
 
@@ -248,7 +250,7 @@ pub(crate) fn run<T: Products>(kernels: &dyn MicroKernels<T>, call: DirectCall<T
     }
 }
 
-/// `z = conv(x, w)`.
+/// Computes `z = conv(x, w)`.
 fn forward<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -284,7 +286,8 @@ fn forward<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
 }
 
-/// Where the run of each tap begins in the input's planes, whose parts are `pitch` elements apart.
+/// Returns the position of the first element of each tap's run in the input's planes. The parts of the planes are `pitch` elements
+/// apart.
 fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {
@@ -307,21 +310,22 @@ fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> 
     all
 }
 
-/// The fraction of the elements computed by [`forward`] that are results; 0 where copied planes would be much larger than the
-/// arrays.
+/// Returns the fraction of the elements computed by [`forward`] that are results. Returns 0 if the copied planes would be much
+/// larger than the arrays.
 pub(crate) fn efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| (axis.output + reach(&axis)) as f64);
     let planes = lens.iter().zip(&geometry.axes).map(|(len, axis)| len * axis.kernel.min(axis.stride) as f64).product();
     share_of_results(geometry, lens, planes, geometry.axes.map(|axis| axis.output))
 }
 
-/// The same estimate for [`input_gradient`].
+/// Returns the same estimate as [`efficiency`], for [`input_gradient`].
 pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| Packed::output(&axis).len as f64);
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// Windows divided by computed elements of their run, for `counts` windows in planes of sizes `lens`, copied to `planes` elements.
+/// Returns the number of windows divided by the number of elements in their run. There are `counts` windows in planes of the sizes
+/// `lens`. The copied planes have `planes` elements.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -331,7 +335,7 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
     geometry.windows() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
 }
 
-/// The adjoint of [`forward`] with respect to `x`.
+/// Computes the adjoint of [`forward`] with respect to `x`.
 fn input_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -344,7 +348,7 @@ fn input_gradient<T: Products>(
     let size = geometry.axes.map(|axis| axis.input);
     let step = [size[1] * size[2], size[2], 1];
     let mut sums = Vec::new();
-    // Input elements with the same remainder modulo the stride see the same taps.
+    // All input elements with the same remainder modulo the stride use the same taps.
     let [depth, height, width] = geometry.axes.map(|axis| axis.stride);
     for number in 0..depth * height * width {
         let part = [number / (height * width), number / width % height, number % width];
@@ -389,7 +393,8 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// The adjoint of [`forward`] with respect to `w`. Past the end of a row of windows, input elements are multiplied by zeros.
+/// Computes the adjoint of [`forward`] with respect to `w`. Past the end of a row of windows, input elements are multiplied by
+/// zeros.
 fn weight_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -414,7 +419,7 @@ fn weight_gradient<T: Products>(
     let (part, run) = (planes.part(), windows.run());
     let per_run = (RUN_ELEMENTS / (geometry.channels * planes.len())).clamp(1, each);
     let plane = per_run * planes.len();
-    // Runs are padded with zeros to a whole vector.
+    // Runs are padded with zeros to whole vectors.
     let long = |images: usize| ((images - 1) * part + run).next_multiple_of(kernels.lanes());
     let length = long(per_run);
     let taps = input_taps(geometry, &planes, per_run * part);
@@ -470,7 +475,7 @@ fn weight_gradient<T: Products>(
     Ok(())
 }
 
-/// `w` = the sum, in order, of the arrays that are stored one after the other in `sums`.
+/// Sets `w` to the sum of the arrays that are stored one after the other in `sums`. They are added in order.
 pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     let (first, others) = sums.split_at(w.len());
     w.copy_from_slice(first);
@@ -479,7 +484,7 @@ pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     }
 }
 
-/// Adds the dot products of rows of `z` with runs of `x`, over `count` elements starting at `first`, to `sums`.
+/// Adds the dot products of rows of `z` with runs of `x` to `sums`. The products cover `count` elements from `first` on.
 fn dots<T: Products>(
     kernels: &dyn MicroKernels<T>,
     (x, runs): (&[T], &[usize]),

@@ -3,15 +3,15 @@
 /// One spatial dimension of a convolution or pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
-    /// Sizes of `x`, `w` and `z`.
+    /// The sizes of `x`, `w` and `z` along the dimension.
     pub(crate) input: usize,
     pub(crate) kernel: usize,
     pub(crate) output: usize,
-    /// Distance between windows: the stride.
+    /// The distance between windows.
     pub(crate) stride: usize,
-    /// Distance between elements of a window: the dilation.
+    /// The distance between the elements of a window.
     pub(crate) dilation: usize,
-    /// Padding before the input.
+    /// The padding before the input.
     pub(crate) before: usize,
 }
 
@@ -20,13 +20,13 @@ impl WindowAxis {
     pub(crate) const NONE: WindowAxis =
         WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
-    /// The position of element `tap` of window `number`; `None` in the padding.
+    /// Returns the position of element `tap` of window `number`, or `None` if it is in the padding.
     #[inline(always)]
     pub(crate) fn place(&self, number: usize, tap: usize) -> Option<usize> {
         (number * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
     }
 
-    /// The half-open range of windows whose element `tap` is inside the input.
+    /// Returns the half-open range of windows whose element `tap` is inside the input.
     #[inline(always)]
     pub(crate) fn inside(&self, tap: usize) -> (usize, usize) {
         let shift = tap * self.dilation;
@@ -42,9 +42,9 @@ impl WindowAxis {
 pub struct Geometry {
     pub(crate) batch: usize,
     pub(crate) groups: usize,
-    /// Input channels of a group.
+    /// The number of input channels in a group.
     pub(crate) channels: usize,
-    /// Output channels of a group.
+    /// The number of output channels in a group.
     pub(crate) out: usize,
     pub(crate) axes: [WindowAxis; 3],
 }
@@ -54,22 +54,22 @@ impl Geometry {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Rows of the matrix of columns.
+    /// Returns the number of rows of the matrix of columns.
     pub(crate) fn rows(&self) -> usize {
         self.channels * self.taps()
     }
 
-    /// Windows of one image.
+    /// Returns the number of windows in an image.
     pub(crate) fn windows(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
-    /// Elements of one channel of `x`.
+    /// Returns the number of elements in a channel of `x`.
     pub(crate) fn plane(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Elements of the weights of a group.
+    /// Returns the number of weights in a group.
     pub(crate) fn weights(&self) -> usize {
         self.out * self.rows()
     }

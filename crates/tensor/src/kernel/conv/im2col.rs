@@ -1,4 +1,5 @@
-//! The matrix of columns of a convolution's windows (Chellapilla, Puri and Simard 2006, "im2col"), a tile of windows at a time.
+//! The matrix of columns, which holds the elements of each window of a convolution in a column (Chellapilla, Puri and Simard 2006,
+//! "im2col"). It is computed for one tile of windows at a time.
 
 use crate::kernel::conv::geometry::Geometry;
 use crate::kernel::matmul::product::Products;
@@ -7,13 +8,14 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
 impl Geometry {
-    /// Channel and tap of a row of the matrix of columns, in a plane.
+    /// Returns the position of a row of the matrix of columns: its channel, and the row and column of its tap. The kernel must
+    /// have depth 1.
     fn row(&self, number: usize) -> (usize, usize, usize) {
         let [_, height, width] = &self.axes;
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
     }
 
-    /// Whether rows are short and each is used several times.
+    /// Returns whether image rows are short and each of them is used several times.
     fn has_short_rows(&self) -> bool {
         let [depth, height, width] = &self.axes;
         depth.input == 1
@@ -26,14 +28,14 @@ impl Geometry {
             && width.output <= 64
     }
 
-    /// Elements of all rows, stored once for each column of the kernel.
+    /// Returns the number of elements of all image rows, stored once for each column of the kernel.
     fn shifted_rows(&self) -> usize {
         self.channels * self.axes[2].kernel * self.axes[1].input * self.axes[2].output
     }
 }
 
-/// Columns `first .. first + count` of the matrix of columns, row-major: row (c, tap) holds what that tap of each window sees of
-/// channel c, zero in the padding.
+/// Writes the columns `first .. first + count` of the matrix of columns, in row-major order. Row (c, tap) holds the element of
+/// channel c at that tap of each window. Elements in the padding are zero.
 pub(crate) fn gather<T: Products>(
     geometry: &Geometry,
     x: &[T],
@@ -49,7 +51,7 @@ pub(crate) fn gather<T: Products>(
     Ok(())
 }
 
-/// The adjoint of [`gather`]: adds the columns to `x`.
+/// Adds the columns to `x`. This is the adjoint of [`gather`].
 pub(crate) fn scatter<T: Products>(
     geometry: &Geometry,
     columns: &[T],
@@ -65,8 +67,8 @@ pub(crate) fn scatter<T: Products>(
     Ok(())
 }
 
-// Small images have short rows, where finding out what to copy costs about as much as copying. So each row is stored once for each
-// column of the kernel, shifted, and rows of the matrix are then whole blocks of rows.
+// Small images have short rows, and finding the elements to copy costs about as much as copying them. So each image row is stored
+// once for each column of the kernel, shifted. Then the rows of the matrix are whole blocks of stored rows.
 dispatched! {
     fn gather_rows<T: Products>(geometry: &Geometry, x: &[T], rows: &mut [T], columns: &mut [T]) {
         let [_, height, width] = &geometry.axes;
@@ -134,7 +136,7 @@ dispatched! {
     }
 }
 
-/// Segments are short: chunks of a fixed size cost less than a call to `memcpy`.
+/// Copies a short segment. Chunks of a fixed size cost less than a call to `memcpy`.
 #[inline(always)]
 pub(crate) fn copy<T: Products>(from: &[T], to: &mut [T]) {
     let count = from.len();
@@ -150,7 +152,7 @@ pub(crate) fn copy<T: Products>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// `to += from`.
+/// Adds `from` to `to`.
 #[inline(always)]
 fn add<T: Products>(from: &[T], to: &mut [T]) {
     let ((whole, last), (chunks, rest)) = (to.as_chunks_mut::<8>(), from.as_chunks::<8>());
@@ -162,11 +164,11 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
     last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
 }
 
-/// How the segments of a row of the matrix of columns are handled.
+/// The operations on the segments of a row of the matrix of columns.
 trait Segments {
-    /// `count` elements from `column` on are those at `place`, `place + step`, … of `x`.
+    /// Handles `count` elements from `column` on. They are the elements at `place`, `place + step`, … of `x`.
     fn inside(&mut self, column: usize, place: usize, step: usize, count: usize);
-    /// `count` elements from `column` on are outside of `x`.
+    /// Handles `count` elements from `column` on, which are in the padding.
     fn outside(&mut self, column: usize, count: usize);
 }
 
@@ -174,7 +176,7 @@ trait Segments {
 fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segments) {
     let [depth, height, width] = &geometry.axes;
     let (end, plane) = (first + count, geometry.plane());
-    // Rows of windows; the tile may cover the first and the last only in part.
+    // Loops over rows of windows. The tile may cover only a part of the first and of the last row.
     let (row, within) = (first / width.output, first % width.output);
     let (first_d, first_h) = (row / height.output, row % height.output);
     let mut row = 0;

@@ -1,26 +1,27 @@
-//! Planes copied with their padding for convolutions without columns, and the positions of windows in them.
+//! Planes copied with their padding for direct convolutions, and the positions of windows in them.
 //!
-//! With a stride greater than one, planes are split: element `i` of an axis of stride `s` belongs to part `i mod s`. Then the
-//! elements which one tap of the kernel sees over all windows form one contiguous run, passing over the ends of rows.
+//! With a stride greater than one, planes are split into parts: element `i` of an axis of stride `s` belongs to part `i mod s`.
+//! Then the elements that one tap of the kernel multiplies over all windows form one contiguous run. The run continues past the
+//! ends of rows.
 
 use crate::kernel::conv::geometry::WindowAxis;
 
 /// One axis of copied planes.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// The parts that some tap sees, as remainders modulo `step`.
+    /// The parts that a tap reads, as remainders modulo `step`.
     pub(crate) parts: Vec<usize>,
     step: usize,
-    /// Elements of a part.
+    /// The number of elements in a part.
     pub(crate) len: usize,
-    /// Padding before the first element of the plane, in elements of the plane.
+    /// The padding before the first element of the plane, in elements of the plane.
     before: usize,
-    /// Elements of the plane.
+    /// The number of elements of the plane.
     input: usize,
 }
 
 impl Packed {
-    /// The input of a convolution.
+    /// Returns the axis of the input of a convolution.
     pub(crate) fn input(axis: &WindowAxis) -> Packed {
         let mut parts: Vec<usize> = (0..axis.kernel).map(|tap| tap * axis.dilation % axis.stride).collect();
         parts.sort_unstable();
@@ -29,14 +30,14 @@ impl Packed {
         Packed { parts, step: axis.stride, len, before: axis.before, input: axis.input }
     }
 
-    /// The result of a convolution, as one part.
+    /// Returns the axis of the result of a convolution, as a single part.
     pub(crate) fn output(axis: &WindowAxis) -> Packed {
         let (room, last) = (reach(axis), (axis.input - 1 + axis.before) / axis.stride);
         let len = room + axis.output.max(last + 1);
         Packed { parts: vec![0], step: 1, len, before: room, input: axis.output }
     }
 
-    /// The half-open range of a part's elements inside the plane, and the plane position of the first.
+    /// Returns the half-open range of a part's elements that are inside the plane, and the position of the first one in the plane.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
         let end = (self.input + self.before).saturating_sub(part).div_ceil(self.step).min(self.len);
@@ -45,7 +46,7 @@ impl Packed {
     }
 }
 
-/// Distance within a part from what the first tap sees to what the last tap sees.
+/// Returns the distance between the elements that the first tap and the last tap of a window read, within a part.
 pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
@@ -54,22 +55,22 @@ pub(crate) fn reach(axis: &WindowAxis) -> usize {
 pub(crate) struct Planes(pub(crate) [Packed; 3]);
 
 impl Planes {
-    /// Elements of one part.
+    /// Returns the number of elements in a part.
     pub(crate) fn part(&self) -> usize {
         self.0.iter().map(|axis| axis.len).product()
     }
 
-    /// Elements of all parts of a plane.
+    /// Returns the number of elements in all parts of a plane.
     pub(crate) fn len(&self) -> usize {
         self.part() * self.0.iter().map(|axis| axis.parts.len()).product::<usize>()
     }
 
-    /// Strides within a part, by axis.
+    /// Returns the strides within a part, by axis.
     pub(crate) fn strides(&self) -> [usize; 3] {
         [self.0[1].len * self.0[2].len, self.0[2].len, 1]
     }
 
-    /// Copies one plane, its parts `pitch` elements apart, to memory whose padding is already zero.
+    /// Copies a plane to `to`, with its parts `pitch` elements apart. The padding in `to` must already be zero.
     pub(crate) fn copy<T: Copy>(&self, x: &[T], to: &mut [T], pitch: usize) {
         let [depth, height, width] = &self.0;
         let mut parts = (0..).step_by(pitch);
@@ -101,24 +102,24 @@ impl Planes {
     }
 }
 
-/// The positions of a result's windows in the runs and in the result.
+/// The positions of a result's windows, in the runs and in the result.
 pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
-    /// Strides of the windows in a run, by axis; the last is 1.
+    /// The strides of the windows in a run, by axis. The last stride is 1.
     pub(crate) strides: [usize; 3],
-    /// Position of the first window in the result, and the strides there.
+    /// The position of the first window in the result, and the strides of the windows there.
     pub(crate) start: usize,
     pub(crate) steps: [usize; 3],
 }
 
 impl WindowRun {
-    /// Length of a run.
+    /// Returns the length of a run.
     pub(crate) fn run(&self) -> usize {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }
 
-    /// Calls `visit` with each row segment among elements `first .. end` of a run: position in the run, position in the result,
-    /// length.
+    /// Calls `visit` with each segment of a row of windows among the elements `first .. end` of a run. The arguments are its
+    /// position in the run, its position in the result, and its length.
     pub(crate) fn segments(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize, usize)) {
         let [_, height, width] = self.counts;
         let mut at = first;
@@ -134,7 +135,8 @@ impl WindowRun {
         }
     }
 
-    /// The result position of the first window at or after element `at` of the run; `None` if there is none.
+    /// Returns the position in the result of the first window at or after element `at` of the run. Returns `None` if there is no
+    /// such window.
     pub(crate) fn place_from(&self, at: usize) -> Option<usize> {
         let [depth, height, width] = self.counts;
         let (mut d, rest) = (at / self.strides[0], at % self.strides[0]);
@@ -149,7 +151,7 @@ impl WindowRun {
     }
 }
 
-/// Rows are short: chunks of a fixed size cost less than a call to `memcpy`.
+/// Copies a short row. Chunks of a fixed size cost less than a call to `memcpy`.
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     let count = from.len();
     match from.last_chunk::<8>() {

@@ -1,4 +1,4 @@
-//! Block kernels of truth values: addition is "or", multiplication "and".
+//! Block kernels of truth values. Addition is "or", and multiplication is "and".
 
 use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
@@ -45,7 +45,7 @@ impl BlockKernels for bool {
     }
 
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-        // By chunks: leaving early within a chunk would prevent vectorization.
+        // The loop may stop only between chunks. Stopping within a chunk would prevent vectorization.
         Some(match op {
             Reduction::Sum | Reduction::Amax | Reduction::Max => {
                 x.chunks(512).any(|x| x.iter().fold(false, |any, &x| any | x))

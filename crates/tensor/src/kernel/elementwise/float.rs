@@ -1,4 +1,4 @@
-//! Block kernels of floating-point numbers: one function over [`FloatMath`] for both types, compiled for every instruction set.
+//! Block kernels of floating-point numbers. Each function is generic over [`FloatMath`] and is compiled for every instruction set.
 #![allow(clippy::needless_range_loop)]
 
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_num
 use crate::scalar::special;
 use crate::{Binary, Compare, Reduction, Unary};
 
-/// Implements the traits by the functions below. As default methods, they would be compiled again in every dependent crate.
+/// Implements the traits by the functions below. Default methods would be compiled again in every dependent crate.
 macro_rules! kernels {
     ($type:ident) => {
         impl BlockKernels for $type {
@@ -125,26 +125,26 @@ macro_rules! kernels {
 kernels!(f32);
 kernels!(f64);
 
-/// [`FloatMath::by_table`] over a block.
+/// Applies [`FloatMath::by_table`] to a block.
 fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     let mut done = false;
     by_slices(x, out, |from, to| done = T::by_table(op, from, to));
     done
 }
 
-/// Applies a library function, which gains nothing from wider instruction sets. So it is compiled once for all of them.
+/// Applies a library function. Wider instruction sets do not make it faster, so it is compiled once for all of them.
 #[inline(never)]
 fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
     one(x, out, f);
 }
 
-/// Applies a function that exists for f64 only.
+/// Applies a function that exists only for f64.
 #[inline(never)]
 fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
     one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
-/// [`library`] for two operands.
+/// Applies a library function of two operands. See [`library`].
 #[inline(never)]
 fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     two(x, y, out, f);
@@ -155,7 +155,7 @@ fn remainder<T: FloatMath>(x: T, y: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
-/// Python's rule: subtract the remainder, then divide.
+/// Divides by Python's rule: subtracts the remainder, then divides.
 fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
     if y == T::ZERO {
         return x / y;
@@ -194,7 +194,7 @@ fn zeta<T: FloatMath>(x: T, y: T) -> T {
     T::from_f64(special::zeta(x.to_f64(), y.to_f64()))
 }
 
-/// The next representable number after x toward y.
+/// Returns the next representable number after `x` toward `y`.
 fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     if x.is_nan() {
         x
@@ -207,10 +207,10 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     }
 }
 
-/// Computes powers by [`FloatMath::pow_ordinary`], and by the library if the base or the exponent is not ordinary.
+/// Computes powers by [`FloatMath::pow_ordinary`]. If the base or the exponent is not ordinary, calls the library.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Splats are written out, so that one loop suffices. Unused lanes hold ordinary numbers.
+    // Splats are copied to arrays, so that one loop serves all operands. Unused lanes hold ordinary numbers.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
     let (mut bases, mut exponents) = (splat(x), splat(y));
     for (number, out) in out.chunks_mut(64).enumerate() {
@@ -222,7 +222,7 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
             exponents[..len].copy_from_slice(&y[64 * number..][..len]);
         }
         let (mut powers, mut ordinary) = ([T::ZERO; 64], true);
-        // Rounded up to whole vectors; tail lanes are stale.
+        // The width is rounded up to whole vectors. The extra lanes hold old numbers, and their results are not used.
         let width = len.next_multiple_of(16).min(64);
         let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
         for i in 0..width {
@@ -303,13 +303,13 @@ impl<T: Copy, const N: usize> ArithmeticLoop<T> for OverArrays<'_, T, N> {
     }
 }
 
-/// Whether `op` is one of the four operations of [`by_arithmetic`].
+/// Returns whether `op` is one of the four operations of [`by_arithmetic`].
 fn is_arithmetic(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
 }
 
-/// Runs `body` with the function of `op` and returns true if `op` is an addition, subtraction, multiplication or division. Every loop
-/// over these four operations takes its function from here.
+/// Runs `body` with the function of `op` and returns true, if `op` is an addition, subtraction, multiplication or division. All
+/// loops over these four operations take their function from here.
 #[inline(always)]
 fn by_arithmetic<T: FloatMath>(op: Binary, body: impl ArithmeticLoop<T>) -> bool {
     match op {
@@ -322,13 +322,13 @@ fn by_arithmetic<T: FloatMath>(op: Binary, body: impl ArithmeticLoop<T>) -> bool
     true
 }
 
-/// Whether floating-point numbers have `op`. The other operations are those of integers.
+/// Returns whether floating-point numbers have `op`. The other operations are for integers.
 fn supports_binary(op: Binary) -> bool {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     !matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
 }
 
-/// `x = op(x, y)` over a block.
+/// Computes `x = op(x, y)` over a block.
 fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
     if !is_arithmetic(op) {
         let mut before = [T::ZERO; BLOCK];
@@ -345,7 +345,7 @@ fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
     rows(op, row, None, y, x);
 }
 
-/// [`arithmetic`] on block values of `N` elements.
+/// Computes [`arithmetic`] on block values of `N` elements.
 #[inline(always)]
 fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
     use Instruction as I;
@@ -366,8 +366,8 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
     instructions.len()
 }
 
-/// Wraps a function of [`FloatMath`] in an inlined closure: passed by name, it might be compiled without its caller's target
-/// features.
+/// Wraps a function of [`FloatMath`] in an inlined closure. A function passed by name might be compiled without the target
+/// features of its caller.
 macro_rules! inlined {
     ($f:expr) => {
         #[inline(always)]
@@ -548,8 +548,8 @@ dispatched! {
     }
 }
 
-/// `out[i] = op over x[i * stride .. i * stride + len]`. Each way is a function of its own: in one function with others, the loop over
-/// short lines had too few registers for its counters, and took a quarter longer.
+/// Computes `out[i] = op over x[i * stride .. i * stride + len]`. Each method is a separate function. In a common function, the
+/// loop over short lines had too few registers for its counters, and took a quarter longer.
 fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
     match op {
         _ if in_turns(len, out.len()) => reduce_in_turns(op, x, len, stride, out),

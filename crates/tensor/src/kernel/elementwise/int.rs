@@ -1,4 +1,4 @@
-//! Block kernels of integers, which wrap around.
+//! Block kernels of integers. Results wrap around.
 
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
@@ -31,7 +31,7 @@ trait Int:
     fn wrapping_rem(self, y: Self) -> Self;
 }
 
-/// Implements the traits by the functions below. As default methods, they would be compiled again in every dependent crate.
+/// Implements the traits by the functions below. Default methods would be compiled again in every dependent crate.
 macro_rules! kernels {
     ($type:ident: $($name:ident),*) => {
         impl Int for $type {
@@ -88,13 +88,13 @@ macro_rules! kernels {
 
 kernels!(i64, u8);
 
-/// Whether integers have `op`. The other operations are functions of real numbers.
+/// Returns whether integers have `op`. The other operations are functions of real numbers.
 fn supports_unary(op: Unary) -> bool {
     use Unary::{Abs, Ceil, Floor, Neg, Not, Relu, Round, Sign, Square, Trunc};
     matches!(op, Neg | Abs | Sign | Square | Floor | Ceil | Round | Trunc | Relu | Not)
 }
 
-/// Whether integers have `op`. The other operations are functions of real numbers.
+/// Returns whether integers have `op`. The other operations are functions of real numbers.
 fn supports_binary(op: Binary) -> bool {
     use Binary::{Add, And, Div, FloorDivide, Fmax, Fmin, Fmod, Gcd, Lcm, Maximum, Minimum, Mul, Or, Pow, Remainder};
     use Binary::{ShiftLeft, ShiftRight, Sub, Xor};
@@ -117,7 +117,7 @@ fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) {
 }
 
 fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Callers refuse a divisor of 0, so its result does not matter.
+    // Callers reject a divisor of 0, so its result does not matter.
     match op {
         Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
         Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
@@ -153,18 +153,19 @@ fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     }
 }
 
-/// The number of bits to shift; the width if `y` is negative or larger.
+/// Returns the number of bits to shift. If `y` is negative or exceeds `u32`, returns the width of the type.
 #[inline(always)]
 fn shift<T: Int>(y: T) -> u32 {
     u32::try_from(y.to_i64()).unwrap_or(T::BITS)
 }
 
-/// Whether a quotient rounded toward 0 is above the exact one: the remainder is not 0 and its sign differs from the divisor's.
+/// Returns whether a quotient rounded toward 0 is larger than the exact quotient: the remainder is not 0, and its sign differs
+/// from the divisor's.
 fn is_below<T: Int>(rest: T, divisor: T) -> bool {
     rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
 }
 
-/// Integer power, wrapping; a negative exponent gives 0 except for the bases 1 and -1, as in PyTorch.
+/// Returns an integer power, wrapping. A negative exponent gives 0 except for the bases 1 and -1, as in PyTorch.
 fn power(base: i64, exponent: i64) -> i64 {
     match (base, exponent) {
         (_, 0..) => {

@@ -1,14 +1,14 @@
 //! The loops over a block of elements, for functions of one, two and three operands.
 //!
-//! The loops use indices and are inlined. An iterator's `fold` or a closure may remain a separate function, compiled without the target
-//! features of its caller. For the same reason, a closure of more than one or two operations needs `#[inline(always)]`.
+//! The loops use indices and are inlined. An iterator's `fold` or a closure may remain a separate function, compiled without the
+//! target features of its caller. For the same reason, a closure of more than one or two operations needs `#[inline(always)]`.
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu;
 use crate::{Compare, Scalar};
 
-/// `out = f(x)`.
+/// Computes `out = f(x)`.
 #[inline(always)]
 pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) -> U) {
     match x {
@@ -45,7 +45,7 @@ pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: im
     }
 }
 
-/// [`one`] for an expensive `f`, compiled once.
+/// Computes [`one`] for an expensive `f`, which is compiled only once.
 #[inline(always)]
 pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) {
     by_slices(
@@ -60,7 +60,8 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
     );
 }
 
-/// [`one_long`], with `fast` for chunks whose elements are all `ordinary` and `f`, which gives the same bits for those, otherwise.
+/// Computes [`one_long`] with `fast` for chunks whose elements are all `ordinary`, and with `f` for all other elements. Both
+/// functions give the same bits for ordinary elements.
 #[inline(always)]
 pub(crate) fn one_guarded<T: Copy>(
     x: Operand<T>,
@@ -98,7 +99,7 @@ pub(crate) fn one_guarded<T: Copy>(
     );
 }
 
-/// [`one_long`] with `fast`, followed by `library` for each element that is not `ordinary`.
+/// Computes [`one_long`] with `fast`. Then recomputes each element that is not `ordinary` with `library`.
 #[inline(always)]
 pub(crate) fn one_mended<T: Copy>(
     x: Operand<T>,
@@ -128,7 +129,7 @@ pub(crate) fn one_mended<T: Copy>(
     );
 }
 
-/// `out = f(x, y)`.
+/// Computes `out = f(x, y)`.
 #[inline(always)]
 pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: &mut [U], f: impl Fn(T, S) -> U) {
     use Operand::{Slice, Splat};
@@ -160,7 +161,7 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
-/// As [`two`], with stores that bypass the caches, except for parts of cache lines.
+/// Computes [`two`] with stores that bypass the caches. Parts of cache lines are stored normally.
 #[inline(always)]
 pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     use Operand::{Slice, Splat};
@@ -206,7 +207,7 @@ fn stream_sixteen<T: Scalar>(x: &[T; 16], y: &[T; 16], line: &mut [T; 16], f: im
     cpu::stream_line(&results, line);
 }
 
-/// `out = f(x, y)` over rows and columns; without `x`, `out` is the first operand too.
+/// Computes `out = f(x, y)` over rows and columns. Without `x`, `out` is also the first operand.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
     let RowBroadcast { rows, columns, x_row, y_row, x_moves, y_moves } = rows;
@@ -247,7 +248,7 @@ pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &
     }
 }
 
-/// `out = f(x, y, z)`.
+/// Computes `out = f(x, y, z)`.
 #[inline(always)]
 pub(crate) fn three<M: Copy, T: Copy>(
     x: Operand<M>,
@@ -270,7 +271,7 @@ pub(crate) fn three<M: Copy, T: Copy>(
     }
 }
 
-/// `out = truth(x op y)`.
+/// Computes `out = truth(x op y)`.
 #[inline(always)]
 pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     op: Compare,
@@ -289,7 +290,7 @@ pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     }
 }
 
-/// [`one`] of a fixed number of elements.
+/// Computes [`one`] for a fixed number of elements.
 #[inline(always)]
 pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
     let mut result = *x;
@@ -299,7 +300,7 @@ pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f
     *out = result;
 }
 
-/// [`two`] of a fixed number of elements.
+/// Computes [`two`] for a fixed number of elements.
 #[inline(always)]
 pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
     let mut result = *x;

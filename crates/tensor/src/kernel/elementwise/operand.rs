@@ -2,8 +2,8 @@
 
 /// An operand of a block operation.
 ///
-/// With `repr(u32)`, the number of a splat lies beside the tag and not over half of the slice's length. The processor would read a
-/// length that was written as two halves only after all earlier stores.
+/// With `repr(u32)`, the number of a splat is stored beside the tag. Otherwise it could overlap one half of a slice's length. The
+/// processor reads a length that was written as two halves only after all earlier stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Operand<'a, T> {
@@ -14,7 +14,7 @@ pub enum Operand<'a, T> {
 }
 
 impl<'a, T: Copy> Operand<'a, T> {
-    /// The operand of elements `first .. last` of the block.
+    /// Returns the operand for the elements `first .. last` of the block.
     #[inline(always)]
     pub(crate) fn part(self, first: usize, last: usize) -> Self {
         match self {
@@ -24,19 +24,19 @@ impl<'a, T: Copy> Operand<'a, T> {
     }
 }
 
-/// A block of rows and columns, and how two operands are read in it. An operand may repeat its row, or have one number for each row.
+/// A block of rows and columns with two operands. An operand may repeat one row, or have one number for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBroadcast {
-    /// Number of rows.
+    /// The number of rows.
     pub(crate) rows: usize,
-    /// Elements of a row.
+    /// The number of elements in a row.
     pub(crate) columns: usize,
-    /// Elements from one row of the first operand to the next; 0 where its row repeats.
+    /// The distance between rows of the first operand, in elements. It is 0 if the operand repeats one row.
     pub(crate) x_row: usize,
-    /// Elements from one row of the second operand to the next; 0 where its row repeats.
+    /// The distance between rows of the second operand, in elements. It is 0 if the operand repeats one row.
     pub(crate) y_row: usize,
-    /// Whether the first operand has an element for each column; otherwise it has one number for each row.
+    /// True if the first operand has an element for each column. Otherwise it has one number for each row.
     pub(crate) x_moves: bool,
-    /// Whether the second operand has an element for each column; otherwise it has one number for each row.
+    /// True if the second operand has an element for each column. Otherwise it has one number for each row.
     pub(crate) y_moves: bool,
 }

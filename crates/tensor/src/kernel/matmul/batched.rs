@@ -1,7 +1,7 @@
 //! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is split by matrices, a single product by rows, one of few rows or of many more columns by columns, and one of few results
-//! and long sums by terms.
+//! A batch is divided by matrices, and a single product by rows. A product with few rows, or with many more columns than rows, is
+//! divided by columns. A product with few results and long sums is divided by terms.
 
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
@@ -18,18 +18,18 @@ use crate::thresholds::matmul::{
 };
 use crate::{Element, Layout, Reduction, Shape};
 
-/// What products are added to.
+/// The elements that a product is added to.
 #[derive(Clone, Copy)]
 pub(crate) enum Onto<'a, T> {
     Nothing,
-    /// What `out` holds.
+    /// The elements of `out`.
     Out,
-    /// Elements in the shape of the result.
+    /// A tensor with the shape of the result.
     Elements(Source<'a, T>),
 }
 
 impl<T: Copy> Onto<'_, T> {
-    /// Writes the elements from `start` on to `out`, if they are not there.
+    /// Writes the elements `start ..` to `out`, unless `out` holds them or there are none.
     fn begin(self, space: Option<&IterationSpace<1>>, start: usize, out: &mut [T]) {
         if let (Onto::Elements(Source { data, .. }), Some(space)) = (self, space) {
             fill::spread(space, data, start, out);
@@ -37,7 +37,8 @@ impl<T: Copy> Onto<'_, T> {
     }
 }
 
-/// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes; added to `onto`.
+/// Computes `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, and adds `onto`. The batch dimensions of both
+/// operands have the same sizes.
 pub(crate) fn matmul<T: Element>(
     x: Source<T>,
     y: Source<T>,
@@ -102,11 +103,12 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
-    // Of few columns, parts of whole units are too unequal, unless there is an even number of units.
+    // With few columns, parts of whole units differ too much in size, unless the number of units is even.
     let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
     let (parts, unit) =
         if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };
-    // Parts by rows rearrange the whole right side each; parts by columns read the left side in place if its rows are contiguous.
+    // Each part of a division by rows rearranges the whole right side. A division by columns reads the left side in place, if its
+    // rows are contiguous.
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {
@@ -145,14 +147,14 @@ pub(crate) fn matmul<T: Element>(
     })
 }
 
-/// The minimum number of units of [`ROW_UNIT`] rows in a part of a product, whose work is worth `parts` threads.
-/// Parts are large, since each reads the whole right side.
+/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part. The work of the product is enough for `parts` threads.
+/// Parts are large, because each part reads the whole right side.
 ///
-/// Row splits keep the bits if every part takes the same path through `gemm`, which has other paths for at most 64 x 64 results,
-/// for at most 256 elements and for little work.
+/// A division by rows keeps the bits only if every part takes the same path through `gemm`. Results of at most 64 x 64, of at most
+/// 256 elements, and with little work take other paths.
 fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
-    // The last unit may be short.
+    // The last unit may have fewer rows.
     let units = rows.div_ceil(ROW_UNIT) + 1;
     units.max(m.div_ceil(ROW_UNIT).div_ceil((2 * parts).max(1)))
 }
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn the_number_of_threads_changes_no_bit() {
         let before = num_threads();
-        // Sizes around the thresholds between code paths, `gemm`'s and ours.
+        // These sizes are around the thresholds between the code paths of `gemm` and of this crate.
         let sizes: [[usize; 3]; 36] = [
             [128, 128, 64],
             [130, 64, 700],
@@ -231,7 +233,7 @@ mod tests {
         set_num_threads(before);
     }
 
-    /// Operands with negative strides, at sizes for every code path.
+    /// Products of operands with negative strides equal the products of contiguous copies, for every code path.
     #[test]
     fn flipped_operands_are_as_their_copies() {
         for [m, n, k] in [[2, 2, 2], [4, 8, 4], [5, 17, 9], [1, 9, 70], [20, 3, 100], [40, 50, 60], [300, 40, 70]] {

@@ -1,8 +1,8 @@
-//! Matrices as products see them, and the sums and products of their elements.
+//! Strided matrices, the operands of matrix products, and the addition and multiplication of their elements.
 
 use crate::Scalar;
 
-/// One matrix of a product: its start and its strides.
+/// An operand of a matrix product: its first element and its strides.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a, T> {
     pub(crate) data: &'a [T],
@@ -12,17 +12,17 @@ pub struct Matrix<'a, T> {
 }
 
 impl<'a, T> Matrix<'a, T> {
-    /// Row-major in `data` starting at `offset`, `row_stride` elements between rows.
+    /// Returns a row-major matrix that starts at `offset` in `data`. Its rows are `row_stride` elements apart.
     pub(crate) fn rows(data: &'a [T], offset: usize, row_stride: usize) -> Self {
         Matrix { data, offset, row_stride: row_stride as isize, column_stride: 1 }
     }
 
-    /// Rows and columns exchanged.
+    /// Returns the transpose.
     pub(crate) fn transposed(self) -> Self {
         Matrix { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
     }
 
-    /// The submatrix that starts at this row and column.
+    /// Returns the submatrix that starts at this row and column.
     pub(crate) fn from(self, row: usize, column: usize) -> Self {
         Matrix { offset: self.place(row, column), ..self }
     }
@@ -33,19 +33,19 @@ impl<'a, T> Matrix<'a, T> {
         (self.offset as isize + moved) as usize
     }
 
-    /// The data starting at the first element of a row.
+    /// Returns the data from the first element of a row on.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> &'a [T] {
         &self.data[self.place(row, 0)..]
     }
 
-    /// The data starting at the first element of a column.
+    /// Returns the data from the first element of a column on.
     #[inline(always)]
     pub(crate) fn column(&self, column: usize) -> &'a [T] {
         &self.data[self.place(0, column)..]
     }
 
-    /// Whether every element is inside `data`, for a non-empty matrix of `rows` x `columns`.
+    /// Returns whether all elements of this matrix of `rows` x `columns` are inside `data`. The matrix must not be empty.
     pub(crate) fn within(&self, rows: usize, columns: usize) -> bool {
         let reach = |size: usize, stride: isize| (size as isize - 1) * stride;
         let (down, right) = (reach(rows, self.row_stride), reach(columns, self.column_stride));
@@ -62,7 +62,7 @@ impl<T: Copy> Matrix<'_, T> {
     }
 }
 
-/// The sizes of a product of `[m, k]` and `[k, n]`, and whether it is added to the output.
+/// The sizes of a product of `[m, k]` and `[k, n]`, and whether the product is added to the output.
 #[derive(Clone, Copy)]
 pub struct Sizes {
     pub(crate) m: usize,
@@ -71,7 +71,7 @@ pub struct Sizes {
     pub(crate) add: bool,
 }
 
-/// The sums and products of matrix products. Sealed: implemented here, for the five element types.
+/// The addition and multiplication in matrix products. Sealed: implemented for the five element types.
 #[doc(hidden)]
 pub trait Semiring: Scalar {
     fn plus(self, other: Self) -> Self;

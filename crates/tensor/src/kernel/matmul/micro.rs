@@ -1,8 +1,8 @@
-//! The inner loops of matrix products and convolutions, whose sums stay in vector registers. They use the vectors of each
-//! instruction set explicitly: autovectorized loops spill the accumulators.
+//! The inner loops of matrix products and convolutions. Their sums stay in vector registers. They use the vectors of each
+//! instruction set explicitly, because autovectorized loops move the sums to memory.
 //!
-//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens: a value exists
-//! only if the processor has the instructions, so that calling them is safe.
+//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens. A token exists
+//! only if the processor has the instructions, so its methods are safe to call.
 #![allow(unsafe_code)]
 
 use std::array::from_fn;
@@ -18,28 +18,28 @@ trait Simd<T, const L: usize>: Copy {
 
     fn splat(self, value: T) -> Self::Vector;
     fn load(self, from: &[T; L]) -> Self::Vector;
-    /// A vector of these numbers, at most `L`, and zeros.
+    /// Loads at most `L` numbers. The other numbers of the vector are 0.
     fn load_part(self, from: &[T]) -> Self::Vector;
     fn store(self, x: Self::Vector, to: &mut [T; L]);
-    /// Stores the first numbers of a vector, as many as there is room for.
+    /// Stores the first numbers of a vector. `to` may be shorter than the vector.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
-    /// `x * y + z`.
+    /// Returns `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
-    /// The sum of the vector's numbers.
+    /// Returns the sum of the vector's numbers.
     fn sum(self, x: Self::Vector) -> T;
 }
 
-/// Token: the processor has AVX-512 F, AVX2 and FMA.
+/// A token for processors with AVX-512 F, AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx512(());
 
-/// Token: the processor has AVX2 and FMA.
+/// A token for processors with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2(());
 
-/// Arrays of four numbers, available on every processor.
+/// A token for every processor: vectors are arrays of four numbers.
 #[derive(Clone, Copy)]
 struct Portable;
 
@@ -58,7 +58,7 @@ macro_rules! vectors {
 
             #[inline(always)]
             fn load(self, from: &[$type; $lanes]) -> Self::Vector {
-                // SAFETY: the processor has the instruction, since the token exists; the array has as many numbers as the vector.
+                // SAFETY: the processor has the instruction, since the token exists. The array is as long as the vector.
                 unsafe { std::arch::x86_64::$load(from.as_ptr()) }
             }
 
@@ -68,13 +68,14 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $count = from.len().min($lanes) as i32;
                 let $part = from.as_ptr();
-                // SAFETY: the processor has the instructions, since the token exists; the mask leaves no more numbers than the slice has.
+                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many numbers as
+                // the slice has.
                 unsafe { $load_part }
             }
 
             #[inline(always)]
             fn store(self, x: Self::Vector, to: &mut [$type; $lanes]) {
-                // SAFETY: the processor has the instruction, since the token exists; the array has as many numbers as the vector.
+                // SAFETY: the processor has the instruction, since the token exists. The array is as long as the vector.
                 unsafe { std::arch::x86_64::$store(to.as_mut_ptr(), x) }
             }
 
@@ -84,7 +85,8 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $room = to.len().min($lanes) as i32;
                 let $to = to.as_mut_ptr();
-                // SAFETY: the processor has the instructions, since the token exists; the mask leaves no more numbers than the slice has.
+                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many numbers as
+                // the slice has.
                 unsafe { $store_part }
             }
 
@@ -186,9 +188,9 @@ macro_rules! portable {
 
 portable!(f32, f64);
 
-/// `results[r * pitch + i]` = Σ over inputs and taps of `factors[input, tap][r]` · `source[input * plane + tap + i]`, for `rows`
-/// rows `r` (a value of [`MicroKernels::tile_rows`]) and `count` elements `i`, rounded up to whole vectors: `source` and `results`
-/// have room for them.
+/// The loop `results[r * pitch + i]` = Σ over inputs and taps of `factors[input, tap][r]` · `source[input * plane + tap + i]`. It
+/// runs over `rows` rows `r`, a value of [`MicroKernels::tile_rows`], and `count` elements `i`. `count` is rounded up to whole
+/// vectors, and `source` and `results` are long enough for that.
 pub(crate) struct TileSums<'a, T> {
     pub(crate) rows: usize,
     pub(crate) source: &'a [T],
@@ -201,7 +203,8 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r`, all runs `k`, and `count` elements `i`.
+/// The loop `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]`, over `rows` rows `r`, all runs `k`, and `count`
+/// elements `i`.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -212,8 +215,9 @@ pub(crate) struct DotProducts<'a, T> {
     pub(crate) sums: &'a mut [T],
 }
 
-/// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for as many rows `r` and vectors of columns `j` as
-/// [`MicroKernels::small_tile`] says; the last vector may lack columns. Rows of `y` are contiguous, rows or columns of `x` too.
+/// The loop `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`. [`MicroKernels::small_tile`] gives the number of
+/// rows `r` and of vectors of columns `j`. The last vector may have fewer columns. The rows of `y` are contiguous, and so are the
+/// rows or the columns of `x`.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
@@ -226,7 +230,7 @@ pub(crate) struct SmallProduct<'a, T> {
     pub(crate) add: bool,
 }
 
-/// One of the loops with its operands.
+/// One of the three loops with its operands.
 pub(crate) enum MicroKernel<'a, T> {
     TileSums(TileSums<'a, T>),
     DotProducts(DotProducts<'a, T>),
@@ -235,17 +239,17 @@ pub(crate) enum MicroKernel<'a, T> {
 
 /// The loops for one type and one instruction set.
 pub(crate) trait MicroKernels<T>: Sync {
-    /// Numbers in a vector.
+    /// Returns the number of elements in a vector.
     fn lanes(&self) -> usize;
 
-    /// The number of rows of [`TileSums`] to compute at once when `left` remain; may exceed `left`.
+    /// Returns the number of rows of [`TileSums`] to compute at once when `left` rows remain. It may exceed `left`.
     fn tile_rows(&self, left: usize) -> usize;
 
-    /// The number of rows and vectors of a [`SmallProduct`] to compute at once when so many of both remain. The rows are the same for
-    /// any number of vectors.
+    /// Returns the number of rows and vectors of a [`SmallProduct`] to compute at once when `rows` and `vectors` remain. The
+    /// number of rows does not depend on `vectors`.
     fn small_tile(&self, rows: usize, vectors: usize) -> (usize, usize);
 
-    /// Runs a loop.
+    /// Runs the loop with its operands.
     fn run(&self, kernel: MicroKernel<T>);
 }
 
@@ -275,7 +279,7 @@ fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: 
     }
 }
 
-/// [`DotProducts`] of `R` rows from `first` on, `C` runs at a time. Returns `R`.
+/// Computes [`DotProducts`] of `R` rows from `first` on, with `C` runs at a time. Returns `R`.
 #[inline(always)]
 fn dot_products<T, S, const L: usize, const R: usize, const C: usize>(
     cpu: S,
@@ -288,14 +292,14 @@ where
 {
     let &mut DotProducts { left, pitch, right, runs, count, ref mut sums, .. } = dots;
     let vectors = count / L;
-    // By loops: the compiler would call `from_fn`.
+    // Loops fill these arrays, because here the compiler does not inline `from_fn`.
     let (mut rows, mut row_ends): ([&[[T; L]]; R], [&[T]; R]) = ([&[]; R], [&[]; R]);
     for (r, (row, end)) in rows.iter_mut().zip(&mut row_ends).enumerate() {
         (*row, *end) = left[(first + r) * pitch..][..count].as_chunks();
         *row = &row[..vectors];
     }
     for (number, some) in runs.chunks(C).enumerate() {
-        // In an incomplete chunk, the last run is computed several times.
+        // In an incomplete chunk of runs, the last run is computed several times.
         let (mut columns, mut column_ends): ([&[[T; L]]; C], [&[T]; C]) = ([&[]; C], [&[]; C]);
         for (c, (column, end)) in columns.iter_mut().zip(&mut column_ends).enumerate() {
             (*column, *end) = right[some[c.min(some.len() - 1)]..][..count].as_chunks();
@@ -337,7 +341,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
 ) {
     let SmallProduct { k, x, .. } = product;
     if x.column_stride == 1 {
-        // Slices of one length: no index into them is checked in the loop.
+        // All slices have the length `k`, so that the loop checks no index.
         let mut rows: [&[T]; R] = [&[]; R];
         for (r, row) in rows.iter_mut().enumerate() {
             *row = &x.row(r)[..k];
@@ -349,11 +353,11 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
     }
 }
 
-/// `C` vectors of numbers, the last of which may lack some.
+/// Loads `C` vectors. The last one may have fewer numbers.
 #[inline(always)]
 fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, row: &[T]) -> [S::Vector; C] {
     let (whole, last) = row.split_at((C - 1) * L);
-    // By a loop: the compiler would call `from_fn`.
+    // A loop fills this array, because here the compiler does not inline `from_fn`.
     let mut vectors = [cpu.load_part(last); C];
     for (vector, from) in vectors.iter_mut().zip(whole.as_chunks().0) {
         *vector = cpu.load(from);
@@ -361,7 +365,7 @@ fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, ro
     vectors
 }
 
-/// [`small_product`], whose left side is read by `factor`.
+/// Computes [`small_product`]. `factor` reads the elements of the left side.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // an iterator over the sums would keep them in memory, not in registers
 fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
@@ -411,7 +415,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // The first size, from large to small, that the rows fill well enough.
+                // The largest tile that the remaining rows fill to at least three quarters.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 
@@ -455,7 +459,8 @@ macro_rules! kernels {
     )*};
 }
 
-// Each size of tile is code that takes time to compile: more of them only where most products run.
+// Every tile size is separate code and takes time to compile. Only the types and instruction sets of most products have many
+// sizes.
 #[cfg(target_arch = "x86_64")]
 kernels!(
     Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
@@ -468,12 +473,12 @@ kernels!(
     Portable f64 4 , tiles [4 2] [1 8], dots [3 3], products [4 1] [1 1];
 );
 
-/// Element types that have these loops.
+/// The element types that have these loops.
 pub(crate) trait HasMicroKernels: Scalar {
-    /// The loops for `set` if the machine has it, else those of the best set that it has.
+    /// Returns the loops for `set`, or for the best set of this processor if it lacks `set`.
     fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
 
-    /// The loops of the instruction set in use.
+    /// Returns the loops for the instruction set in use.
     fn kernels() -> &'static dyn MicroKernels<Self> {
         Self::kernels_of(instruction_set())
     }
@@ -483,7 +488,7 @@ macro_rules! choices {
     ($($type:ident),*) => {$(
         impl HasMicroKernels for $type {
             fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
-                // The set in use is supported: it was detected on this processor.
+                // This processor supports the set in use, because the set was detected on it.
                 match set.min(instruction_set()) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512 => &Avx512(()),

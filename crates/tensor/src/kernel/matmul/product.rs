@@ -1,5 +1,5 @@
 //! The product of two matrices with any strides, for each element type. Floating-point products are computed by single-threaded
-//! `gemm`, or by [`small`] at sizes that it is not made for.
+//! `gemm`, or by [`small`] at sizes where `gemm` is slow.
 #![allow(unsafe_code)]
 
 use std::ops::RangeInclusive;
@@ -19,21 +19,22 @@ use crate::thresholds::matmul::{
     MIN_THIN_TERMS,
 };
 
-/// So many terms of each result of one column are summed by [`thin`], however many rows there are.
+/// The lengths of sums for which [`thin`] computes products with a single column, for any number of rows.
 pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
-/// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
+/// Products of two matrices. `out` is row-major, `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
 
-    /// The same of a product that is not part of a larger one.
+    /// Computes [`product`](Self::product) for a product that is not part of a larger one.
     fn whole_product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
         Self::product(sizes, x, y, out)
     }
 
-    /// The same into a rectangle of a larger matrix, for products of more than a few multiplications.
+    /// Computes [`product`](Self::product) into a rectangle of a larger matrix. The product must have more than a few
+    /// multiplications.
     fn product_into(
         sizes: Sizes,
         x: Matrix<Self>,
@@ -56,7 +57,7 @@ macro_rules! floats {
                     return Ok(());
                 }
                 if n == 1 && m > 1 && m <= MAX_COMPACT_ROW && x.row_stride == 1 {
-                    // With the operands transposed, this is a product of one row.
+                    // The transpose of this product is a product with a single row.
                     return Self::product(Sizes { m: 1, n: m, k, add }, y.transposed(), x.transposed(), out);
                 }
                 if m == 1 && y.column_stride == 1 {
@@ -73,10 +74,10 @@ macro_rules! floats {
                     return Ok(());
                 }
                 if m == 1 && n > 1 && y.row_stride == 1 {
-                    // With the operands transposed, this is a product of one column.
+                    // The transpose of this product is a product with a single column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                // For one column, `gemm` has a kernel, for long sums and enough work.
+                // For a single column, `gemm` has a fast kernel, if the sums are long and there is enough work.
                 let narrow = match n {
                     1 => SHORT_SUMS.contains(&k) || k > *SHORT_SUMS.end() && m * k <= MAX_COMPACT_IN_PLACE,
                     _ => n <= THIN_COLUMNS && k >= MIN_THIN_TERMS,
@@ -116,12 +117,12 @@ macro_rules! floats {
                     "a product's operands are checked before"
                 );
                 let (start, pitch) = out.start();
-                // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0), through pointers to
-                // the whole slices, and `out` is written as m rows of n elements, which are those of the tile (asserted above); no
-                // two of them overlap, since the tile is borrowed mutably.
+                // SAFETY: `x` and `y` are read within their slices: this is asserted above, m, n and k are positive, and the
+                // pointers are to the whole slices. `out` is written as m rows of n elements, which are the rows of the tile
+                // (asserted above). The tile is borrowed mutably, so `out` does not overlap the operands.
                 unsafe {
-                    // Passes the transposes in reverse order: `gemm` is made for results with contiguous columns, and up to seven
-                    // times slower with contiguous rows.
+                    // The transposes are passed in reverse order. `gemm` is fast for results with contiguous columns, and up to
+                    // seven times slower for contiguous rows.
                     $gemm()(
                         n, m, k,
                         start, pitch as isize, 1,

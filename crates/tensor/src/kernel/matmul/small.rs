@@ -1,4 +1,4 @@
-//! Products that `gemm` is not made for: little work, a single row, few columns.
+//! Products for which `gemm` is slow: little work, a single row, or few columns.
 
 use smallvec::SmallVec;
 
@@ -11,8 +11,8 @@ use crate::scalar::cpu::dispatched;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
 
-/// A product by the definition, row by row. It is added to `out` when it is complete, and term by term where it has many columns: then
-/// the order makes no difference, since only products of integers and truth values come here.
+/// Computes a product by the definition, row by row. For few columns, each complete row is added to `out`. For many columns, each
+/// term is added to `out`. Only integers and truth values take that path, for which the order of additions makes no difference.
 pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     let Sizes { m, n, k, add } = sizes;
     if add && n <= FEW_COLUMNS {
@@ -40,12 +40,12 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// Whether a matrix is the transpose of one that lies row by row, and [`compact`] writes out its rows by squares.
+/// Returns whether a matrix is the transpose of a row-major matrix that [`transpose::materialize`] supports.
 pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
     matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(columns, rows)
 }
 
-/// The elements of a matrix, row by row, and the distance between rows.
+/// Copies the elements of a matrix in row-major order. Returns the copy and the distance between its rows.
 fn rows_of<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
@@ -64,8 +64,9 @@ fn rows_of<T: Semiring>(
     Ok((written, columns))
 }
 
-/// A product that reads the right side row by row, several columns at once; it rearranges only a right side whose rows are not
-/// contiguous, and a left side of which neither rows nor columns are. For little work, and for few rows.
+/// Computes a product by reading the right side row by row, several columns at once. Copies the right side only if its rows are
+/// not contiguous. Copies the left side only if neither its rows nor its columns are contiguous. Used for little work and for few
+/// rows.
 pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -113,7 +114,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// A product of few columns; each sum runs along a row of `x`, which is contiguous.
+/// Computes a product with few columns. Each sum runs along a row of `x`, which is contiguous.
 pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -148,7 +149,7 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
 }
 
 dispatched! {
-    /// `out` = Σ x[l] row l of `y`, whose rows are contiguous: `y` is read once, in order, four rows at a time.
+    /// Computes `out` = Σ x[l] · row l of `y`. The rows of `y` are contiguous. `y` is read once, in order, four rows at a time.
     pub(crate) fn row_times_matrix<T: Semiring>(k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         out.fill(T::ZERO);
         for (strip, out) in out.chunks_mut(STRIP).enumerate() {

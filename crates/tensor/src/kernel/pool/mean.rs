@@ -1,8 +1,8 @@
 //! The mean of every window of every plane `[h, w]`, and its adjoint.
 //!
-//! A window is a rectangle: first the plane's rows within a row of windows are summed elementwise, then the elements of that sum
-//! within each window. The adjoint goes the other way, from windows to one row and from that to all rows. WindowSpans of equal size and
-//! distance are computed per_part, those at the edges one by one.
+//! A window is a rectangle. First the rows of the plane that a row of windows covers are summed elementwise. Then the elements of
+//! that sum are summed within each window. The adjoint spreads each window over one row, and then spreads that row over all rows.
+//! Windows of equal size and distance are computed together. The other windows, at the edges, are computed separately.
 
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
@@ -10,13 +10,13 @@ use crate::scalar::cpu::dispatched;
 use crate::thresholds::pool::PART;
 use crate::{Element, Float};
 
-/// The windows along one dimension, in order: neither starts nor ends ever decrease.
+/// The windows along one dimension. Neither their starts nor their ends ever decrease.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowSpans {
     size: usize,
     /// The half-open range of each window.
     spans: Vec<(usize, usize)>,
-    /// The divisor of each window, except for the other dimension's factor.
+    /// The divisor of each window, without the factor of the other dimension.
     divisors: Vec<f64>,
     /// The half-open range of windows that have `len` elements each and are `stride` apart.
     regular: (usize, usize),
@@ -25,7 +25,7 @@ pub(crate) struct WindowSpans {
 }
 
 impl WindowSpans {
-    /// WindowSpans within `size` elements.
+    /// Returns windows within a dimension of `size` elements.
     pub(crate) fn new(size: usize, spans: Vec<(usize, usize)>, divisors: Vec<f64>) -> Self {
         let len = spans.iter().map(|span| span.1 - span.0).max().unwrap_or(0);
         let is_full = |span: &(usize, usize)| span.1 - span.0 == len;
@@ -39,22 +39,22 @@ impl WindowSpans {
         WindowSpans { size, regular: (first, (first + 1 + after).min(spans.len())), len, stride, spans, divisors }
     }
 
-    /// A dimension of size 1.
+    /// Returns a single window over a dimension of size 1.
     pub(crate) fn none() -> Self {
         WindowSpans::new(1, vec![(0, 1)], vec![1.0])
     }
 
-    /// Number of windows.
+    /// Returns the number of windows.
     pub(crate) fn count(&self) -> usize {
         self.spans.len()
     }
 
-    /// The divisor, except for the other dimension's factor, if a single window covers the whole dimension.
+    /// Returns the divisor if a single window covers the whole dimension. The divisor lacks the factor of the other dimension.
     pub(crate) fn whole(&self) -> Option<f64> {
         (self.spans[..] == [(0, self.size)]).then(|| self.divisors[0])
     }
 
-    /// The windows before and after the regular ones.
+    /// Returns the windows before and after the regular ones.
     fn irregular(&self) -> impl Iterator<Item = usize> {
         (0..self.regular.0).chain(self.regular.1..self.spans.len())
     }
@@ -76,7 +76,7 @@ impl MeanPool {
         self.rows.spans.len() * self.columns.spans.len()
     }
 
-    /// Planes per part.
+    /// Returns the number of planes in a part.
     fn per_part(&self) -> usize {
         (PART / self.plane().max(self.windows()).max(1)).max(1)
     }
@@ -86,7 +86,7 @@ impl MeanPool {
     }
 }
 
-/// `out` = the mean of every window; 0 if it is empty.
+/// Writes the mean of every window to `out`. An empty window has mean 0.
 pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {
@@ -102,7 +102,7 @@ pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) {
     });
 }
 
-/// The adjoint of [`mean`]: overwrites `out` with what `g` gives.
+/// Overwrites `out` with the adjoint of [`mean`], applied to `g`.
 pub(crate) fn spread<T: Float>(pool: &MeanPool, g: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {
@@ -143,7 +143,7 @@ dispatched! {
         pool: &MeanPool, divisors: &[T], g: &[T], out: &mut [T], shares: &mut [T], row: &mut [T],
     ) {
         let width = pool.columns.size;
-        // Rows before this one have been written.
+        // All rows before row `next` have been written.
         let mut next = 0;
         for (i, g) in g.chunks_exact(divisors.len()).enumerate() {
             let (start, end) = pool.rows.spans[i];
@@ -177,7 +177,7 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
     }
 }
 
-/// `sum` = the elementwise sum of adjacent rows.
+/// Sets `sum` to the elementwise sum of the rows, which are adjacent in memory.
 #[inline(always)]
 fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     let width = sum.len();
@@ -192,7 +192,7 @@ fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     rest.chunks_exact(width).for_each(|next| add(sum, next));
 }
 
-/// `out` = the sum of each window of `row`.
+/// Sets `out` to the sum of each window of `row`.
 #[inline(always)]
 fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     let sum = |(start, end): (usize, usize)| row[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
@@ -218,7 +218,7 @@ fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     }
 }
 
-/// `out[j]` = Σ over `k < len` of `from[S j + k]`, one `k` after the other for all windows.
+/// Sets `out[j]` to Σ over `k < len` of `from[S j + k]`. The outer loop is over `k`.
 #[inline(always)]
 fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     out.fill(T::ZERO);
@@ -234,7 +234,7 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     }
 }
 
-/// The adjoint of [`along`]: overwrites `row` with what `shares` gives.
+/// Overwrites `row` with the adjoint of [`along`], applied to `shares`.
 #[inline(always)]
 fn back_along<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
     row.fill(T::ZERO);
@@ -281,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// Windows of poolings, by stride or by output size, and some irregular ones.
+    /// Generates the windows of poolings, by stride or by output size, and some irregular windows.
     fn windows() -> impl Strategy<Value = WindowSpans> {
         let moving = (1..12usize, 1..5usize, 0..3usize, 1..40usize).prop_map(|(kernel, stride, before, size)| {
             let count = (size + 2 * before).saturating_sub(kernel) / stride + 1;
@@ -302,7 +302,7 @@ mod tests {
         })
     }
 
-    /// Calls `visit` with each window, its elements and its divisor, by the definition.
+    /// Calls `visit` for each element of each window with the window, the element and the divisor, by the definition.
     fn by_definition(pool: &MeanPool, planes: usize, mut visit: impl FnMut(usize, usize, f64)) {
         let mut window = 0;
         for plane in 0..planes {
@@ -323,7 +323,7 @@ mod tests {
         #[test]
         fn means_equal_their_definition(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
             let pool = MeanPool { rows, columns };
-            // Multiples of 36 up to 36 · 2^9, whose sums and quotients here are exact.
+            // The numbers are multiples of 36 up to 36 · 2^9. Their sums and quotients are exact here.
             let numbers = |count: usize| (0..count).map(|i| 36.0 * ((i * 37 + seed) % 513) as f64).collect::<Vec<f64>>();
             let (x, g) = (numbers(planes * pool.plane()), numbers(planes * pool.windows()));
 

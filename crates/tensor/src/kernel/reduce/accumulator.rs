@@ -1,26 +1,26 @@
-//! Accumulation, for reductions of tensors and for those that leave a fused program: of slices, of rows onto totals, and of
-//! the elements of an iteration space onto the totals where they belong.
+//! Accumulation, for reductions of tensors and for the reductions of fused programs. It reduces slices, accumulates rows into a
+//! row of totals, and accumulates the elements of an iteration space into their totals.
 //!
-//! A sum is pairwise: no more than 64 elements are added one after the other, to totals that are added in a balanced tree, so
-//! that the rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
+//! A sum is pairwise. At most 64 elements are added in sequence, and these partial sums are added in a balanced tree. So the
+//! rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Binary, Element, Float, Layout, Reduction, Shape};
 
-/// Elements of a slice that are added without a tree, in 64 chains.
+/// The maximum number of elements that are added without a tree, in 64 chains.
 pub(crate) const LONG_RUN: usize = 4096;
 
-/// Rows narrower than this are accumulated several side by side.
+/// Rows with fewer elements are accumulated several at a time, as one wide row.
 pub(crate) const NARROW: usize = 64;
 
-/// Elements of narrow rows side by side.
+/// The maximum length of a wide row made of several narrow rows, in elements.
 const WIDE: usize = 256;
 
-/// Elements of a row, at most, whose totals are computed one row after the other.
+/// The maximum length of a row whose elements are reduced in sequence.
 const SHORT_ROW: usize = 32;
 
-/// The reduction of a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
+/// Reduces a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
 pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
     if x.len() > LONG_RUN {
         let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
@@ -31,7 +31,7 @@ pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
     T::reduce(op, x).expect("the operation was checked against the element type")
 }
 
-/// The reduction of `len` elements.
+/// Reduces an operand of `len` elements.
 pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
     let times = |op: Binary, x: T| {
         let mut result = [x];
@@ -46,18 +46,19 @@ pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -
     }
 }
 
-/// How many rows of `width` elements go side by side: a power of two.
+/// Returns the number of rows of `width` elements that form a wide row. It is a power of two.
 pub(crate) fn side_by_side(width: usize) -> usize {
     1 << (WIDE / width).max(1).ilog2()
 }
 
-/// `total = op(total, rows)`: `rows` rows of `x`, which begin `stride` apart; a few dozen of them, or more if they are narrow.
+/// Accumulates `rows` rows of `x`, `stride` apart, into `total`. Wide rows are added without a tree, so there should be at most a
+/// few dozen of them. There may be more narrow rows.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {
         return T::accumulate_rows(op, total, x, stride, rows);
     }
-    // One after the other in memory: as wide rows, whose parts are then folded into one.
+    // The rows are contiguous. They are accumulated as wide rows, and the parts of the wide total are then combined.
     let beside = side_by_side(width);
     let wide = beside * width;
     let mut totals = [T::ZERO; WIDE];
@@ -74,7 +75,7 @@ pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T
     T::accumulate(op, total, &totals[..width]);
 }
 
-/// Accumulates the parts of `totals`, `count` elements each, in a balanced tree, into the first of them.
+/// Accumulates all parts of `totals` into the first part, in a balanced tree. Each part has `count` elements.
 pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize) {
     let mut step = count;
     while step < totals.len() {
@@ -86,25 +87,25 @@ pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize)
     }
 }
 
-/// Accumulates the elements of a shape, in order and a block at a time, each onto the total where it belongs.
+/// Accumulates the elements of a shape into their totals, block by block and in order.
 #[derive(Debug)]
 pub(crate) struct Accumulator {
     pub(crate) op: Reduction,
-    /// Of each element of the shape the position of its total.
+    /// The position of the total of each element of the shape.
     pub(crate) space: IterationSpace<1>,
-    /// Number of totals.
+    /// The number of totals.
     pub(crate) count: usize,
 }
 
 impl Accumulator {
-    /// Of the elements of `shape`, onto totals whose layout expands to it.
+    /// Returns an accumulator of elements of `shape`. The layout `totals` must expand to `shape`.
     pub(crate) fn new(op: Reduction, shape: &Shape, totals: &Layout) -> Self {
         let Some(layout) = totals.expand(shape) else { unreachable!("reduced dimensions have size 1") };
         Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
     }
 
-    /// Where these elements are whole short rows, each reduced to one total, and the totals lie one after the other: the length
-    /// of a row, and the position of the first total.
+    /// Returns the length of a row and the position of the first total, if the elements are whole short rows with adjacent totals.
+    /// Each of these rows is reduced to one total.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
         let space = &self.space;
         let innermost = space.depth() - 1;
@@ -115,7 +116,7 @@ impl Accumulator {
         in_order.then(|| (row, space.position(0, start)))
     }
 
-    /// Accumulates the elements `start .. start + len` of the shape, whose values are `value`; `spare` is room for as many.
+    /// Accumulates `value`, which holds the elements `start .. start + len` of the shape. `spare` is memory for `len` elements.
     pub(crate) fn accumulate<T: Float>(
         &self,
         value: Operand<'_, T>,
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Block by block onto totals of every kind: one, one for each row, a row for all rows, and in between.
+    /// Blocks are accumulated into totals of all kinds: a single total, one for each row, a row of totals, and mixtures of these.
     #[test]
     fn blocks_are_accumulated_where_they_belong() {
         let shape = Shape::from([4, 3, 5, 6]);

@@ -1,8 +1,9 @@
-//! The position of the largest (or smallest) element along a dimension. A NaN wins; of several candidates the first is taken.
+//! The position of the largest or smallest element along a dimension. A NaN wins. If several elements qualify, the first one is
+//! taken.
 //!
-//! In a contiguous lane the extreme value is found first and then its position. Otherwise adjacent lanes are scanned together, row
-//! by row. Long lanes are split into segments whose results are compared in order, so the positions do not depend on the number of
-//! threads.
+//! For a contiguous lane, the extreme value is computed first, and then its first position is searched. Otherwise adjacent lanes
+//! are scanned together, row by row. Long lanes are split into segments. The results of the segments are compared in order, so the
+//! positions do not depend on the number of threads.
 use crate::kernel::strided::{MAX_TASKS, TASK};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -12,36 +13,36 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
-/// Elements whose extreme value is found before its position.
+/// The length of the segments of a contiguous lane, in elements. Each segment's extreme value is computed before its position.
 const EXTREME_SEGMENT: usize = 4096;
 
-/// Maximum number of adjacent lanes that are scanned together.
+/// The maximum number of adjacent lanes that are scanned together.
 const WIDE: usize = 1024;
 
-/// Shorter lanes are scanned together even if they are contiguous.
+/// Lanes with fewer elements are scanned together even if they are contiguous.
 const SHORT: usize = 16;
 
-/// Approximate number of elements in a part.
+/// The approximate number of elements in a part.
 const PART: usize = 1 << 16;
 
 fn is_nan<T: Element>(x: T) -> bool {
     x.partial_cmp(&x).is_none()
 }
 
-/// Whether `new` replaces `old`, which precedes it.
+/// Returns whether `new` replaces `old`, an earlier element.
 fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
     !is_nan(old) && (is_nan(new) || if largest { new > old } else { new < old })
 }
 
 dispatched! {
-    /// `best = row` and `at = number` wherever the element of `row` wins.
+    /// Replaces each element of `best` that loses to the element of `row`, and stores `number` in `at` there.
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
         let (best, at) = (&mut best[..len], &mut at[..len]);
         for i in 0..len {
             let (old, new) = (best[i], row[i]);
-            // Written so that a NaN replaces a number.
+            // The comparison is false for a NaN, so that a NaN replaces a number.
             let stays = if largest { new <= old } else { new >= old };
             let wins = !stays & (old == old);
             best[i] = if wins { new } else { old };
@@ -49,7 +50,7 @@ dispatched! {
         }
     }
 
-    /// The first position of `value`, or of a NaN if `value` is NaN; it must occur.
+    /// Returns the first position of `value`, or of a NaN if `value` is NaN. There must be one.
     #[allow(clippy::eq_op)]
     fn find<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
@@ -71,7 +72,7 @@ dispatched! {
     }
 }
 
-/// Position of the extreme of a slice.
+/// Returns the position of the largest or smallest element of a slice.
 fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     let op = if largest { Reduction::Amax } else { Reduction::Amin };
     let (mut best, mut start) = (None, 0);
@@ -84,8 +85,8 @@ fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     best.map_or(0, |best| start + find(&x[start..x.len().min(start + EXTREME_SEGMENT)], best))
 }
 
-/// The position of the first largest (or smallest) element along a dimension, for every result; a NaN wins, and of several the
-/// first. `reduced` is that dimension, which is not empty; `kept` are the others.
+/// Writes the position of the first largest or smallest element along a dimension to `out`, for every result. A NaN wins.
+/// `reduced` is the dimension, which is not empty. `kept` are the other dimensions.
 pub(crate) fn arg<T: Element>(
     largest: bool,
     data: &[T],
@@ -100,7 +101,7 @@ pub(crate) fn arg<T: Element>(
     let rows = IterationSpace::new(kept.shape(), [kept]);
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let each_lane = step == 1 && count >= SHORT || lanes < SHORT && count >= EXTREME_SEGMENT || lanes == 1;
-    // Parts are ranges of lanes and, if there are few lanes, of elements along them.
+    // A part is a range of lanes. If there are few lanes, it is also a range of the elements along them.
     let per_strip = if each_lane { (TASK / count).max(lanes.div_ceil(MAX_TASKS)).max(1) } else { strip(&rows, lanes) };
     let strips = lanes.div_ceil(per_strip);
     let most = if strips < MAX_TASKS / 4 { lanes.saturating_mul(count) / PART } else { 1 };
@@ -109,7 +110,7 @@ pub(crate) fn arg<T: Element>(
     let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
     let segments = count.div_ceil(segment);
 
-    // A row of positions for each segment.
+    // Each segment has a row of positions.
     let mut positions = Scratch::new(if segments > 1 { segments * lanes } else { 0 })?;
     let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, lanes, (1, per_strip));
     let schedule = Schedule::parallel_from(PART, lanes.saturating_mul(count));
@@ -152,13 +153,14 @@ pub(crate) fn arg<T: Element>(
     Ok(())
 }
 
-/// The number of lanes scanned together: a whole row, unless that is too long.
+/// Returns the number of lanes that are scanned together: a whole row, or a part of it if the row is long.
 fn strip(rows: &IterationSpace<1>, lanes: usize) -> usize {
     let row = rows.row();
     if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }
 }
 
-/// Positions along the lanes `first ..`, over `size` elements starting at number `from`, `step` apart.
+/// Computes the positions for the lanes from `first` on. Each lane is scanned over `size` elements, `step` apart, starting with
+/// element `from`.
 fn across<T: Element>(
     largest: bool,
     data: &[T],
@@ -197,7 +199,7 @@ fn across<T: Element>(
 mod tests {
     use crate::prelude::*;
 
-    /// Every code path, with ties and NaNs far apart.
+    /// This covers every code path, with ties and NaNs far apart.
     #[test]
     fn the_first_of_several_in_long_and_in_short_lines() {
         for [rows, columns] in

@@ -1,12 +1,12 @@
-//! The loops over slices, for reductions and for operations on rows.
+//! Loops over slices, for reductions and for operations on rows.
 //!
-//! They index, and are inlined where they are called: an iterator's `fold` may remain a separate function, compiled without its
-//! caller's target features.
+//! The loops use indices and are inlined. An iterator's `fold` may remain a separate function, compiled without the target
+//! features of its caller.
 #![allow(clippy::needless_range_loop)]
 
 use crate::scalar::cpu;
 
-/// `total = f(total, x)` over the elements of each total's row.
+/// Folds each row of `row` elements in order, and combines the result with the row's total.
 #[inline(always)]
 pub(crate) fn fold_short_rows<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T + Copy) {
     // Constant lengths let the compiler vectorize over rows.
@@ -31,7 +31,7 @@ fn fold_rows_of<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T)
     }
 }
 
-/// `total = f(total, x)`.
+/// Sets each total to `f(total, x)`.
 #[inline(always)]
 pub(crate) fn fold_each<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
     let len = total.len().min(x.len());
@@ -41,7 +41,8 @@ pub(crate) fn fold_each<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T
     }
 }
 
-/// `total = f(total, row)` for each row of `x`, eight rows at a time, so that a total is read and written once for them.
+/// Sets `total` to `f(total, row)` for each row of `x`. Eight rows are processed at a time, so that each total is read and written
+/// once for them.
 #[inline(always)]
 pub(crate) fn fold_rows<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
     let len = total.len();
@@ -62,20 +63,20 @@ pub(crate) fn fold_rows<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: 
     }
 }
 
-/// Lines of a large array that are reduced in turns, and elements of a turn: Intel's processors read memory faster in several
-/// streams than in one.
+/// The number of lines that are reduced in turns, and the length of a turn in elements. Intel's processors read memory faster in
+/// several streams than in one.
 const STREAMS: usize = 8;
 const TURN: usize = 256;
 
-/// So many elements in one call are part of an array that is read from memory, not from a cache.
+/// A call with this number of elements or more is assumed to read memory and not a cache.
 const LARGE: usize = 1 << 16;
 
-/// Whether `lines` lines of `len` elements are reduced in turns.
+/// Returns whether [`chains_in_turns`] should reduce `lines` lines of `len` elements.
 pub(crate) fn in_turns(len: usize, lines: usize) -> bool {
     len * lines >= LARGE && len >= 2 * TURN && !cpu::is_amd()
 }
 
-/// [`in_chains`] of slices of `len` elements, `stride` apart.
+/// Folds each slice of `len` elements by [`in_chains`]. The slices are `stride` apart.
 #[inline(always)]
 pub(crate) fn each_in_chains<T: Copy>(
     x: &[T],
@@ -85,7 +86,7 @@ pub(crate) fn each_in_chains<T: Copy>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    // Decided once for all: a decision for each line takes a sixth longer where lines are short.
+    // One decision serves all lines. A decision for each line took a sixth longer for short lines.
     if len < LINE_OF_CHAINS {
         for i in 0..out.len() {
             out[i] = chains::<8, T>(&x[i * stride..][..len], start, f);
@@ -97,7 +98,7 @@ pub(crate) fn each_in_chains<T: Copy>(
     }
 }
 
-/// [`each_in_chains`] of long lines of a large array, several in turns.
+/// Computes [`each_in_chains`] for long lines of a large array. Several lines are read in turns.
 #[inline(always)]
 pub(crate) fn chains_in_turns<T: Copy>(
     x: &[T],
@@ -128,7 +129,8 @@ pub(crate) fn chains_in_turns<T: Copy>(
     }
 }
 
-/// [`each_in_chains`] for an `f` that selects one of two numbers and is undefined for NaN; a NaN among the elements is the result.
+/// Computes [`each_in_chains`] for an `f` that selects one of two numbers and is undefined for NaN. If a slice contains a NaN, its
+/// result is NaN.
 #[inline(always)]
 #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
 pub(crate) fn each_extreme<T: Copy + PartialEq>(
@@ -145,7 +147,8 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
         }
         return;
     }
-    // Comparing and tracking NaNs separately takes two instructions; deciding each time which operand is NaN takes four.
+    // Comparing numbers and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes
+    // four.
     let not_number = |kept: T, x: T| if x != x { x } else { kept };
     for row in 0..out.len() {
         let (chunks, rest) = x[row * stride..][..len].as_chunks::<64>();
@@ -179,14 +182,14 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     }
 }
 
-/// Lines with fewer elements are folded in eight chains, others in 64.
+/// Lines with fewer elements are folded in eight chains, other lines in 64.
 const LINE_OF_CHAINS: usize = 64;
 
-/// Lines with fewer elements have eight chains in [`each_extreme`], after a look for NaN.
+/// In [`each_extreme`], lines with fewer elements are folded in eight chains, if [`has_nan`] finds no NaN.
 const SHORT_LINE: usize = 128;
 
-/// Whether there is a NaN among `lines` lines of `len` elements, `stride` apart, or between them; true without looking where most
-/// elements are between them. Without NaN, the larger of two numbers is one instruction.
+/// Returns whether `lines` lines of `len` elements, `stride` apart, contain a NaN. The gaps between the lines are searched too. If
+/// the gaps are large, returns true without a search. Without NaNs, a maximum takes one instruction.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, lines: usize) -> bool {
@@ -197,8 +200,8 @@ pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, l
     bad
 }
 
-/// [`each_extreme`] of long lines of a large array, several in turns. (Apart from it: a line alone keeps its chains in registers to the
-/// end, and takes twice as long where they may have to be put aside.)
+/// Computes [`each_extreme`] for long lines of a large array. Several lines are read in turns. [`each_extreme`] has a loop of its
+/// own: it keeps its chains in registers, which makes it twice as fast for a single line.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub(crate) fn extremes_in_turns<T: Copy + PartialEq>(
@@ -244,8 +247,8 @@ pub(crate) fn extremes_in_turns<T: Copy + PartialEq>(
     }
 }
 
-/// A fold in independent chains, 64 of them, or eight where there are fewer elements. The compiler keeps them in vector registers; they
-/// are combined pairwise.
+/// Folds `x` in 64 independent chains, or in eight if it has few elements. The compiler keeps the chains in vector registers.
+/// Their totals are combined pairwise.
 #[inline(always)]
 pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     if x.len() < LINE_OF_CHAINS { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
@@ -263,10 +266,10 @@ pub(crate) fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T
     ended(totals, rest, start, f)
 }
 
-/// The total of the chains and of the fewer than `N` elements that are left.
+/// Combines the totals of the chains with the remaining elements, which are fewer than `N`.
 #[inline(always)]
 fn ended<const N: usize, T: Copy>(totals: [T; N], rest: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
-    // The remaining elements have chains of their own: adding them one by one to those above would move these out of registers.
+    // The remaining elements have chains of their own. Adding them to `totals` would move `totals` out of the registers.
     let (eights, rest) = rest.as_chunks::<8>();
     let mut few = [start; 8];
     for eight in eights {
@@ -298,7 +301,7 @@ pub(crate) fn halved<const N: usize, T: Copy>(mut totals: [T; N], f: impl Fn(T, 
 mod tests {
     use super::*;
 
-    /// Lines of a large array in turns are each what it is alone, bit for bit.
+    /// Lines that are reduced in turns have the bits of lines that are reduced alone.
     #[test]
     fn turns_change_nothing() {
         let (stride, count) = (1500, 133);
@@ -321,7 +324,7 @@ mod tests {
         }
     }
 
-    /// A NaN is the extreme of its own line, whatever path the lines beside it take.
+    /// A NaN changes only the result of its own line, on every code path.
     #[test]
     fn a_nan_belongs_to_one_line() {
         let larger = |total: f32, x: f32| if x > total { x } else { total };

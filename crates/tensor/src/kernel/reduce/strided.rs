@@ -1,11 +1,11 @@
 //! Reductions over some dimensions of a tensor of any layout.
 //!
-//! Dimensions are taken in the order in which they lie in memory. Where the innermost one is reduced, its lines are, one after
-//! the other, and then their totals; where it is kept, results that lie next to one another are accumulated together, row
-//! by row. What is neither, or too short for either, is gathered first.
+//! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first,
+//! and then the totals of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row.
+//! Elements with other strides, and lines or rows that are too short, are copied into contiguous rows first.
 //!
-//! Elements are added up in a balanced tree of what the [accumulator](crate::kernel::reduce::accumulator) adds at a time. The tree
-//! depends on the layout alone: any number of threads gives the same bits.
+//! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator)
+//! computes. The tree depends on the layout alone, so any number of threads gives the same bits.
 
 use smallvec::SmallVec;
 
@@ -23,36 +23,37 @@ use crate::shape::layout::sort_few;
 use crate::shape::shape::INLINE_RANK;
 use crate::{Element, Layout, Reduction};
 
-/// Longer lines are cut into pieces of about so many elements.
+/// Approximate length of the pieces of a long line, in elements. Lines of up to twice this length are not cut.
 const PIECE: usize = 1 << 15;
 
-/// Bytes of results that are accumulated together.
+/// Size of the group of results that are accumulated together, in bytes.
 const STRIP: usize = 1 << 14;
 
-/// Rows that are gathered together, and results in each.
+/// The number of rows that are gathered together, and the number of results in each row.
 const GATHERED: (usize, usize) = (16, 256);
 
-/// Sizes and strides of dimensions.
+/// The size and the stride of each dimension.
 type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 
-/// Work below this many bytes is not worth a second thread: one reads them from its second-level cache as fast.
+/// Work that is too small for a second thread, in bytes: one thread reads it from its second-level cache as fast.
 const PARALLEL: usize = 1 << 18;
 
-/// Dimensions in the order in which they lie in memory: longest stride first, forward.
+/// Loops over dimensions in memory order: the largest stride first, all strides nonnegative.
 type Loops = IterationSpace<1>;
 
-/// Loops of these sizes and strides, the outermost first. (Inlined, so that they are built where the caller keeps them.)
+/// Returns loops with these sizes and strides, the outermost first. The function is inlined, so that the result is built in the
+/// caller's memory.
 #[inline(always)]
 fn loops(loops: &[(usize, usize)]) -> Loops {
     Loops::of_loops([0], loops.iter().map(|&(size, stride)| (size, [stride as isize])))
 }
 
-/// Sorts loops by the order in which they lie in memory; what repeats is outermost.
+/// Sorts loops by descending stride. Loops with stride 0 become the outermost ones.
 fn sort<L>(loops: &mut [L], stride: impl Fn(&L) -> usize) {
     sort_few(loops, |own| stride(own).wrapping_sub(1));
 }
 
-/// The innermost loop: its size and stride; of a single element, `single` for a stride.
+/// Returns the size and the stride of the innermost loop. A loop over a single element has the stride `single`.
 fn innermost(loops: &Loops, single: usize) -> (usize, usize) {
     match loops.loop_of(loops.depth() - 1) {
         (1, _) => (1, single),
@@ -60,9 +61,9 @@ fn innermost(loops: &Loops, single: usize) -> (usize, usize) {
     }
 }
 
-/// `out[i] = op over j of x[i, j]`: `j` are the dimensions `axes` of `x`, `i` the others.
+/// Computes `out[i] = op over j of x[i, j]`. `j` runs over the dimensions `axes` of `x`, and `i` over the other dimensions.
 ///
-/// Where nothing is reduced (there is no `j`), `out` keeps what the caller filled it with.
+/// If `x` is empty, `out` is not changed: the caller has filled it.
 pub(crate) fn reduce<T: Element>(
     op: Reduction,
     x: Source<T>,
@@ -77,10 +78,10 @@ pub(crate) fn reduce<T: Element>(
         out[0] = slice_total(op, &x.data[layout.offset()..][..layout.numel()]);
         return Ok(());
     }
-    // Every loop goes forward, from the lowest element.
+    // Negative strides are replaced by positive ones, so that every loop starts at its lowest element.
     let mut base = layout.offset() as isize;
     let (mut kept, mut reduced) = (Dimensions::new(), Dimensions::new());
-    // Whether results that follow one another lie so: then where they are found is where they belong.
+    // True if the results are computed in the row-major order of `out`. Then they are written directly to `out`.
     let mut in_order = true;
     let mut outer = usize::MAX;
     for (axis, (&size, &stride)) in layout.shape().iter().zip(layout.strides()).enumerate() {
@@ -106,7 +107,8 @@ pub(crate) fn reduce<T: Element>(
     }
 }
 
-/// [`run`], where the results lie in another order than that of the dimensions `kept`: in that of memory, first.
+/// Calls [`run`] for results whose order in memory differs from the order of the dimensions of `kept`. Computes them in memory
+/// order, and then rearranges them.
 fn run_in_order<T: Element>(
     op: Reduction,
     data: &[T],
@@ -116,13 +118,13 @@ fn run_in_order<T: Element>(
 ) -> Result<(), AllocationError> {
     let strides = kept.strides();
     let mut order = kept.axes_by_stride();
-    // Results that repeat are computed once.
+    // Dimensions with stride 0 repeat results. Each of these results is computed once.
     let size = |axis: usize| if strides[axis] == 0 { 1 } else { kept.shape()[axis] };
     let mut results = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
     let mut totals = Scratch::new(results.numel())?;
     let in_memory: Dimensions = order.iter().map(|&axis| (size(axis), strides[axis].unsigned_abs())).collect();
     run(op, data, &loops(&in_memory), reduced, &mut totals)?;
-    // Brought into the order of the dimensions, turned round and repeated as they are.
+    // The results are permuted to the order of the dimensions, flipped for negative strides, and repeated for strides of 0.
     let mut places = order.clone();
     order.iter().enumerate().for_each(|(place, &axis)| places[axis] = place);
     order.retain(|&mut axis| strides[axis] < 0);
@@ -158,12 +160,12 @@ fn run<T: Element>(
     Ok(())
 }
 
-/// One thread where `work` bytes are not worth more.
+/// Returns the schedule for `work` bytes: a single thread for little work.
 fn schedule(work: usize) -> Schedule {
     Schedule::sweep_from(PARALLEL, work, work)
 }
 
-/// Reduces the innermost dimension, of which the lines lie in `data` as they come, and then their totals.
+/// Reduces the lines of the innermost dimension first, and then the totals of the lines.
 fn lines_first<T: Element>(
     op: Reduction,
     data: &[T],
@@ -178,7 +180,8 @@ fn lines_first<T: Element>(
         totals_of_lines(op, data, kept, (len, stride), piece, out);
         return Ok(());
     }
-    // All other dimensions in the order of memory; of which of them the totals are reduced again.
+    // Loops over all other dimensions, in memory order. The flag is true for the reduced dimensions: their totals are reduced
+    // again.
     let mut all = SmallVec::<[_; INLINE_RANK]>::new();
     for (loops, count, again) in [(kept, kept.depth(), false), (reduced, reduced.depth() - 1, true)] {
         for (size, [stride]) in loops.loops().take(count).filter(|&(size, _)| size > 1) {
@@ -199,7 +202,8 @@ fn lines_first<T: Element>(
     run(op, &totals, &loops(&kept), &loops(&reduced), out)
 }
 
-/// The totals of the pieces of all lines, `len` elements each, `stride` apart; lines begin where `lines` says.
+/// Computes the totals of the pieces of all lines. A line has `len` elements that are `stride` apart. `lines` gives the position
+/// of each line's first element.
 fn totals_of_lines<T: Element>(
     op: Reduction,
     data: &[T],
@@ -238,7 +242,7 @@ fn totals_of_lines<T: Element>(
     });
 }
 
-/// `out[i] = x[i * stride]`; short strides by vectors.
+/// Sets `out[i]` to `x[i * stride]`. Short strides have vectorized loops.
 fn pick<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
     match stride {
         0 => out.fill(x[0]),
@@ -270,13 +274,13 @@ fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
     for (out, chunk) in out.iter_mut().zip(chunks) {
         *out = chunk[0];
     }
-    // The last element may have no whole chunk.
+    // The last element may be in an incomplete chunk.
     if let (Some(out), Some(&x)) = (out.get_mut(chunks.len()), last.first()) {
         *out = x;
     }
 }
 
-/// Rows of what belongs to results `start ..`: row number `j` is `data[kept, j]`.
+/// The elements of the results from `start` on, as rows: element `k` of row `j` belongs to result `start + k`.
 struct Rows<'a, T> {
     data: &'a [T],
     kept: &'a Loops,
@@ -285,7 +289,7 @@ struct Rows<'a, T> {
 }
 
 impl<T: Element> Rows<'_, T> {
-    /// Row number `row`, gathered.
+    /// Copies row `row` to `to`.
     fn gather(&self, row: usize, to: &mut [T]) {
         let (x, mut rest) = (&self.data[self.reduced.position(0, row)..], to);
         self.kept.walk(0, self.start, rest.len(), |position, stride, len| {
@@ -295,7 +299,7 @@ impl<T: Element> Rows<'_, T> {
         });
     }
 
-    /// `total = op(total, rows start .. end)`, a few dozen of them.
+    /// Accumulates the rows `start .. end` into `total`. There should be few rows, because they are added without a tree.
     fn accumulate(&self, op: Reduction, start: usize, end: usize, total: &mut [T]) {
         let width = total.len();
         if let Segment::Slice(first) = self.kept.segment(0, self.start, width) {
@@ -311,13 +315,13 @@ impl<T: Element> Rows<'_, T> {
         }
     }
 
-    /// Rows `start .. end`, accumulated in a balanced tree with `leaf` rows at most in one place.
+    /// Accumulates the rows `start .. end` in a balanced tree. Each leaf of the tree has at most `leaf` rows.
     fn total(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
         if end - start <= leaf {
             match T::identity(op) {
-                // From 0, as PyTorch does: a sum of -0 is 0.
+                // Sums start from 0, as in PyTorch. So a sum of -0 is 0.
                 Some(identity) => out.fill(identity),
-                // Once more does not matter to the largest.
+                // The first row is accumulated again below. That does not change a maximum or minimum.
                 None => self.gather(start, out),
             }
             return self.accumulate(op, start, end, out);
@@ -330,11 +334,11 @@ impl<T: Element> Rows<'_, T> {
     }
 }
 
-/// Results are computed in blocks, whose elements are gathered.
+/// Reduces by blocks of results, after gathering the elements of each block into rows.
 fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
     let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
-    // Elements one by one cost several times as much as slices.
+    // Reading single elements costs several times as much as reading slices. The factor 8 accounts for this.
     let work = out.len() * count * size_of::<T>() * 8;
     let in_lines = reduced.depth() == 1
         && matches!(innermost(reduced, 0), (..SHORT, 1))
@@ -352,8 +356,8 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops
     });
 }
 
-/// Calls `visit` with parts of `out`, whose results are those of lines `first ..`, and where the lines of a part begin: the
-/// position of the first, and how far apart they are.
+/// Calls `visit` with parts of `out`. Result `i` of `out` belongs to line `first + i`. The other arguments are the position of the
+/// part's first line, and the distance between its lines.
 fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
     let mut rest = out;
     lines.walk(0, first, rest.len(), |position, apart, count| {
@@ -363,8 +367,8 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
     });
 }
 
-/// Results that lie next to one another are computed together, strip by strip; where that gives few tasks, rows are shared
-/// out too, in parts whose totals are accumulated in the end.
+/// Computes adjacent results together, strip by strip. If there are too few strips for the threads, the rows are also divided into
+/// parts. The totals of the parts are combined at the end.
 fn columns<T: Element>(
     op: Reduction,
     data: &[T],
@@ -398,7 +402,8 @@ fn columns<T: Element>(
         if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
     let parts = count.div_ceil(part);
 
-    // Strips are numbered as they lie in the totals: `strips` to a line of `width`, `outer` lines to a part.
+    // Strips are numbered in the order of their totals. There are `strips` strips in a row of `width` results, and `outer` rows in
+    // a part.
     let number = blocks * parts;
     let each = (TASK * number).div_ceil(total).max(number.div_ceil(MAX_TASKS));
     let start = |number: usize| number / strips * width + number % strips * strip;
@@ -433,7 +438,7 @@ mod tests {
     use crate::prelude::*;
     use crate::{num_threads, set_num_threads};
 
-    /// Long enough for pieces, parts and several threads.
+    /// Shapes and strides large enough for pieces, parts and several threads.
     const LARGE: [(&[usize], &[isize]); 14] = [
         (&[1, 300_000], &[1]),
         (&[5, 70_001], &[1]),
@@ -451,7 +456,7 @@ mod tests {
         (&[5000, 4, 5], &[1]),
     ];
 
-    /// The same values, lying otherwise.
+    /// Returns tensors with the values of `x` and different layouts.
     fn layouts(x: &Tensor<f32>) -> Vec<Tensor<f32>> {
         let back: Vec<isize> = (0..x.rank() as isize).rev().collect();
         let around: Vec<isize> = (0..x.rank() as isize).chain([0]).skip(1).collect();
@@ -530,7 +535,7 @@ mod tests {
         }
     }
 
-    /// A NaN is found wherever it is, and nowhere else.
+    /// The maximum and minimum of a row are NaN if the row has a NaN at any position. Other rows are not affected.
     #[test]
     fn a_nan_wins_at_every_place() {
         for size in [1usize, 7, 15, 16, 63, 64, 65, 100, 128, 200, 5000] {

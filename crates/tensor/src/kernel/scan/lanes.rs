@@ -1,8 +1,9 @@
-//! Operations on a whole lane along one dimension: cumulative sums, running extremes, sorting.
+//! Operations on whole lanes along one dimension: cumulative sums, running extremes, sorting.
 //!
-//! Each function takes one lane as a slice; [`each`] splits a tensor of any layout into lanes and stores the results. Lanes are
-//! independent, so the bits do not depend on the number of threads. Ties are broken by position: of two equal elements the earlier
-//! one comes first. NaN counts as larger than everything, as in PyTorch's `sort`.
+//! A lane holds the elements along the dimension at one index of the other dimensions. Each function takes a lane as a slice.
+//! [`each`] splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on
+//! the number of threads. Of two equal elements, the earlier one comes first. NaN is larger than all numbers, as in PyTorch's
+//! `sort`.
 use std::cmp::Ordering;
 
 use rayon::slice::ParallelSliceMut;
@@ -15,8 +16,8 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::scan::{ADJACENT, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{DType, Element, Shape};
 
-/// Calls `f` with every lane of `x` along dimension `axis` and the `len` results for it. `out` is row-major, in the shape of `x`
-/// with size `len` along `axis`.
+/// Calls `f` with every lane of `x` along dimension `axis`, and with the memory for its `len` results. `out` is row-major and has
+/// the shape of `x`, with size `len` along `axis`.
 pub(crate) fn each<T: Element, U: Element>(
     x: Source<T>,
     axis: usize,
@@ -50,14 +51,14 @@ pub(crate) fn each<T: Element, U: Element>(
         return partition::chunks(out, len, schedule, one);
     }
     let stride = x.layout.strides()[axis];
-    // Adjacent lanes are processed together: each cache line holds an element of every one.
+    // Adjacent lanes are processed together, because each cache line holds an element of all of them.
     let groups = inner.div_ceil(ADJACENT);
     let number = count / inner * groups;
     let grid = Grid::equal(out, inner, (len, ADJACENT));
     partition::run(number, schedule, grid, |number, mut out: Tile<U>| {
         let (outer, first) = (number / groups, number % groups * ADJACENT);
         let width = ADJACENT.min(inner - first);
-        // The extra elements avoid cache conflicts between lanes whose size is a power of two.
+        // The 16 extra elements avoid cache conflicts between lanes whose size is a power of two.
         let pitch = size + 16;
         let mut lanes = vec![T::ZERO; pitch * width];
         let starts: SmallVec<[usize; ADJACENT]> =
@@ -80,7 +81,7 @@ pub(crate) fn each<T: Element, U: Element>(
     });
 }
 
-/// Cumulative sums; `f32` is summed in `f64`, integers wrap.
+/// Writes the cumulative sums of the lane to `out`. `f32` is summed in `f64`, and integers wrap.
 pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
     if matches!(T::DTYPE, DType::F32 | DType::F64) {
         let mut total = 0.0;
@@ -97,7 +98,8 @@ pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
     }
 }
 
-/// The position of the largest (or smallest) element so far; of several the last, and a NaN stays.
+/// Writes the position of the largest or smallest element up to each element to `out`. Of equal elements the last one is taken. A
+/// NaN wins and stays, until another NaN replaces it.
 pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let mut best = 0;
     for (i, (out, &x)) in out.iter_mut().zip(lane).enumerate() {
@@ -110,7 +112,7 @@ pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [
     }
 }
 
-/// The first positions, as many as `out` holds, of the elements in ascending (or descending) order; stable.
+/// Writes the positions of the elements in ascending or descending order to `out`, as many as `out` holds. The order is stable.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
         let (x, y) = (lane[i as usize], lane[j as usize]);
@@ -122,9 +124,9 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
         positions.select_nth_unstable_by(wanted - 1, before);
         positions.truncate(wanted);
     }
-    // No two positions compare equal, so the unstable sort gives the stable order.
+    // The comparison distinguishes all positions, so an unstable sort gives the stable order.
     if positions.len() >= MIN_SHARED_LANE && num_threads() > 1 {
-        // Rayon serves divide-and-conquer work.
+        // Rayon sorts in parallel by divide and conquer.
         positions.par_sort_unstable_by(before);
     } else {
         positions.sort_unstable_by(before);
@@ -132,10 +134,12 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// The positions of the largest (or smallest) elements in descending (ascending) order, as many as `out` holds.
+/// Writes the positions of the largest elements in descending order to `out`, or of the smallest in ascending order. `out` gives
+/// their number.
 ///
-/// Equal elements are selected as PyTorch does with the C++ library's `nth_element` and a sort of what precedes it, so that
-/// gradients reach the same elements. When a few of many are selected, they are the first ones.
+/// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's
+/// `nth_element` and sorts the elements before the result. If few of many elements are selected, the first of equal elements are
+/// taken.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= lane.len() {
@@ -151,8 +155,8 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Moves the element of rank `nth` to its position, with smaller ones before it: `std::nth_element` of the GNU C++ library, whose
-/// choice among equal elements shows in PyTorch's results.
+/// Moves the element of rank `nth` to its position, with smaller elements before it. This is `std::nth_element` of the GNU C++
+/// library. PyTorch's results depend on its choice among equal elements.
 fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
     if nth >= items.len() {
         return;
@@ -161,11 +165,11 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     let mut steps = 2 * items.len().ilog2();
     while end - start > 3 {
         if steps == 0 {
-            // After too many bad pivots, sort what remains.
+            // After too many bad pivots, the remaining elements are sorted.
             break;
         }
         steps -= 1;
-        // Move the median of three to the start, as the pivot.
+        // Moves the median of three elements to the start. It is the pivot.
         let (a, b, c) = (start + 1, start + (end - start) / 2, end - 1);
         let less = |i: usize, j: usize| before(&items[i], &items[j]);
         let median = match (less(a, b), less(b, c), less(a, c)) {
@@ -202,8 +206,8 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
 }
 
-/// The position of the element with `rank` elements before it in ascending order; among equal elements, the one that PyTorch's
-/// quickselect finds.
+/// Returns the position of the element with `rank` elements before it in ascending order. Among equal elements, it is the one that
+/// PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
     let mut positions: Vec<usize> = (0..lane.len()).collect();
     let above = |i: usize, j: usize| compare(lane[i], lane[j]).is_gt();
@@ -218,7 +222,7 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
             }
             return positions[rank];
         }
-        // The median of three becomes the pivot, at the low end, between two sentinels.
+        // The median of three becomes the pivot at position `low`. The other two are at `low + 1` and `high`, and stop the scans.
         let middle = low + (high - low) / 2;
         positions.swap(middle, low + 1);
         for (i, j) in [(low + 1, high), (low, high), (low + 1, low)] {
@@ -252,7 +256,7 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
     }
 }
 
-/// The position of the first NaN, if any, else of the median (the lower one of two).
+/// Returns the position of the first NaN. Without NaNs, returns the position of the median, the lower one of two.
 pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
     lane.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
         let mut positions: Vec<usize> = (0..lane.len()).collect();
@@ -261,12 +265,12 @@ pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
     })
 }
 
-/// The last position of the most frequent element; of equally frequent ones, the smallest element.
+/// Returns the last position of the most frequent element. Of equally frequent elements, the smallest is taken.
 pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
     let mut positions = vec![0; lane.len()];
     order(false, lane, &mut positions);
     let same = |&i: &i64, &j: &i64| compare(lane[i as usize], lane[j as usize]) == Ordering::Equal;
-    // Runs of equal elements come in ascending order: a later one must be longer to win.
+    // Runs of equal elements come in ascending order. So a later run must be longer to win.
     let mut longest: &[i64] = &[];
     for run in positions.chunk_by(same) {
         if run.len() > longest.len() {
@@ -276,7 +280,7 @@ pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
     longest.last().map_or(0, |&last| last as usize)
 }
 
-/// Ascending order with NaN last.
+/// Compares two elements. NaN comes last.
 fn compare<T: Element>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
 }
@@ -315,7 +319,7 @@ mod tests {
         assert_eq!(out, [0, 1, 1, 3, 4]);
     }
 
-    /// The indices that PyTorch returns.
+    /// These positions are the ones that PyTorch returns.
     #[test]
     fn which_of_equal_elements() {
         let top = |size: usize, wanted: usize| {

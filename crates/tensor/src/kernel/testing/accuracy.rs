@@ -1,9 +1,10 @@
-//! The errors of functions of one and two numbers in units in the last place (ulp): the distance from a number to the next larger
-//! one of its type.
+//! The errors of functions of one and two numbers, in units in the last place (ulp). An ulp is the distance from a number to the
+//! next larger number of its type.
 //!
-//! In f64 they are compared with values computed with 60 digits (`reference/functions.csv`, written by the script `functions.py`
-//! beside it). In f32 they are compared with f64, whose own error is a few billionths of that unit, over all exponents and signs.
-//! The bounds are promises: `docs/accuracy.md` lists them, and a test keeps that list equal to the one here.
+//! Results in f64 are compared with values computed with 60 digits. The script `functions.py` writes them to
+//! `reference/functions.csv`, beside it. Results in f32 are compared with f64, over all exponents and signs. The error of f64 is a
+//! few billionths of an f32 ulp. The bounds are promises: `docs/accuracy.md` lists them, and a test keeps that list equal to the
+//! one here.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +12,7 @@ use std::fs;
 use crate::ops::TensorLike;
 use crate::{Binary, Element, Site, Tensor, Unary};
 
-/// Maximum errors: in f32 from the exact result, in f64 from the correctly rounded one.
+/// The maximum errors: in f32 from the exact result, in f64 from the correctly rounded result.
 const BOUNDS: &[(&str, f64, f64)] = &[
     ("exp", 2.0, 1.0),
     ("exp2", 2.0, 1.0),
@@ -50,18 +51,20 @@ const BOUNDS: &[(&str, f64, f64)] = &[
     ("ndtr", 5.0, 7.0),
 ];
 
-/// The bounds of the named function in f32 and f64, if it has any.
+/// Returns the bounds of the named function in f32 and f64, if it has bounds.
 pub(crate) fn bounds(name: &str) -> Option<(f64, f64)> {
     BOUNDS.iter().find(|bound| bound.0 == name).map(|&(_, narrow, wide)| (narrow, wide))
 }
 
-/// The accuracy of PyTorch's formula, which is ours too: 10⁻⁹ in units of 2⁻⁵².
+/// The accuracy of PyTorch's formula, which this crate also uses: 10⁻⁹ in units of 2⁻⁵².
 const NINE_DIGITS: f64 = 4.6e6;
 
-/// Functions with zeros at negative arguments that are not representable: results smaller than 1 are measured in units of 1 there.
+/// Functions whose zeros at negative arguments are not representable. At negative arguments, the errors of results smaller than 1
+/// are measured in ulps of 1.
 const WITH_NEGATIVE_ZEROS: &[&str] = &["lgamma", "digamma"];
 
-/// A sample of all f32 bit patterns; denser from -20 to 20, at multiples of 1/8 and next to them.
+/// Returns a sample of all f32 bit patterns. It is denser from -20 to 20, and includes multiples of 1/8 and the numbers next to
+/// them.
 fn sample() -> Vec<f32> {
     let mut points: Vec<f32> = (0..=u32::MAX).step_by(40_009).map(f32::from_bits).collect();
     points.extend((-20_000..=20_000).map(|i| i as f32 * 1e-3));
@@ -73,8 +76,8 @@ fn sample() -> Vec<f32> {
     points
 }
 
-/// Distance in ulp, where `unit` is that of a number of the size of the exact value, and ∞ counts as the power of two after the
-/// largest number.
+/// Returns the distance in ulp. `unit` is the ulp of a number of the size of the exact value. ∞ counts as the power of two after
+/// the largest number.
 fn distance(got: f64, exact: f64, unit: f64, beyond: f64) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
@@ -106,7 +109,7 @@ fn binary<T: Element>(op: Binary, x: &[T], y: &[T]) -> Option<Vec<T>> {
     Tensor::from(x.to_vec()).apply_binary(op, &Tensor::from(y.to_vec()), site()).ok().map(|z| z.to_vec())
 }
 
-/// The largest error and its argument.
+/// The largest error of a function and the argument that gives it.
 #[derive(Clone, Debug, Default)]
 struct Worst {
     ulps: f64,
@@ -121,7 +124,7 @@ impl Worst {
     }
 }
 
-/// The worst error of the named function in f32.
+/// Returns the largest error of the named function in f32.
 fn worst_f32(name: &str, x: &[f32]) -> Worst {
     let mut worst = Worst::default();
     let wide = |x: &[f32]| -> Vec<f64> { x.iter().map(|&x| f64::from(x)).collect() };
@@ -133,7 +136,7 @@ fn worst_f32(name: &str, x: &[f32]) -> Worst {
         return worst;
     }
     let op = *Binary::ALL.iter().find(|op| op.name() == name).unwrap();
-    // Any two of the sample, and numbers near 1 with exponents that give finite results.
+    // Pairs of numbers from the sample, and numbers near 1 with exponents that give finite results.
     let mut y = x.to_vec();
     y.rotate_left(12_345);
     let mut x = x.to_vec();
@@ -150,7 +153,7 @@ fn worst_f32(name: &str, x: &[f32]) -> Worst {
     worst
 }
 
-/// The worst error of the named function in f64, over the reference values.
+/// Returns the largest error of the named function in f64, over the reference values.
 fn worst_f64(name: &str, reference: &str) -> Worst {
     let mut worst = Worst::default();
     let mut count = 0;
@@ -203,7 +206,7 @@ fn an_error_is_seen() {
     assert_eq!(worst_f64("exp", "exp,0.0,1.5").ulps, 0.5 / f64::EPSILON);
 }
 
-/// `UPDATE_DOCS=1` writes the file.
+/// Compares `docs/accuracy.md` with the bounds. With `UPDATE_DOCS=1` in the environment, the test writes that file first.
 #[test]
 fn the_documented_bounds_are_these() {
     let mut text = String::from(INTRODUCTION);

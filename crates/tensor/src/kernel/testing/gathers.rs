@@ -1,4 +1,4 @@
-//! Gather, scatter-add and embedding over every layout, against the oracle.
+//! Tests gathers, scatter-adds and embeddings over every layout against the oracle.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed
     assert_bits(&g.apply_scatter_add(&positions, shape, site()).unwrap(), &expected, "put");
 }
 
-/// Slices moved by number: as their elements moved one by one.
+/// Tests that moving slices by index equals moving their elements separately.
 fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipes[0].tensor(shape, || T::any(rng));
@@ -52,7 +52,7 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
             &elements(flat.apply_scatter_add(&positions, shape, site()).unwrap().source()),
             "index_add",
         );
-        // A second term, of the first slice alone, is added after the first.
+        // The second term is only the first slice. It is added after the first term.
         if size == 0 {
             continue;
         }
@@ -69,7 +69,8 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
 fn rows_of_large_tensors_have_the_same_bits_on_any_number_of_threads() {
     let rng = &mut generator(5);
     let threads = crate::num_threads();
-    // Many columns, of which each thread has some; a few, so that it has rows; several tensors side by side; one column.
+    // In order: many columns, divided among the threads; few columns, so that the rows are divided; several tensors side by side;
+    // one column.
     for (shape, axis, count) in
         [([1, 40, 200], 1, 700), ([1, 3000, 7], 1, 11_000), ([90, 9, 8], 1, 200), ([300, 50, 1], 1, 500)]
     {
@@ -111,7 +112,7 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
         let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
         update(&mut expected, &window, x.source(), landed);
         assert_bits(&x.apply_embed(view.clone(), shape, site()).unwrap(), &expected, &view);
-        // In addition to what is there already.
+        // With `shared`, elements are added to the elements that are already there.
         let mut got = expected.clone();
         gather::embed(x.source(), &window, true, &mut got);
         update(&mut expected, &window, x.source(), |place, x| combine(Reduction::Sum, place, x));

@@ -1,4 +1,4 @@
-//! Tensors of every layout, for tests: a [`Recipe`] describes the layout of a tensor of any shape in its buffer.
+//! Tensors of every layout, for tests. A [`Recipe`] describes the layout of a tensor of any shape in its buffer.
 
 use std::fmt;
 
@@ -11,32 +11,32 @@ use crate::memory::storage::Storage;
 use crate::shape::shape::INLINE_RANK;
 use crate::{Element, Layout, Shape, Tensor};
 
-/// Maximum rank.
+/// The maximum rank of a recipe.
 const RANK: usize = INLINE_RANK + 2;
 
-/// The layout of a tensor in its buffer; applies to every shape up to rank 6.
+/// The layout of a tensor in its buffer. A recipe applies to every shape up to rank [`RANK`].
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) axes: Vec<AxisRecipe>,
-    /// The dimensions from the largest stride to the smallest.
+    /// The dimensions, from the largest stride to the smallest.
     pub(crate) order: Vec<usize>,
 }
 
-/// How a dimension is cut out of a larger one.
+/// The way a dimension is cut out of a larger one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AxisRecipe {
-    /// Elements left out before and after.
+    /// The number of elements left out before and after the dimension.
     pub(crate) around: (usize, usize),
-    /// Only every `step`-th element is kept.
+    /// Every `step`-th element is kept.
     pub(crate) step: usize,
-    /// Reversed order.
+    /// True if the order of the elements is reversed.
     pub(crate) flip: bool,
-    /// One element repeated, stride 0.
+    /// True if one element is repeated, with stride 0.
     pub(crate) stretch: bool,
 }
 
 impl fmt::Debug for Recipe {
-    /// On a single line: a failing case prints several recipes.
+    /// Prints the recipe on a single line, because a failing case prints several recipes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "order {:?}", self.order.as_slice())?;
         for AxisRecipe { around: (before, after), step, flip, stretch } in &self.axes {
@@ -52,28 +52,28 @@ impl AxisRecipe {
 }
 
 impl Recipe {
-    /// Row-major.
+    /// Returns the recipe of row-major tensors.
     pub(crate) fn contiguous() -> Self {
         Recipe { axes: vec![AxisRecipe::PLAIN; RANK], order: (0..RANK).collect() }
     }
 
-    /// The same recipe for every dimension.
+    /// Returns a recipe that uses `axis` for every dimension.
     pub(crate) fn all(axis: AxisRecipe) -> Self {
         Recipe { axes: vec![axis; RANK], ..Recipe::contiguous() }
     }
 
-    /// Column-major.
+    /// Returns the recipe of column-major tensors.
     pub(crate) fn reversed() -> Self {
         Recipe { order: (0..RANK).rev().collect(), ..Recipe::contiguous() }
     }
 
-    /// The same without repeated elements.
+    /// Returns the recipe without repeated elements.
     pub(crate) fn injective(mut self) -> Self {
         self.axes.iter_mut().for_each(|axis| axis.stretch = false);
         self
     }
 
-    /// The layout of a tensor of shape `shape`, and the length of its buffer.
+    /// Returns the layout of a tensor of shape `shape`, and the length of its buffer.
     pub(crate) fn layout(&self, shape: &Shape) -> (Layout, usize) {
         let rank = shape.rank();
         let mut axes = self.axes[..rank].to_vec();
@@ -81,7 +81,7 @@ impl Recipe {
             let kept = if axis.stretch { 1 } else { size };
             axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
         };
-        // Keeps buffers small enough for many cases: later dimensions become plain if necessary.
+        // Limits the size of buffers, so that many cases can run. Later dimensions become plain if necessary.
         let mut total = 1;
         for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
             if total * size(axis, wanted) > 1 << 14 {
@@ -104,7 +104,7 @@ impl Recipe {
         (layout.expand(shape).unwrap(), buffer)
     }
 
-    /// A tensor of shape `shape`, its whole buffer filled by `element`.
+    /// Returns a tensor of shape `shape`. Its whole buffer is filled by `element`.
     pub(crate) fn tensor<T: Element>(&self, shape: &Shape, element: impl FnMut() -> T) -> Tensor<T> {
         let (layout, buffer) = self.layout(shape);
         let data = std::iter::repeat_with(element).take(buffer).collect();
@@ -112,7 +112,7 @@ impl Recipe {
     }
 }
 
-/// Shapes of rank 0 to 6 and at most 3000 elements; sizes of 0 and 1 among them.
+/// Generates shapes of rank 0 to 6 with at most 3000 elements. Some sizes are 0 or 1.
 pub(crate) fn shapes() -> impl Strategy<Value = Shape> {
     let size = prop_oneof![1 => Just(0usize), 6 => Just(1), 9 => 2usize..=4, 3 => 5usize..=9, 2 => 10usize..=300];
     vec(size, 0..=RANK).prop_map(|sizes| {
@@ -126,7 +126,7 @@ pub(crate) fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Every layout recipe.
+/// Generates every kind of recipe.
 pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     let axis = prop_oneof![
         2 => Just(AxisRecipe::PLAIN),
@@ -140,20 +140,20 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     (vec(axis, RANK), order).prop_map(|(axes, order)| Recipe { axes, order })
 }
 
-/// A generator for the elements of a case.
+/// Returns a generator for the elements of a test case.
 pub(crate) fn generator(seed: u64) -> Pcg64 {
     Pcg64::seed_from_u64(seed)
 }
 
-/// Elements for test cases.
+/// Elements of test cases.
 pub(crate) trait Sample: Element {
-    /// Any value; edges of the type are frequent.
+    /// Returns any value. The smallest and largest values of the type are frequent.
     fn any(rng: &mut Pcg64) -> Self;
-    /// A small integer; sums and products of many are exact.
+    /// Returns a small integer. Sums and products of many of them are exact.
     fn small(rng: &mut Pcg64) -> Self;
-    /// ±1, ±2 or ±1/2; products of moderately many are exact.
+    /// Returns ±1, ±2 or ±1/2. Products of a moderate number of them are exact.
     fn factor(rng: &mut Pcg64) -> Self;
-    /// The bits; one value for every NaN.
+    /// Returns the bits. All NaNs have the same bits.
     fn bits(self) -> u64;
 }
 

@@ -1,5 +1,5 @@
-//! The result of each operation on single numbers, computed from the standard library, `libm` and textbook formulas in f64: the
-//! specification of the block kernels, none of which it calls.
+//! The result of each operation on single numbers, computed from the standard library, `libm` and textbook formulas in f64. It is
+//! the specification of the block kernels, and calls none of them.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -10,23 +10,23 @@ use crate::{Binary, Compare, DType, Reduction, Unary};
 /// The exact result of an operation, and the error that a kernel may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected<T> {
-    /// Bit by bit, except for the bits of a NaN.
+    /// The exact bits, or any NaN if the result is NaN.
     Exact(T),
-    /// Bit by bit, except for the sign of a zero.
+    /// The exact bits, except for the sign of a zero.
     Unsigned(T),
-    /// Within units in the last place of the exact result or an absolute error, whichever allows more.
+    /// Near the exact result: within `ulps` units in the last place or within `absolute`, whichever allows more.
     Near { exact: f64, ulps: f64, absolute: f64 },
 }
 
 impl<T: Oracle> Expected<T> {
-    /// Whether a kernel may return this.
+    /// Returns whether a kernel may return `got`.
     pub(crate) fn allows(self, got: T) -> bool {
         match self {
             Expected::Exact(exact) => got.bits() == exact.bits(),
             Expected::Unsigned(exact) => got.bits() == exact.bits() || got == exact,
             Expected::Near { exact, ulps, absolute } => {
                 let (rounded, got) = (T::from_f64(exact).to_f64(), got.to_f64());
-                // Past the largest number the unit is that of the last binade.
+                // Past the largest finite number, the unit in the last place is that of the last binade.
                 let beyond = if T::DTYPE == DType::F32 { 2f64.powi(128) } else { f64::MAX };
                 let clamped = |x: f64| x.clamp(-beyond, beyond);
                 let off = (clamped(got) - clamped(exact)).abs();
@@ -35,7 +35,7 @@ impl<T: Oracle> Expected<T> {
         }
     }
 
-    /// The result of an operation that is exact.
+    /// Returns the result of an operation that is exact.
     #[track_caller]
     pub(crate) fn exact(self) -> T {
         match self {
@@ -45,9 +45,9 @@ impl<T: Oracle> Expected<T> {
     }
 }
 
-/// Operations on one number or two; `None` if the type does not have them.
+/// The expected results of operations on one or two numbers. Operations that the type lacks give `None`.
 pub(crate) trait Oracle: Sample {
-    /// Distance from a number of this size to the next larger one.
+    /// Returns the distance from a number of this size to the next larger number.
     fn unit(size: f64) -> f64;
     fn of_one(op: Unary, x: Self) -> Option<Expected<Self>>;
     fn of_two(op: Binary, x: Self, y: Self) -> Option<Expected<Self>>;
@@ -64,7 +64,7 @@ pub(crate) fn compare<T: Sample>(op: Compare, x: T, y: T) -> bool {
     }
 }
 
-/// Two numbers reduced to one.
+/// Reduces two numbers to one.
 pub(crate) fn combine<T: Oracle>(op: Reduction, x: T, y: T) -> T {
     let op = match op {
         Reduction::Sum => Binary::Add,
@@ -75,7 +75,7 @@ pub(crate) fn combine<T: Oracle>(op: Reduction, x: T, y: T) -> T {
     T::of_two(op, x, y).expect("every type has it").exact()
 }
 
-/// A function of a real number, in f64.
+/// Computes a function of a real number in f64.
 fn real_unary(op: Unary, x: f64) -> f64 {
     match op {
         Unary::Neg => -x,
@@ -126,7 +126,7 @@ fn real_unary(op: Unary, x: f64) -> f64 {
     }
 }
 
-/// By bisection.
+/// Computes the inverse of the error function by bisection.
 fn erfinv(x: f64) -> f64 {
     let size = x.abs();
     if size > 1.0 || x.is_nan() {
@@ -135,7 +135,7 @@ fn erfinv(x: f64) -> f64 {
     if size == 1.0 || size == 0.0 {
         return if size == 1.0 { f64::INFINITY.copysign(x) } else { x };
     }
-    // In the range where erf is nearly linear.
+    // Here `erf` is nearly linear, and two terms of the series suffice.
     if size < 1e-4 {
         return (x + PI * x * x * x / 12.0) * PI.sqrt() / 2.0;
     }
@@ -148,7 +148,7 @@ fn erfinv(x: f64) -> f64 {
     high.copysign(x)
 }
 
-/// ψ(x) = ψ(x + n) - Σ 1/(x + k), the asymptotic series for 20 and above, reflection below 0.
+/// Computes ψ(x) = ψ(x + n) - Σ 1/(x + k), with the asymptotic series for 20 and above, and the reflection formula below 0.
 fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -165,7 +165,7 @@ fn digamma(x: f64) -> f64 {
     y.ln() - 0.5 / y - z * (1.0 / 12.0 - z * (1.0 / 120.0 - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z / 132.0)))) - sum
 }
 
-/// ψ'(x) = Σ 1/(x + k)², the asymptotic series for 20 and above; reflection below 1/2.
+/// Computes ψ'(x) = Σ 1/(x + k)², with the asymptotic series for 20 and above, and the reflection formula below 1/2.
 fn trigamma(x: f64) -> f64 {
     if x < 0.5 {
         return (PI / (PI * x).sin()).powi(2) - trigamma(1.0 - x);
@@ -179,7 +179,7 @@ fn trigamma(x: f64) -> f64 {
     sum + (1.0 + 0.5 / y + z * (1.0 / 6.0 - z * (1.0 / 30.0 - z / 42.0))) / y
 }
 
-/// Σ (q + k)⁻ˢ: forty terms, and the rest as an integral with Euler's first corrections.
+/// Computes Σ (q + k)⁻ˢ: forty terms, and the rest as an integral with the first Euler corrections.
 fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;
@@ -205,7 +205,8 @@ fn zeta(s: f64, q: f64) -> f64 {
     sum + power * w / (s - 1.0) + power * (0.5 + rising(1) / 12.0 - rising(3) / 720.0 + rising(5) / 30240.0)
 }
 
-/// A function of two real numbers, in f64; operations defined by steps in the element type are rounded by `round` after each.
+/// Computes a function of two real numbers in f64. Operations that are defined by steps in the element type are rounded by `round`
+/// after each step.
 fn real_binary(op: Binary, x: f64, y: f64, round: impl Fn(f64) -> f64) -> f64 {
     let opposite = |rest: f64| rest != 0.0 && (rest < 0.0) != (y < 0.0);
     match op {
@@ -297,11 +298,11 @@ macro_rules! floats {
                     return Some(Expected::Exact(exact as $type));
                 }
                 Some(expected(op.name(), exact, match op {
-                    // Sines and logarithms of rounded arguments, near their zeros.
+                    // The arguments of sines and logarithms are rounded, which matters near their zeros.
                     Unary::Sinc | Unary::Logit => 1e-15,
-                    // Sums that cancel at the zeros of negative arguments.
+                    // The sums cancel near the zeros at negative arguments.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
-                    // The square of the argument, used as an exponent, is rounded.
+                    // The exponent is the rounded square of the argument.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
                     _ => 0.0,
                 }))
@@ -318,25 +319,25 @@ macro_rules! floats {
                         (None, _) => $type::NAN,
                         (Some(std::cmp::Ordering::Equal), _) => y,
                         (Some(_), 0 | $signed::MIN) => $type::from_bits(1).copysign(y),
-                        // Away from 0 the bits increase by 1.
+                        // A number farther from 0 has larger bits.
                         (Some(order), bits) => {
                             let away = (order == std::cmp::Ordering::Less) == (x > 0.0);
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
                         }
                     }),
-                    // Not an operation of PyTorch's: a sum of two logarithms in the type itself, which may cancel.
+                    // PyTorch has no such operation. It is a sum of two logarithms in the type itself, which may cancel.
                     Binary::LogitWithin => {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
                     }
-                    // Two large terms, on both sides of 0, may cancel; the oracle adds forty, each rounded.
+                    // Two large terms on both sides of 0 may cancel. The oracle adds forty terms, each of which is rounded.
                     Binary::Zeta => {
                         let (s, q) = (f64::from(x), f64::from(y));
                         let exact = real_binary(op, s, q, |x| x);
                         let largest = if q < 0.0 { (q - q.round()).abs().powf(-s) } else { exact };
                         expected(op.name(), exact, 16.0 * f64::EPSILON * largest)
                     }
-                    // Which of two zeros is the larger is unspecified.
+                    // The order of the two zeros is unspecified.
                     Binary::Fmax | Binary::Fmin => {
                         Expected::Unsigned(real_binary(op, x.into(), y.into(), |x| x) as $type)
                     }
@@ -349,7 +350,8 @@ macro_rules! floats {
 
 floats!(f32 i32, f64 i64);
 
-/// Within the bounds of the named operation, or exact if it has none. In f64 the oracle's own error is added.
+/// Returns the exact result with the bounds of the named operation. Without bounds, the result must be exact. In f64 the error of
+/// the oracle is added.
 fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
     let single = T::DTYPE == DType::F32;
     let ulps = match bounds(name) {
@@ -360,7 +362,7 @@ fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
                 f64 + 4.0
             }
         }
-        // Two roundings.
+        // These operations round twice.
         None if matches!(name, "hardsigmoid" | "floor_divide") => 2.0,
         None => return Expected::Exact(T::from_f64(exact)),
     };
@@ -387,7 +389,7 @@ macro_rules! integers {
 
 integers!(i64, u8);
 
-/// An integer operation, exact or wrapped in 128 bits.
+/// Computes an integer operation, exact or wrapped in 128 bits.
 fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     Some(match op {
         Unary::Neg => -x,
@@ -401,9 +403,9 @@ fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     })
 }
 
-/// An integer operation on a type of `bits` bits, exact or wrapped in 128 bits.
+/// Computes an integer operation on a type of `bits` bits, exact or wrapped in 128 bits.
 fn whole_binary(op: Binary, x: i128, y: i128, bits: i128) -> Option<i128> {
-    // The largest integer that is not above the quotient.
+    // Returns the largest integer that is not above the quotient.
     let floor = |x: i128, y: i128| if y < 0 { (-x).div_euclid(-y) } else { x.div_euclid(y) };
     Some(match op {
         Binary::Add => x + y,
@@ -463,7 +465,7 @@ fn gcd(x: i128, y: i128) -> i128 {
     if y == 0 { x.abs() } else { gcd(y, x % y) }
 }
 
-/// The sign of a wrapped result is removed.
+/// Returns the least common multiple. The sign of a wrapped result is removed.
 fn lcm(x: i128, y: i128) -> i128 {
     let product = (x / gcd(x, y) * y) as i64;
     product.wrapping_abs().into()

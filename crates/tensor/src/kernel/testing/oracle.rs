@@ -1,5 +1,5 @@
-//! The specification of the kernels and the oracle of their tests, slow and obvious: loops over indices that find each element
-//! through [`Layout::position`](crate::Layout::position).
+//! The specification of the kernels and the oracle of their tests, slow and obvious. Loops over indices find each element through
+//! [`Layout::position`](crate::Layout::position).
 //!
 //! The results for single numbers are in [`numbers`](crate::kernel::testing::numbers).
 
@@ -7,7 +7,7 @@ use crate::kernel::strided::Source;
 use crate::kernel::testing::numbers::{Oracle, combine};
 use crate::{Element, Layout, Reduction};
 
-/// Every index of `shape`, in row-major order.
+/// Calls `visit` with every index of `shape`, in row-major order.
 pub(crate) fn for_indices(shape: &[usize], mut visit: impl FnMut(&[usize])) {
     let mut index = vec![0; shape.len()];
     for _ in 0..shape.iter().product() {
@@ -26,14 +26,14 @@ pub(crate) fn at<T: Copy>(x: Source<T>, index: &[usize]) -> T {
     x.data[x.layout.position(index).expect("an index of the shape")]
 }
 
-/// The elements in row-major order.
+/// Returns the elements in row-major order.
 pub(crate) fn elements<T: Copy>(x: Source<T>) -> Vec<T> {
     let mut elements = Vec::new();
     for_indices(x.layout.shape(), |index| elements.push(at(x, index)));
     elements
 }
 
-/// The elements that each result of a reduction over `axes` combines, results in row-major order.
+/// Returns the elements that each result of a reduction over `axes` combines. The results are in row-major order.
 pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
     let shape = x.layout.shape();
     let kept: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
@@ -58,7 +58,7 @@ pub(crate) fn reduce<T: Oracle>(op: Reduction, column: &[T]) -> T {
     rest.iter().fold(first, |total, &x| combine(op, total, x))
 }
 
-/// Position of the first largest or smallest element; the first NaN wins.
+/// Returns the position of the first largest or smallest element. The first NaN wins.
 pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     let is_nan = |x: T| x.partial_cmp(&x).is_none();
     if let Some(position) = column.iter().position(|&x| is_nan(x)) {
@@ -68,7 +68,7 @@ pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     column.iter().position(|&x| !column.iter().any(|&y| beats(y, x))).expect("a column has elements") as i64
 }
 
-/// The elements of the matrix products of two batches of one shape, in row-major order: row by column, in order.
+/// Returns the elements of the matrix products of two batches of one shape, in row-major order. Terms are added in order.
 pub(crate) fn products<T: Oracle>(x: Source<T>, y: Source<T>) -> Vec<T> {
     let (&[.., m, k], &[.., n]) = (&x.layout.shape()[..], &y.layout.shape()[..]) else {
         panic!("matrices have two dimensions");
@@ -84,7 +84,7 @@ pub(crate) fn products<T: Oracle>(x: Source<T>, y: Source<T>) -> Vec<T> {
     products
 }
 
-/// The element at `position` of the row-major order.
+/// Returns element `position` in row-major order.
 pub(crate) fn nth<T: Copy>(x: Source<T>, position: usize) -> T {
     let mut index = vec![0; x.layout.shape().rank()];
     let mut rest = position;
@@ -95,7 +95,7 @@ pub(crate) fn nth<T: Copy>(x: Source<T>, position: usize) -> T {
     at(x, &index)
 }
 
-/// `out[window position] = f(out[window position], x)` for each element of `x`, in row-major order.
+/// Sets `out[window position]` to `f(out[window position], x)` for each element of `x`, in row-major order.
 pub(crate) fn update<T: Element>(out: &mut [T], window: &Layout, x: Source<T>, f: impl Fn(T, T) -> T) {
     for_indices(window.shape(), |index| {
         let place = &mut out[window.position(index).expect("an index of the shape")];

@@ -1,4 +1,4 @@
-//! Matrix products over every layout, against the oracle.
+//! Tests matrix products over every layout against the oracle.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn product<T: Oracle>(batch: &Shape, [m, k, n]: [usize; 3], recipes: [&Recipe; 2
     let x = recipes[0].tensor(&with(m, k), || T::small(rng));
     let y = recipes[1].tensor(&with(k, n), || T::small(rng));
     let expected: Vec<T> = products(x.source(), y.source()).into_iter().map(unsigned).collect();
-    // A single product of 0 and a negative number may stay -0.
+    // If a sum has a single product, of 0 and a negative number, the result may stay -0.
     assert_bits(&x.apply_matmul(&y, site()).unwrap().map(unsigned), &expected, (batch, m, k, n));
 }
 
@@ -40,21 +40,21 @@ proptest! {
 #[test]
 fn large_products_equal_the_oracle() {
     let table: [(&[usize], [usize; 3]); 18] = [
-        // Few columns, and one.
+        // Products with few columns.
         (&[], [70, 200, 5]),
         (&[], [9, 1100, 3]),
         (&[], [150, 500, 10]),
         (&[2], [66, 64, 16]),
         (&[], [90, 300, 1]),
-        // One element.
+        // Products with a single result.
         (&[], [1, 300, 1]),
         (&[3], [1, 65, 1]),
-        // One row, in several strips.
+        // A product with one row, in several strips.
         (&[], [1, 13, 9001]),
-        // Few rows.
+        // Products with few rows.
         (&[], [6, 33, 200]),
         (&[], [11, 700, 37]),
-        // Little work, with columns that fill vectors and columns that do not.
+        // Products with little work. The columns of some fill whole vectors.
         (&[], [5, 30, 16]),
         (&[3], [7, 9, 70]),
         (&[4], [16, 16, 32]),
@@ -71,7 +71,7 @@ fn large_products_equal_the_oracle() {
             product::<f32>(&Shape::from(batch), sizes, [a, b], i as u64);
             product::<f64>(&Shape::from(batch), sizes, [a, b], i as u64);
         }
-        // Products of integers have one way.
+        // Integer products have only one code path.
         product::<i64>(&Shape::from(batch), sizes, [&recipes[0], &recipes[1]], 0);
     }
 }

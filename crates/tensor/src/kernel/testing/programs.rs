@@ -1,7 +1,8 @@
-//! Random programs, run by the engine on each of its code paths, against evaluation of one instruction and one element at a time.
+//! Tests random programs. The engine runs them on each of its code paths, and an evaluation of single instructions on single
+//! elements gives the expected results.
 //!
-//! `WENGERT_RANDOM_PROGRAMS` sets their number (small by default), `WENGERT_RANDOM_SEED` the first seed. With a sanitizer, run
-//! many:
+//! `WENGERT_RANDOM_PROGRAMS` sets the number of programs (small by default), and `WENGERT_RANDOM_SEED` the first seed. With a
+//! sanitizer, run many:
 //!
 //! ```text
 //! WENGERT_RANDOM_PROGRAMS=10000000 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
@@ -32,7 +33,8 @@ fn pick<T: Copy>(rng: &mut Pcg64, from: &[T]) -> T {
     from[below(rng, from.len())]
 }
 
-/// How precisely a value is known: a sum that rounds depends on its order, and so does the sign of a zero result of a reduction.
+/// The precision with which a value is known. A sum that rounds depends on its order, and so does the sign of a zero result of a
+/// reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Bits,
@@ -40,16 +42,16 @@ enum Known {
     Nothing,
 }
 
-/// A value, element by element.
+/// The elements of a value, and how precisely they are known.
 #[derive(Clone)]
 struct Reference<T> {
     elements: Vec<T>,
     known: Known,
-    /// Whether it is one number for each row.
+    /// True if the value has one number for each row.
     per_row: bool,
 }
 
-/// At most 5,000 elements, usually few; sometimes none.
+/// Returns a shape with at most 5,000 elements, usually few and sometimes none.
 fn shape(rng: &mut Pcg64) -> Shape {
     let large = if chance(rng, 16) { 5000 } else { 40 };
     let limit = pick(rng, &[1, 8, 32, 64, 64, 200, 200, large]);
@@ -64,7 +66,7 @@ fn shape(rng: &mut Pcg64) -> Shape {
     Shape::from(sizes)
 }
 
-/// Short rows, many of them.
+/// Returns a shape with many short rows.
 fn lanes(rng: &mut Pcg64) -> Shape {
     let (outer, most) = (if chance(rng, 8) { 9 } else { 2 }, if chance(rng, 8) { 31 } else { 7 });
     let mut sizes = [1 + below(rng, outer), 32 + below(rng, 30), 2 + below(rng, most)];
@@ -74,7 +76,7 @@ fn lanes(rng: &mut Pcg64) -> Shape {
     Shape::from(sizes)
 }
 
-/// A random layout.
+/// Returns a random layout.
 fn recipe(rng: &mut Pcg64) -> Recipe {
     let mut recipe = Recipe::contiguous();
     if chance(rng, 3) {
@@ -96,7 +98,7 @@ fn recipe(rng: &mut Pcg64) -> Recipe {
     recipe
 }
 
-/// A tensor that expands to `shape`, one dimension in `stretched`.
+/// Returns a tensor that expands to `shape`. One dimension in `stretched` has size 1.
 fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool, stretched: usize) -> Tensor<T> {
     let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };
     let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, stretched) { 1 } else { size }).collect();
@@ -116,7 +118,7 @@ fn instruction(rng: &mut Pcg64, values: usize, row: Option<usize>) -> Instructio
     }
 }
 
-/// The result of one element by the block kernel, checked against the oracle if the operation is exact.
+/// Returns the block kernel's result for one element. If the operation is exact, checks the result against the oracle.
 fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Option<T> {
     let mut out = [T::ZERO];
     let (x1, y1) = ([x], [y]);
@@ -141,7 +143,7 @@ fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Opt
     Some(out[0])
 }
 
-/// The total, and how precisely it is known.
+/// Returns the total, and how precisely it is known.
 fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, known: Known) -> (T, Known) {
     let (mut total, mut size, mut whole) = (T::start(op), if op == Reduction::Prod { 1.0 } else { 0.0 }, true);
     for x in values {
@@ -162,7 +164,7 @@ fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, kn
     }
 }
 
-/// `op` over every row of `row` elements, once for each element.
+/// Reduces every row of `row` elements by `op`. The result repeats the total of a row for each of its elements.
 fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Reference<T> {
     let mut known = x.known;
     let mut elements = Vec::with_capacity(x.elements.len());
@@ -174,7 +176,7 @@ fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Refer
     Reference { elements, known, per_row: true }
 }
 
-/// For each element, its position where the dimensions in `axes` have size 1.
+/// Returns the position of each element's total after a reduction over `axes`, and the number of totals.
 fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     let kept = |axis: usize| axes >> axis & 1 == 0;
     let count = (0..shape.rank()).filter(|&axis| kept(axis)).map(|axis| shape[axis]).product();
@@ -192,7 +194,7 @@ fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     ((0..shape.numel()).map(place).collect(), count)
 }
 
-/// The expected output; `None` if it is not known.
+/// Returns the expected output, or `None` if it is not known.
 fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &Shape, row: usize) -> Option<Vec<T>> {
     if output.values().iter().any(|&value| values[value as usize].known == Known::Nothing) {
         return None;
@@ -257,7 +259,7 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
             Instruction::Reduce(op, _) => rows(op, operands[0], row_len),
             _ => {
                 let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
-                // Skip operations that the type lacks.
+                // Operations that the type lacks are skipped.
                 let numbers: Option<Vec<T>> =
                     (0..shape.numel()).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect();
                 if number(instruction, [T::ONE; 3]).is_none() {

@@ -1,4 +1,4 @@
-//! Shared code of the kernels' tests.
+//! Functions for the tests of several kernels.
 
 use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample};
 use crate::{Element, Shape, Site, Tensor};
@@ -22,12 +22,12 @@ pub(crate) fn zip<T: Copy, S: Copy, U>(x: &[T], y: &[S], f: impl Fn(T, S) -> U) 
     x.iter().zip(y).map(|(&x, &y)| f(x, y)).collect()
 }
 
-/// The number without the sign of a zero.
+/// Returns the number without the sign of a zero.
 pub(crate) fn unsigned<T: Element>(x: T) -> T {
     if x == T::ZERO { T::ZERO } else { x }
 }
 
-/// The recipe, or a plain one if a view has given the shape more dimensions than recipes have.
+/// Returns the recipe. If the shape has more dimensions than the recipe, adds plain dimensions.
 pub(crate) fn recipe_for(shape: &Shape, recipe: &Recipe) -> Recipe {
     let extra = shape.rank().saturating_sub(recipe.axes.len());
     let mut recipe = recipe.clone();
@@ -36,7 +36,7 @@ pub(crate) fn recipe_for(shape: &Shape, recipe: &Recipe) -> Recipe {
     recipe
 }
 
-/// Layouts for large tensors.
+/// Returns recipes for large tensors.
 pub(crate) fn large_recipes() -> Vec<Recipe> {
     let plain = AxisRecipe::PLAIN;
     let first = |axis: AxisRecipe| {
