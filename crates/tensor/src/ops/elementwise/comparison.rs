@@ -21,48 +21,48 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// ```
 #[twins]
 pub trait Comparison: TensorLike {
-    /// Returns where both are equal. PyTorch: `eq`.
+    /// Returns a mask that is true where both are equal. PyTorch: `eq`.
     #[in_place]
     fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Eq, other, Site::here("eq"))
     }
 
-    /// Returns where they differ. PyTorch: `ne`.
+    /// Returns a mask that is true where they differ. PyTorch: `ne`.
     #[in_place]
     fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Ne, other, Site::here("ne"))
     }
 
-    /// Returns where `self` is smaller. PyTorch: `lt`.
+    /// Returns a mask that is true where `self` is smaller. PyTorch: `lt`.
     #[in_place]
     fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Lt, other, Site::here("lt"))
     }
 
-    /// Returns where `self` is smaller or equal. PyTorch: `le`.
+    /// Returns a mask that is true where `self` is smaller or equal. PyTorch: `le`.
     #[in_place]
     fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Le, other, Site::here("le"))
     }
 
-    /// Returns where `self` is larger. PyTorch: `gt`.
+    /// Returns a mask that is true where `self` is larger. PyTorch: `gt`.
     #[in_place]
     fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Gt, other, Site::here("gt"))
     }
 
-    /// Returns where `self` is larger or equal. PyTorch: `ge`.
+    /// Returns a mask that is true where `self` is larger or equal. PyTorch: `ge`.
     #[in_place]
     fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Ge, other, Site::here("ge"))
     }
 
-    /// Returns where an element is NaN. PyTorch: `isnan`.
+    /// Returns a mask that is true where an element is NaN. PyTorch: `isnan`.
     fn try_isnan(&self) -> Result<Self::Mask> {
         self.apply_compare(Compare::Ne, self, Site::here("isnan"))
     }
 
-    /// Returns where an element is infinite, of either sign. PyTorch: `isinf`.
+    /// Returns a mask that is true where an element is infinite, of either sign. PyTorch: `isinf`.
     fn try_isinf(&self) -> Result<Self::Mask>
     where
         Self::Elem: Float,
@@ -72,7 +72,7 @@ pub trait Comparison: TensorLike {
         self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Eq, &infinity, at)
     }
 
-    /// Returns where an element is neither infinite nor NaN. PyTorch: `isfinite`.
+    /// Returns a mask that is true where an element is neither infinite nor NaN. PyTorch: `isfinite`.
     fn try_isfinite(&self) -> Result<Self::Mask>
     where
         Self::Elem: Float,
@@ -82,7 +82,7 @@ pub trait Comparison: TensorLike {
         self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)
     }
 
-    /// Returns where both are nonzero (or `true`). PyTorch: `logical_and`.
+    /// Returns a mask that is true where both are nonzero (or `true`). PyTorch: `logical_and`.
     #[in_place]
     fn try_logical_and(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_and");
@@ -90,7 +90,7 @@ pub trait Comparison: TensorLike {
         x.apply_binary(Binary::Mul, &y, at)
     }
 
-    /// Returns where at least one is nonzero (or `true`). PyTorch: `logical_or`.
+    /// Returns a mask that is true where at least one is nonzero (or `true`). PyTorch: `logical_or`.
     #[in_place]
     fn try_logical_or(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_or");
@@ -98,7 +98,7 @@ pub trait Comparison: TensorLike {
         x.apply_binary(Binary::Maximum, &y, at)
     }
 
-    /// Returns where exactly one is nonzero (or `true`). PyTorch: `logical_xor`.
+    /// Returns a mask that is true where exactly one is nonzero (or `true`). PyTorch: `logical_xor`.
     #[in_place]
     fn try_logical_xor(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_xor");
@@ -106,7 +106,7 @@ pub trait Comparison: TensorLike {
         x.apply_compare(Compare::Ne, &y, at)
     }
 
-    /// Returns where an element is zero (or `false`). PyTorch: `logical_not`.
+    /// Returns a mask that is true where an element is zero (or `false`). PyTorch: `logical_not`.
     #[in_place]
     fn try_logical_not(&self) -> Result<Self::Mask> {
         let at = Site::here("logical_not");
@@ -119,8 +119,8 @@ impl<A: TensorLike> Comparison for A {}
 
 #[twins]
 impl<T: Element> Tensor<T> {
-    /// Returns where both are equal, element by element. The shapes broadcast. The same as [`Comparison::eq`]; this inherent
-    /// method takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
+    /// Returns a mask that is true where both are equal, element by element. The shapes broadcast. The same as
+    /// [`Comparison::eq`]; this inherent method takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -131,7 +131,7 @@ impl<T: Element> Tensor<T> {
         Comparison::try_eq(self, other)
     }
 
-    /// Returns where they differ, element by element. The shapes broadcast. PyTorch: `ne`.
+    /// Returns a mask that is true where they differ, element by element. The shapes broadcast. PyTorch: `ne`.
     pub fn try_ne(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
         Comparison::try_ne(self, other)
     }

@@ -97,8 +97,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
     }
 
-    /// Returns where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are close only with
-    /// `equal_nan`. PyTorch: `isclose`.
+    /// Returns a mask that is true where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are
+    /// close only with `equal_nan`. PyTorch: `isclose`.
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         let at = Site::here("isclose");
         let (x, y) = pair(self, other, at)?;
@@ -112,17 +112,17 @@ pub trait Mixed: TensorLike<Elem: Float> {
         close.try_logical_or(&x.try_isnan()?.try_logical_and(&y.try_isnan()?)?)
     }
 
-    /// Returns where an element is +∞. PyTorch: `isposinf`.
+    /// Returns a mask that is true where an element is +∞. PyTorch: `isposinf`.
     fn try_isposinf(&self) -> Result<Self::Mask> {
         Comparison::try_eq(self, f64::INFINITY)
     }
 
-    /// Returns where an element is -∞. PyTorch: `isneginf`.
+    /// Returns a mask that is true where an element is -∞. PyTorch: `isneginf`.
     fn try_isneginf(&self) -> Result<Self::Mask> {
         Comparison::try_eq(self, f64::NEG_INFINITY)
     }
 
-    /// Returns where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
+    /// Returns a mask that is true where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
     fn try_signbit(&self) -> Result<Self::Mask> {
         let at = Site::here("signbit");
         let ones = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(self.shape())?;

@@ -46,7 +46,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If it cannot be recorded.
+    /// If the operation cannot be recorded.
     fn apply_detach(&self, at: Site) -> Result<Self, Self::Error>;
 
     /// Returns the same values, such that a gradient through them is an error that names `at`. Returns `self` if nothing is
@@ -54,7 +54,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If it cannot be recorded.
+    /// If the operation cannot be recorded.
     fn opaque(&self, at: Site) -> Result<Self, Self::Error> {
         let _ = at;
         Ok(self.clone())
@@ -65,7 +65,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If it cannot be recorded.
+    /// If the operation cannot be recorded.
     fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error> {
         value.with_derivative(|| Ok(vec![(self.clone(), None)]), at)
     }
@@ -77,7 +77,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If `terms` fails, or it cannot be recorded.
+    /// If `terms` fails, or the operation cannot be recorded.
     #[allow(clippy::type_complexity)]
     fn with_derivative(
         &self,
@@ -93,7 +93,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If it cannot be recorded.
+    /// If the operation cannot be recorded.
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Self::Error> {
         let _ = (x, axis, log, at);
         Ok(self.clone())
@@ -104,7 +104,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If `holds` is false for a value, or it cannot be recorded.
+    /// If `holds` is false for a value, or the operation cannot be recorded.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
 
     /// Applies `composite` to `self`. A tensor plans the primitives like a recorded tape and runs them in few passes over memory.

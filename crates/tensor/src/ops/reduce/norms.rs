@@ -54,9 +54,9 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
     }
 
-    /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n,
-    /// k]`. The batch dimensions broadcast. Derivative 0 at equal points. For p = ∞, each coordinate with the largest difference
-    /// gets the whole gradient. PyTorch: `cdist`.
+    /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`,
+    /// `[…, n, k]`. The batch dimensions broadcast. Derivative 0 at equal points. For p = ∞, each coordinate with the largest
+    /// difference gets the whole gradient. PyTorch: `cdist`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

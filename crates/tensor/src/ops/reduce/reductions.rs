@@ -86,13 +86,13 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Amin, &dims, keepdim, at)
     }
 
-    /// Returns where any element over `dims` is nonzero (or `true`); `false` if empty. PyTorch: `any`.
+    /// Returns a mask that is true where any element over `dims` is nonzero (or `true`); `false` if empty. PyTorch: `any`.
     fn try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("any");
         Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
     }
 
-    /// Returns where all elements over `dims` are nonzero (or `true`); `true` if empty. PyTorch: `all`.
+    /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if empty. PyTorch: `all`.
     fn try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("all");
         Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)

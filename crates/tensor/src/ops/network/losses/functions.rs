@@ -188,8 +188,8 @@ losses! {
     {}
     |x, y, options| x.try_kl_div(y, options.log_target, options.reduction);
 
-    /// The negative log-likelihood of counts under Poisson distributions: [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch:
-    /// `nn.PoissonNLLLoss`.
+    /// The negative log-likelihood of counts under Poisson distributions:
+    /// [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch: `nn.PoissonNLLLoss`.
     PoissonNllLoss poisson_nll_loss try_poisson_nll_loss
     {
         /// Sets whether the prediction is the logarithm of the rate; true by default.
@@ -202,7 +202,8 @@ losses! {
     {}
     |x, y, options| x.try_poisson_nll_loss(y, options.log_input, options.full, options.eps, options.reduction);
 
-    /// The cross-entropy of probabilities of two classes: [`binary_cross_entropy`](LikelihoodLosses::binary_cross_entropy). PyTorch: `nn.BCELoss`.
+    /// The cross-entropy of probabilities of two classes: [`binary_cross_entropy`](LikelihoodLosses::binary_cross_entropy).
+    /// PyTorch: `nn.BCELoss`.
     BceLoss[T] binary_cross_entropy try_binary_cross_entropy
     {}
     {

@@ -58,8 +58,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns the negative log-likelihood (ln v + (x - y)² / v) / 2 of `target` under normal distributions with mean `self` and
-    /// variance `variance`. The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape of `self`, or
-    /// that shape with a last size of 1 or without the last dimension. `full` adds ln(2π) / 2. PyTorch:
+    /// variance `variance`. The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape
+    /// of `self`, or that shape with a last size of 1 or without the last dimension. `full` adds ln(2π) / 2. PyTorch:
     /// `nn.functional.gaussian_nll_loss`.
     ///
     /// # Errors
