@@ -13,7 +13,7 @@ use crate::ops::{Argument, Masking, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
-/// The primitives of in-place operations, and the in-place operations that have no out-of-place form.
+/// The primitives of in-place operations, and the in-place operations that `#[in_place]` does not generate.
 ///
 /// The in-place form of a function is a method of the same trait, with an underscore after the name: `add_` is in
 /// [`Arithmetic`](crate::ops::Arithmetic). It may not change the shape of the left side. As in PyTorch, it refuses a tensor with

@@ -85,7 +85,7 @@ impl<'e, T: Float> Traced<'e, T> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }
 
-    /// Computes an operation that the planner does not fuse immediately, and adds its result to the trace as data.
+    /// Immediately computes an operation that the planner does not fuse, and adds its result to the trace as data.
     fn at_once(&self, at: Site, operation: impl FnOnce(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
     }

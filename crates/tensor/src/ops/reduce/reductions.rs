@@ -218,8 +218,8 @@ mod tests {
     use crate::prelude::*;
 
     /// The error of a sum is at most u Σ|x| for every addition that an element takes part in (N. J. Higham, "The Accuracy of
-    /// Floating Point Summation", 1993). In a pairwise sum with runs of 64, an element takes part in 64 + log₂ n additions. In a
-    /// sum in order, it takes part in n additions.
+    /// Floating Point Summation", 1993). In a pairwise sum with runs of 64, an element takes part in at most
+    /// 64 + log₂ n additions. In a sum in order, it takes part in up to n additions.
     #[test]
     fn ten_million_numbers_are_summed_pairwise() {
         let count = 10_000_000;
