@@ -26,8 +26,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For ±∞, it is the largest
     /// or smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if the norm would not.
     ///
-    /// The derivative is 0 at the zero vector. For ±∞, equal magnitudes share it evenly; for 0, there is none. The norm of no
-    /// elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
+    /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ±∞, equal magnitudes share it evenly. The norm of
+    /// no elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
