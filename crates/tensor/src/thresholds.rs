@@ -3,86 +3,91 @@
 //! The cost of each instruction is beside its name, in `scalar/instruction.rs`, in units of one addition per element.
 //!
 //! Machines: *Cascade Lake* is a virtual machine with 2 cores of an Intel Xeon (AVX-512), *Zen 4* one with 2 cores of an AMD EPYC
-//! (AVX-512). A value without a machine is a bound of memory or of search, and was not tuned.
+//! (AVX-512). A value without a machine limits memory or the length of a search, and was not tuned.
 
-/// Planning: which values are fused, computed again, or written where they belong.
+/// Planning: the values that are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
-    /// Elements of a row. The longest row that is reduced within a pass: the registers of one row must stay in the second-level
-    /// cache. Cascade Lake.
+    /// Elements of a row. The longest row that is reduced within a pass: the values of one row must stay in the second-level cache. Cascade
+    /// Lake.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// Elements of a tensor. The largest tensor that is reduced to one number within a pass, which one thread runs. Cascade Lake.
+    /// Elements of a tensor. The largest tensor that is reduced to one number within a pass: one thread runs the pass. Cascade Lake.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
     /// Elements of a row. Shorter rows are reduced after the pass: running a program row by row costs more than a second pass, unless
     /// there are at most [`FEW_ROWS`]. Cascade Lake.
     pub(crate) const MIN_ROW: usize = 16;
 
-    /// Rows, at most, that are processed one by one at any length. Cascade Lake.
+    /// Rows. At most this many rows are reduced within the pass whatever their length. Cascade Lake.
     pub(crate) const FEW_ROWS: usize = 4;
 
-    /// Elements per result. A reduction whose tasks have totals of their own must have so many elements for each total. Cascade Lake.
+    /// Elements per result. If each task of a reduction has its own totals, the reduction must have this many elements for each total.
+    /// Cascade Lake.
     pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
 
-    /// Values. The longest search for the operands from which a row is computed.
+    /// Values. The largest number of values that the search for a row's operands visits.
     pub(crate) const MAX_SEARCHED: usize = 64;
 
-    /// Rows. Products of at most so many rows share a transposed right matrix as a copy in order: each would otherwise rearrange the
-    /// matrix by itself, which takes a good part of its time. Cascade Lake.
+    /// Rows. Products of at most this many rows share a row-major copy of a transposed right matrix. Without the copy, each product would
+    /// rearrange the matrix, which takes a considerable part of its time. Cascade Lake.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
-    /// Additions per element. A value of at most this cost since memory is computed again by each kernel that reads it: writing and
-    /// reading it would take longer. Cascade Lake.
+    /// Additions per element. The cost to compute a value from operands in memory. Up to this cost, each kernel that reads the value
+    /// computes it again, because writing and reading it would take longer. Cascade Lake.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// Elements. A concatenation of fewer is copied: its share of the planning would take longer than the copy. Zen 4.
+    /// Elements. A smaller concatenation is copied, because planning without the copy would take longer. Zen 4.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
-    /// Elements of a row. The longest row of operands that a program writes side by side: its registers for the row must stay in the
+    /// Elements of a row. The longest row of operands that a program writes side by side: the program's values for the row must stay in the
     /// second-level cache. Cascade Lake.
     pub(crate) const MAX_CONCATENATED_ROW: usize = 1 << 12;
 
-    /// Elements. The operands of one joined product are at most so many: their concatenations are copies, 64 MiB of f32.
+    /// Elements. The largest operand of a joined product, 64 MiB of f32: joining copies the operands.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
-    /// Parts per slice. The sum of overlapping slices is cut into at most so many parts for each slice: more parts are more steps of
-    /// fewer elements. Cascade Lake (causal attention).
+    /// Parts per slice. The sum of overlapping slices is cut into at most this many parts for each slice. More parts mean more steps with
+    /// fewer elements each. Cascade Lake (causal attention).
     pub(crate) const MAX_PARTS: usize = 8;
 
-    /// Plans that a thread keeps. A step that reads many values has a plan for each.
+    /// The number of plans that a thread keeps. A training step that reads many values has a plan for each of them.
     pub(crate) const MAX_PLANS: usize = 1024;
 
-    /// Nodes of all plans that a thread keeps. The planning of a larger expression is small beside its run.
+    /// The number of nodes of all plans that a thread keeps. Planning a larger expression takes little time compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
-    /// Shapes and views of an expression that are compared one by one; further shapes are hashed, further views are not merged.
+    /// The number of shapes and views of an expression that are compared directly. Further shapes are hashed, and further views are not
+    /// merged.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
 /// Blocks and tasks of elementwise work.
 pub(crate) mod blocks {
-    /// Elements of a block. A larger block amortizes the start of each instruction; the operands of a smaller one fit into the first-level
-    /// cache. Cascade Lake, Zen 4.
+    /// Elements of a block. A larger block amortizes the start of each instruction. The operands of a smaller block fit into the
+    /// first-level cache. Cascade Lake, Zen 4.
     pub(crate) const BLOCK: usize = 1024;
 
-    /// Elements of all blocks. Fewer run on one thread, because starting a second one takes longer. Cascade Lake.
+    /// Elements of an operation. Smaller operations run on one thread, because starting a second thread takes longer. Cascade Lake.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// Elements of a task of several blocks. More leave threads without work at the end, fewer cost more starts. Cascade Lake.
+    /// Elements of a task of several blocks. Longer tasks leave threads without work at the end, shorter tasks need more starts. Cascade
+    /// Lake.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
-    /// Tasks of an operation, at most. With more, the successive reads of a thread are not adjacent, which prefetching needs. Cascade Lake.
+    /// The largest number of tasks of an operation. With more tasks, successive reads of a thread are less often adjacent, so prefetching
+    /// works worse. Cascade Lake.
     pub(crate) const MAX_TASKS: usize = 64;
 
-    /// Bytes of a result. Larger results are written with non-temporal stores, if the last-level cache does not hold them with their
-    /// operands. Cascade Lake, Zen 4.
+    /// Bytes of a result. Larger results are written with non-temporal stores, if results and operands together exceed [`MAX_CACHED`].
+    /// Cascade Lake, Zen 4.
     pub(crate) const MIN_STREAMED: usize = 16 << 20;
 
-    /// Bytes of a result and its operands, at most, for which a last-level cache of 32 MiB is worth writing to. Zen 4.
+    /// Bytes of a result and its operands. Up to this size, writing the result into a last-level cache of 32 MiB is faster than bypassing
+    /// it. Zen 4.
     pub(crate) const MAX_CACHED: usize = 36 << 20;
 
-    /// Elements of a row. Longer rows are cut into blocks, so that operands need not be gathered; a block has several shorter rows.
-    /// Cascade Lake, Zen 4.
+    /// Elements of a row. Rows of this length or more are cut into blocks separately, so that operands are not gathered. Shorter rows share
+    /// blocks. Cascade Lake, Zen 4.
     pub(crate) const LONG_ROW: usize = 128;
 
     /// The same for a program of several instructions, which gathers an operand once and reads it several times. Cascade Lake, Zen 4.
@@ -91,22 +96,24 @@ pub(crate) mod blocks {
     /// Bytes of the longest vectors (AVX-512).
     pub(crate) const VECTOR_BYTES: usize = 64;
 
-    /// Vectors of a small block, at most. More leave too few registers for the values of a program. Cascade Lake.
+    /// The largest number of vectors of a small block. Larger blocks leave too few registers for the values of a program. Cascade Lake.
     pub(crate) const MAX_SMALL_BLOCK: usize = 4;
 
-    /// Bytes of all small blocks of a program, at most: a quarter of the second-level cache of most processors.
+    /// The largest size of all small blocks of a program, in bytes: a quarter of the second-level cache of most processors.
     pub(crate) const MAX_SMALL_BLOCKS: usize = 1 << 18;
 
-    /// Elements per total. A task that reduces fewer spends more time on clearing and combining its totals than on the reduction.
+    /// Elements per total. A task with fewer elements per total spends more time on clearing and combining its totals than on the
+    /// reduction.
     pub(crate) const MIN_PER_TOTAL: usize = 4;
 
-    /// Blocks that are accumulated before their total is put aside. More mean larger rounding errors, fewer mean more work.
+    /// Blocks that are accumulated before their total is put aside. More blocks cause larger rounding errors, fewer blocks cause more work.
     pub(crate) const STAGE: usize = 16;
 }
 
 /// Rows of operands that broadcast.
 pub(crate) mod rows {
-    /// Elements of a row. Shorter rows are copied, several to a block: a loop for each row takes longer. Cascade Lake, Zen 4.
+    /// Elements of a row. Shorter rows are copied into blocks of several rows, because a loop for each row takes longer. Cascade Lake, Zen
+    /// 4.
     pub(crate) const MIN_LOOPED_ROW: usize = 12;
 
     /// The same if the row of an operand repeats: such rows are copied faster. Cascade Lake, Zen 4.
@@ -115,58 +122,60 @@ pub(crate) mod rows {
     /// Elements of a repeating row. Shorter rows are copied; loops over longer rows are fast enough. Cascade Lake, Zen 4.
     pub(crate) const MIN_READ_ROW: usize = 128;
 
-    /// Elements of the period of a repeating operand, at most, that is copied: the copy must stay in the first-level cache.
+    /// Elements. The longest period of a repeating operand that is copied: the copy must stay in the first-level cache.
     pub(crate) const MAX_PERIOD: usize = 4096;
 
-    /// Elements of a row beside one number for each row. For shorter rows the numbers are copied first. Zen 4.
+    /// Elements of a row, in an operation with an operand that has one number for each row. For shorter rows, the numbers are first
+    /// repeated along the rows. Zen 4.
     pub(crate) const MIN_SCALED_ROW: usize = 32;
 
     /// Elements of a row. Operands with longer rows are not gathered. Cascade Lake.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;
 
-    /// Elements of a gathered piece, at most.
+    /// The largest number of elements of a gathered piece.
     pub(crate) const MAX_PIECE: usize = 2 * LONG_GATHERED_ROW;
 
-    /// Elements of the longest vector with the shortest elements that arithmetic has.
+    /// The number of 4-byte elements of the longest vectors (AVX-512).
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
-    /// Rows, at most, that are never gathered: gathering takes longer however short they are. Zen 4.
+    /// Rows. At most this many rows are never gathered: gathering takes longer even if the rows are short. Zen 4.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// Elements of a row. Longer rows are never gathered, however many there are. Zen 4.
+    /// Elements of a row. Rows of this length or more are never gathered, whatever their number. Zen 4.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
-    /// Elements that a plain loop copies, at most: for so few a `memcpy` call costs more.
+    /// The largest number of elements that a plain loop copies: for so short a copy, a `memcpy` call takes longer.
     pub(crate) const MAX_LOOP_COPY: usize = 16;
 }
 
 /// Programs whose rows are shorter than a vector.
 pub(crate) mod short_axis {
-    /// Elements of a short axis, at most. A longer row is worth a loop of its own. Cascade Lake.
+    /// The largest number of elements of a short axis. A longer row is efficient with a separate loop. Cascade Lake.
     pub(crate) const MAX_LANES: usize = 32;
 
     /// Elements of a block over all positions of the axis. Several values of a block must stay in the second-level cache. Cascade Lake.
     pub(crate) const BLOCK: usize = 8192;
 
-    /// Elements for each position of the axis, at least: a call for each must be worth it. Cascade Lake.
+    /// The smallest number of elements of a lane: for shorter lanes, a call per lane takes too long. Cascade Lake.
     pub(crate) const MIN_LANE: usize = 32;
 
-    /// Elements. If the last of the other dimensions is shorter, the longest of them takes its place. Cascade Lake.
+    /// Elements. If the last of the dimensions outside the axis is shorter, the longest of these dimensions takes its place. Cascade Lake.
     pub(crate) const LONG_DIMENSION: usize = 128;
 }
 
 /// Tiles of transposed matrices.
 pub(crate) mod transpose {
-    /// Rows and columns of the squares that are transposed at once: the registers of AVX-512. A matrix with a shorter side is not tiled.
+    /// The number of rows and columns of the squares that are transposed at once in the registers of AVX-512. A matrix with a shorter side
+    /// is not tiled.
     pub(crate) const SIDE: usize = 16;
 
     /// Rows of a tile: two cache lines of each column. Zen 4.
     pub(crate) const TALL: usize = 32;
 
-    /// Columns of a tile: long enough rows for the other operands and the result. Zen 4.
+    /// Columns of a tile. Rows must be long enough for efficient access to the other operands and the result. Zen 4.
     pub(crate) const WIDE: usize = 256;
 
-    /// Elements from one row of a tile to the next.
+    /// The distance between rows of a tile, in elements.
     pub(crate) const PITCH: usize = WIDE + SIDE;
 
     /// Elements of the buffer of a tile; the last tile includes a remainder smaller than a square.
@@ -175,37 +184,39 @@ pub(crate) mod transpose {
 
 /// Matrix products.
 pub(crate) mod matmul {
-    /// Columns of a floating-point product, at most, that is computed by its definition.
+    /// Columns. The widest floating-point product that is computed by its definition.
     pub(crate) const FEW_COLUMNS: usize = 64;
 
-    /// Columns, at most, of a product of the kernel for few columns, which keeps one sum for each in a register.
+    /// Columns. The widest product for the kernel for few columns, which keeps one sum for each column in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// Elements of each column that are read before the next columns: so many rows of the left side stay in the first-level cache.
+    /// Elements of each column that are read before the next columns, so that these elements of the left side's rows stay in the
+    /// first-level cache.
     pub(crate) const SEGMENT: usize = 1024;
 
     /// Elements of a row that are summed at once.
     pub(crate) const STRIP: usize = 4096;
 
-    /// Multiplications of a product, at most, that is computed by its definition: `gemm` takes longer to start.
+    /// Multiplications. The largest product that is computed by its definition: for larger products `gemm` is faster in spite of its start.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
-    /// Multiplications of a product, at most, for the kernel without rearrangement. `gemm` rearranges both sides. Cascade Lake, Zen 4.
+    /// Multiplications. The largest product for the kernel without rearrangement. `gemm` rearranges both sides. Cascade Lake, Zen 4.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The same if both sides are read in place. Less than a part of a product that is split by rows has. Cascade Lake, Zen 4.
+    /// The same if both sides are read in place. The value is less than the work of one part of a product that is split by rows. Cascade
+    /// Lake, Zen 4.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
     /// The same for a product that is not split, on AMD's processors, which read rows across cache lines as fast as others. Zen 4.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// Rows of a result, at most, for the kernel without rearrangement: the rearrangement of the right side takes as long as so few rows.
+    /// Rows. The tallest result for the kernel without rearrangement: rearranging the right side takes as long as computing this many rows.
     pub(crate) const MAX_COMPACT_ROWS: usize = 12;
 
-    /// Elements of a single row, at most, that the same kernel computes with all sums in registers.
+    /// Elements. The longest single row that this kernel computes with all sums in registers.
     pub(crate) const MAX_COMPACT_ROW: usize = 128;
 
-    /// Terms of a sum, at least, for the kernel for few columns.
+    /// The smallest number of terms of a sum for the kernel for few columns.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
     /// Multiplications. A smaller product runs on one thread. Cascade Lake.
@@ -214,7 +225,7 @@ pub(crate) mod matmul {
     /// The same for one column, where each element of the left side is read for one multiplication. Zen 4.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
-    /// Terms of a sum, at least, that is split among threads.
+    /// The smallest number of terms of a sum that is split among threads.
     pub(crate) const MIN_SPLIT_SUM: usize = 1024;
 
     /// Rows of a unit of row splits: as many as the kernels compute at once.
@@ -226,43 +237,44 @@ pub(crate) mod matmul {
     /// Columns of a unit in a product with fewer than [`MIN_WIDE`] columns.
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
-    /// Columns of a wide product, at least.
+    /// The smallest number of columns of a wide product.
     pub(crate) const MIN_WIDE: usize = 512;
 
-    /// Rows. A product of more is split by columns only if it has twice as many columns as rows.
+    /// Rows. A product with more rows is split by columns only if it has at least twice as many columns as rows.
     pub(crate) const MANY_ROWS: usize = 256;
 
-    /// Parts of a product that is split by columns, at most. Each part reads the whole left side.
+    /// The largest number of parts of a product that is split by columns. Each part reads the whole left side.
     pub(crate) const MAX_COLUMN_PARTS: usize = 16;
 }
 
 /// Convolutions.
 pub(crate) mod conv {
-    /// Elements of a tile of columns, at most, but at least one window: the tile must stay in the second-level cache. Cascade Lake.
+    /// The largest number of elements of a tile of columns, which has at least one window. The tile must stay in the second-level cache.
+    /// Cascade Lake.
     pub(crate) const TILE: usize = 1 << 16;
 
-    /// Partial sums over the batch, at most. More give work to more threads, but each is as large as the weight.
+    /// The largest number of partial sums over the batch. More sums give work to more threads, but each sum is as large as the weight.
     pub(crate) const MAX_SUMS: usize = 8;
 
     /// Windows that are computed before they are copied to the result: a multiple of the windows that each kernel computes at once.
     pub(crate) const CHUNK: usize = 384;
 
-    /// Windows that the kernels compute at once, approximately.
+    /// The approximate number of windows that the kernels compute at once.
     pub(crate) const WINDOWS_AT_ONCE: usize = 48;
 
-    /// Elements that kernels may read past the last valid one.
+    /// The number of elements that kernels may read past the last valid element.
     pub(crate) const SLACK: usize = 128;
 
     /// Elements of a run whose dot products are computed one after the other: the run must stay in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
-    /// Elements of the planes of a group of dot products, approximately.
+    /// The approximate number of elements of the planes of a group of dot products.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
 /// Pooling.
 pub(crate) mod pool {
-    /// Elements of the planes of a part, approximately. Fewer cost more starts, more leave threads without work.
+    /// The approximate number of elements of the planes of a part. Smaller parts need more starts, larger parts leave threads without work.
     pub(crate) const PART: usize = 1 << 14;
 
     /// Windows that are computed at once: a vector of AVX2.
@@ -271,13 +283,13 @@ pub(crate) mod pool {
 
 /// Sorting and running sums.
 pub(crate) mod scan {
-    /// Elements. Fewer run on one thread.
+    /// Elements. Smaller operations run on one thread.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
     /// Adjacent lanes that are processed together: a cache line of f32.
     pub(crate) const ADJACENT: usize = 16;
 
-    /// Elements of a lane, at least, that several threads sort.
+    /// The smallest number of elements of a lane that several threads sort.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
 }
 
@@ -289,34 +301,34 @@ pub(crate) mod parts {
     /// Elements of a part of an optimiser's step: enough to make the start on another thread cheap.
     pub(crate) const STEP_PART: usize = 1 << 15;
 
-    /// Elements of an optimiser's step in local arrays, which need no check for overlap.
+    /// Elements that an optimiser's step copies to local arrays at a time. Loops over local arrays need no check for overlap.
     pub(crate) const STEP_BLOCK: usize = 64;
 }
 
 /// Operations.
 pub(crate) mod ops {
-    /// Elements. For fewer, several passes take less time than the trace of a fused one.
+    /// Elements. For smaller tensors, several passes take less time than tracing one fused pass.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// Queries. The number of queries in a block under a causal mask is a multiple.
+    /// Queries. Under a causal mask, the number of queries in a block is a multiple of this.
     pub(crate) const QUERY_UNIT: usize = 32;
 
-    /// Blocks of queries, at most. More blocks skip more scores, but each has a cost of its own. Cascade Lake.
+    /// The largest number of blocks of queries. More blocks skip more scores, but each block has a fixed cost. Cascade Lake.
     pub(crate) const MAX_QUERY_BLOCKS: usize = 8;
 
-    /// Scores. From `n²` times this number on, `n` blocks are used. Cascade Lake.
+    /// Scores. With at least `n²` times this number of scores, `n` blocks are used. Cascade Lake.
     pub(crate) const SCORES_PER_BLOCK: usize = 1 << 14;
 }
 
 /// Memory.
 pub(crate) mod memory {
-    /// Bytes. Smaller requests are not compared with the available memory: the check reads a file of the system.
+    /// Bytes. Smaller requests are not compared with the available memory, because the check reads a file of the operating system.
     pub(crate) const MIN_CHECKED: usize = 256 << 20;
 
     /// Bytes. Smaller buffers come from the allocator, which is as fast as the pool.
     pub(crate) const MIN_POOLED: usize = 1 << 10;
 
-    /// Bytes in the pool, at most, unless `set_pool_capacity` changes it.
+    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it.
     pub(crate) const POOL_CAPACITY: usize = 1 << 30;
 
     /// Bytes of a cache line.

@@ -1,4 +1,4 @@
-//! The ways to read the elements of an operand. The way is chosen once, from the layout.
+//! The methods of reading the elements of an operand. The method is chosen once, from the layout.
 
 use crate::engine::driver;
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -24,25 +24,25 @@ pub enum Argument<'a, T> {
     Number(T),
 }
 
-/// The way to read an operand.
+/// The method of reading an operand.
 #[derive(Debug)]
 pub(crate) enum Access {
     /// A plain number.
     Number,
     /// One element, at this position, that repeats everywhere.
     Uniform(usize),
-    /// Contiguous elements from this position on.
+    /// Contiguous elements, the first one at this position.
     Contiguous(usize),
     /// The operand repeats with this period, in elements.
     Periodic(IterationSpace<1>, usize),
-    /// Rows. A block within a row is a slice or one element; other blocks are gathered.
+    /// Rows. A block within a row is a slice or one repeated element. Other blocks are gathered.
     Strided(IterationSpace<1>),
     /// A large transposed matrix, or a batch of them. It is read by tiles, or copied first.
     Transposed(IterationSpace<1>, Tiles),
 }
 
 impl Access {
-    /// Chooses the way for a layout, which has at least one element.
+    /// Chooses the method for a layout, which has at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -60,7 +60,7 @@ impl Access {
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 
-    /// Chooses the way for a layout expanded to `shape`. Extra leading dimensions of size 1 are ignored.
+    /// Chooses the method for a layout expanded to `shape`. Extra leading dimensions of size 1 are ignored.
     ///
     /// # Panics
     ///
@@ -82,7 +82,7 @@ impl Access {
         }
     }
 
-    /// The length of a row. A block within a row need not be gathered.
+    /// Returns the length of a row. A block within a row is not gathered.
     pub(crate) fn row(&self) -> usize {
         match self {
             Access::Strided(space) => space.row(),
@@ -90,7 +90,7 @@ impl Access {
         }
     }
 
-    /// Whether the broadcast fill writes several rows per call, or no row needs to be written out.
+    /// Returns true if the broadcast fill writes several rows per call, or if no row is copied.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),
@@ -98,7 +98,7 @@ impl Access {
         }
     }
 
-    /// Returns a contiguous copy of a transposed operand; `None` for other operands, and for a matrix that repeats.
+    /// Returns a contiguous copy of a transposed operand; `None` for other operands, and for a broadcast matrix.
     pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
         let Access::Transposed(space, tiles) = self else { return Ok(None) };
         if (0..space.depth()).any(|axis| space.loop_of(axis).1 == [0]) {
@@ -114,7 +114,7 @@ impl Access {
         Ok(Some(copy))
     }
 
-    /// The tiles of a transposed operand.
+    /// Returns the tiles of a transposed operand.
     pub(crate) fn tiles(&self) -> Option<Tiles> {
         if let Access::Transposed(_, tiles) = self { Some(*tiles) } else { None }
     }
@@ -132,7 +132,7 @@ pub(crate) enum Input<'a, T> {
 }
 
 impl<'a, T: Element> Input<'a, T> {
-    /// `data` is the buffer of the layout that `access` was made from.
+    /// Returns the input. `data` is the buffer of the layout from which `access` was made.
     pub(crate) fn new(access: &'a Access, data: &'a [T]) -> Self {
         match access {
             Access::Uniform(position) => Input::Uniform(data[*position]),
@@ -148,7 +148,7 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns elements `start .. start + len` if they are contiguous or all the same.
+    /// Returns elements `start .. start + len`. `None` if they are neither contiguous nor one repeated element.
     #[inline(always)]
     pub(crate) fn borrow(&self, start: usize, len: usize) -> Option<Operand<'_, T>> {
         Some(match self {
@@ -172,7 +172,7 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// The most bytes of memory that the operand lies in.
+    /// Returns an upper limit of the memory that reading the operand touches, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Input::Uniform(_) | Input::Periodic(..) => 0,
@@ -198,7 +198,7 @@ pub(crate) struct Reader<'a, T: Element> {
 }
 
 impl<T: Element> Reader<'_, T> {
-    /// Returns elements `start .. start + len`, which are a block.
+    /// Returns the block of elements `start .. start + len`.
     #[inline(always)]
     pub(crate) fn read(&mut self, start: usize, len: usize) -> Operand<'_, T> {
         if let Some(tile) = &mut self.tile {

@@ -1,5 +1,5 @@
-//! Programs bound to a shape and to the layouts of their inputs. A binding says how each input is read and how the shape is cut into blocks.
-//! It is made once for a program that runs many times.
+//! Programs bound to a shape and to the layouts of their inputs. A binding says how each input is read and how the shape is cut into
+//! blocks. A program that runs many times needs one binding.
 
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::MIN_PER_TOTAL;
 use crate::{DType, Error, Float, Layout, Shape, Site};
 
-/// A program with its shape. It keeps the binding to the last layouts of its inputs.
+/// A program with its shape, and the binding to the layouts of its last inputs.
 #[derive(Debug)]
 pub struct BoundProgram {
     program: Program,
@@ -29,7 +29,7 @@ pub struct BoundProgram {
 }
 
 impl BoundProgram {
-    /// `program` over `shape`.
+    /// Returns `program` over `shape`, without a binding.
     pub fn new(program: Program, shape: Shape) -> Self {
         BoundProgram { program, shape, binding: None }
     }
@@ -39,14 +39,14 @@ impl BoundProgram {
         &self.program
     }
 
-    /// The shape to which every input expands.
+    /// Returns the shape to which every input expands.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Runs the program, and returns the result of `make` for the elements and the layout of each output. If the layouts of the inputs are
-    /// those of the last run, its binding is used again. Output `k` is written to the buffer `given(k)`, if there is one; it has as many
-    /// elements and no other holder.
+    /// Runs the program, and returns the result of `make` for the elements and the layout of each output. If the inputs have the same
+    /// layouts as in the last run, the binding is used again. If `given(k)` is a buffer, output `k` is written to it. That buffer has as
+    /// many elements as the output and no other holder.
     pub(crate) fn outputs<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
@@ -139,30 +139,30 @@ pub(crate) fn run_bound<T: Float>(
     run::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
 
-/// The way in which a program runs over inputs of given layouts, whatever their elements are.
+/// The parts of a run that depend only on the layouts of the inputs, not on their elements.
 #[derive(Debug)]
 pub(crate) struct Binding {
     dtype: DType,
-    /// Of each input; none of a number.
+    /// The layout of each input; `None` for a number.
     layouts: SmallVec<[Option<Layout>; 4]>,
     accesses: SmallVec<[Access; 4]>,
     pub(crate) tiling: Tiling,
     registers: Registers,
-    /// Elements of a small block, if the program is [`small`](crate::engine::small).
+    /// The number of elements of a small block, if the program is [`small`](crate::engine::small).
     pub(crate) small_block: Option<usize>,
-    /// How it runs along the other dimensions, if its last dimension is short.
+    /// The plan of the run along the other dimensions, if the last dimension is short.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
     /// The [`joined_row`](Output::joined_row) of each output.
     joined: SmallVec<[usize; 4]>,
-    /// Of each output.
+    /// The layout of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
 }
 
 impl Binding {
     /// # Errors
     ///
-    /// Where an output is larger than memory can be.
+    /// If an output is larger than the address space.
     #[wengert_macros::precompiled]
     pub(crate) fn new<T: Float>(
         program: &Program,
@@ -233,7 +233,7 @@ impl Binding {
         })
     }
 
-    /// Whether the binding was made for the layouts of these inputs.
+    /// Returns true if the binding was made for the layouts of these inputs.
     fn serves<T: Float>(&self, inputs: &[Argument<'_, T>]) -> bool {
         let same = |(own, input): (&Option<Layout>, &Argument<'_, T>)| match (own, input) {
             (None, Argument::Number(_)) => true,
@@ -252,9 +252,9 @@ mod tests {
     use crate::Reduction;
     use crate::kernel::strided::Source;
 
-    /// Totals for each task, of outputs that are as large as memory can be, and copies of inputs as large.
+    /// Requests totals for each task, and a copy of an input, that are too large for any memory.
     #[test]
-    fn what_memory_cannot_hold_is_an_error() {
+    fn copies_and_totals_that_exceed_memory_are_errors() {
         let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
         let shape = Shape::from([16, 1 << 52]);
         let layout = Layout::contiguous(Shape::scalar()).expand(&shape).unwrap();

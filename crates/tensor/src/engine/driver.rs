@@ -1,7 +1,7 @@
-//! The block driver: runs the tasks of a [`Tiling`], each over its blocks and with its part of every output. Eager operations, operations in
-//! place and fused programs run here.
+//! The block driver: runs the tasks of a [`Tiling`]. Each task gets its blocks and its part of every output. Eager operations, operations
+//! in place and fused programs run here.
 //!
-//! Tasks and blocks depend on the shape and the operation alone, so that any number of threads gives the same bits.
+//! Tasks and blocks depend only on the shape and the operation, so any number of threads gives the same bits.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -20,19 +20,19 @@ pub(crate) enum TaskShare {
     Elements(usize),
     /// One element of the output for each row of the task.
     Rows,
-    /// This many totals of its own, which the driver then combines.
+    /// This many totals for each task, which the driver then combines.
     Totals(Reduction, usize),
 }
 
 /// A function of the number of a task and its part of every output.
 pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync + 'a;
 
-/// Runs `task` with the number of each task of `tiling` and its part of every output. Returns the totals of all tasks, combined in a balanced
-/// tree, for each output of [totals](TaskShare::Totals), in order; those outputs themselves are not written.
+/// Runs `task` with the number of each task of `tiling` and its part of every output. Returns the totals of all tasks, combined in a
+/// balanced tree, for each output of [totals](TaskShare::Totals), in order; the driver does not write these outputs.
 ///
 /// # Errors
 ///
-/// Where a task fails, or memory cannot hold the totals of every task.
+/// If a task fails, or if there is not enough memory for the totals of every task.
 pub(crate) fn run<T: Element>(
     tiling: &Tiling,
     mut outputs: SmallVec<[(TaskShare, &mut [T]); 4]>,
@@ -72,13 +72,13 @@ pub(crate) fn run<T: Element>(
     Ok(totals)
 }
 
-/// Calls its argument, which runs the blocks of a task, with a function of a block's first element and its elements.
+/// A task of [`fill`]. It calls its argument with a function that computes one block, and the argument runs that function for each block.
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
-/// Fills `out` block by block. `task` runs once for each task, on its thread: it makes its state, and calls the function it gets with a
-/// function that computes a block. If the output `streams`, that function must not read the block.
+/// Fills `out` block by block. `task` is called once per task, on the task's thread. It creates its state, and calls its argument with a
+/// function that computes a block. If the output `streams`, this function must not read the block.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
-    // Tiles write short parts of many rows. Past the caches, that is slower on AMD's processors.
+    // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of short parts are slower.
     let streams = streams && (tiling.tiles().is_none() || !cpu::is_amd());
     let run_task = |number: usize, out: &mut [U]| {
         let first = tiling.start(number);

@@ -1,7 +1,7 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
-//! A block of elements or fewer takes the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and each operand is
-//! classified once ([`Access`]): two operands whose short rows broadcast are computed by rows, others block by block.
+//! Operations over at most one block of elements use the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and each
+//! operand is classified once ([`Access`]). Two operands whose short rows broadcast are computed by rows, others block by block.
 
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -33,7 +33,7 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
 }
 
-/// Computes `out = x op y`; one shape.
+/// Computes `out = x op y`. The operands have one shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
     let f = |x: Operand<T>, y: Operand<T>, out: &mut [bool]| T::compare(op, x, y, out);
     if out.is_empty() || out.len() <= BLOCK && short::two(x.layout.shape(), x, y, out, |_, _, _, _| false, f) {
@@ -42,7 +42,7 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
     two([x, y], out, 1, None, &f);
 }
 
-/// Computes `out = mask ? x : y`; one shape.
+/// Computes `out = mask ? x : y`. The operands have one shape.
 pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
     if out.is_empty() || out.len() <= BLOCK && short::three(mask, x, y, out, block::select) {
         return;
@@ -92,7 +92,7 @@ pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y:
     one(y, x, false, op.cost(), &|y, x| T::update(op, x, y));
 }
 
-/// Copies `y` to `x`, a window of `data`; one shape. No two elements of `x` share a position.
+/// Copies `y` to `x`, a window of `data` with the same shape. No two elements of `x` share a position.
 pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
@@ -127,7 +127,7 @@ type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 /// A loop over a block of two operands.
 type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 
-/// Further loops that arithmetic has.
+/// The additional loops of arithmetic operations.
 struct ArithmeticLoops<'a, T, U> {
     rows: &'a RowLoop<'a, T, U>,
     /// A loop over a block whose results bypass the caches.
@@ -137,7 +137,7 @@ struct ArithmeticLoops<'a, T, U> {
 /// Fills rows of a result, from the first position of each operand.
 type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
 
-/// Computes `out = f(x, y)`; by the loops of arithmetic, if there are, where rows are short or results bypass the caches.
+/// Computes `out = f(x, y)`. If `arithmetic` loops are given, they replace `f` for short rows and for results that bypass the caches.
 fn two<T: Element, U: Element>(
     [x, y]: [Source<T>; 2],
     out: &mut [U],
@@ -157,7 +157,7 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    // Tiles have blocks that are too short for this.
+    // The blocks of tiles are too short for the streaming loop.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
@@ -168,7 +168,7 @@ fn two<T: Element, U: Element>(
     });
 }
 
-/// Returns the blocks of `count` elements for operands that are read so.
+/// Returns the blocks of `count` elements for operands with these accesses.
 fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
@@ -176,9 +176,9 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
-/// Fills `out` by rows and columns of the two innermost loops: `f` gets the rows, the first position of each operand, and its part of `out`.
-/// Returns false, and computes nothing, where rows are long or too short, where no operand is [strided](Access::Strided), or where an inner
-/// stride is neither 0 nor 1. `accesses` are the operands that are read; `f` does not read a part that is streamed.
+/// Fills `out` by rows and columns of the two innermost loops: `f` gets the rows, the first position of each operand, and its part of
+/// `out`. Returns false, and computes nothing, if rows are long or too short, if no operand is [strided](Access::Strided), or if an inner
+/// stride is neither 0 nor 1. `accesses` are the operands that `f` reads. `f` does not read the part of `out` if the part is streamed.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The pieces of one operand are not of whole rows of the other.
+    /// The rows of the two operands have different lengths, so pieces of one operand end within rows of the other.
     #[test]
     fn rows_of_two_lengths() {
         for [outer, middle, inner] in [[5, 10, 10], [3, 7, 9], [9, 4, 25], [2, 40, 12], [4, 100, 2], [6, 16, 7]] {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_read_where_it_is() {
+    fn broadcast_operands_are_read_in_place() {
         for [outer, middle, inner] in [[5, 7, 3], [400, 9, 3], [1000, 3, 1], [33, 65, 17], [900, 1, 10]] {
             let x = Tensor::<f64>::from_fn([outer, middle, inner], |i| (i[0] * 31 + i[1] * 7 + i[2]) as f64);
             let at = |i: &[usize]| (i[0] * 31 + i[1] * 7 + i[2]) as f64;
@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Operands of every kind of access, beside index arithmetic.
+    /// Compares operations on operands of every kind of access with index arithmetic.
     #[test]
     fn every_operation_reads_every_access() {
         for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {
@@ -319,7 +319,7 @@ mod tests {
                     assert!(x.le(y).iter().eq(both.iter().map(|(x, y)| x <= y)));
                     let (mask, chosen) = (y.gt(5.0), |&(x, y): &(f64, f64)| if y > 5.0 { x } else { y });
                     assert!(where_(&mask, x, y).iter().eq(both.iter().map(chosen)));
-                    // In place: in order, and in a window with gaps; by a loop of its own, and by one that there is not.
+                    // In place: contiguous, and in a window with gaps.
                     let mut room = Tensor::<f64>::zeros([batch, rows, 2 * columns]);
                     let mut window = room.slice(2, Some(1), None, 2);
                     for out in [&mut of([batch, rows, columns]), &mut window] {

@@ -1,10 +1,11 @@
-//! One instruction over one block, or over the rows and columns of a block.
+//! Computes one instruction over one block, or over the rows and columns of a block.
 
 use crate::Float;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, Value};
 
-/// Computes an instruction over a block. Returns the result if it is one number; otherwise it is in `out`. `read` returns the operands.
+/// Computes an instruction over a block. Returns the result if it is one number; otherwise the result is in `out`. `read` returns the
+/// operands.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,
@@ -52,14 +53,14 @@ pub(crate) fn execute<'a, T: Float>(
 /// An operand over rows and columns.
 pub(crate) struct RowOperand<'a, T> {
     pub(crate) data: &'a [T],
-    /// Elements from one row to the next; 0 where one row repeats.
+    /// The distance between rows, in elements; 0 if one row repeats.
     pub(crate) row: usize,
-    /// Whether it has an element for each column; otherwise it has one number for each row.
+    /// True if the operand has an element for each column, false if it has one number for each row.
     pub(crate) moves: bool,
 }
 
-/// Computes an instruction over rows of `columns` elements. Returns false, and computes nothing, if there is no such loop, or if `read`
-/// does not return both operands.
+/// Computes an instruction over rows of `columns` elements. Returns false, and computes nothing, if the instruction has no loop over rows,
+/// or if `read` does not return both operands.
 #[inline(always)]
 pub(crate) fn execute_rows<'a, T: Float>(
     instruction: Instruction,

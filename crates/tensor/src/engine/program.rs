@@ -19,19 +19,19 @@ pub enum Output {
     Whole(Value),
     /// Values over the whole shape, joined along this dimension.
     Joined(Box<[Value]>, usize),
-    /// A value with one number for each row. The dimensions of the row have size 1.
+    /// A value with one number for each row. In the output's shape, the dimensions of the row have size 1.
     PerRow(Value),
     /// A value reduced over some dimensions, which keep size 1.
     Reduced(Reduction, Value, AxisSet),
 }
 
 impl Output {
-    /// The adjacent elements of one value in the joined output over `shape`; 0 for other outputs.
+    /// Returns the number of adjacent elements of one value in the joined output over `shape`; 0 for other outputs.
     pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
         if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
     }
 
-    /// The values that the output consists of.
+    /// Returns the values of the output.
     pub fn values(&self) -> &[Value] {
         match self {
             Output::Whole(value) | Output::PerRow(value) | Output::Reduced(_, value, _) => std::slice::from_ref(value),
@@ -50,7 +50,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Makes a program with `inputs` inputs. If it reduces rows, `row` is the first dimension of a row, which ends with the last dimension.
+    /// Makes a program with `inputs` inputs. If the program reduces rows, a row consists of dimension `row` and all later dimensions.
     ///
     /// # Panics
     ///
@@ -71,32 +71,32 @@ impl Program {
         Program { inputs, instructions, outputs, row }
     }
 
-    /// Number of inputs.
+    /// Returns the number of inputs.
     pub fn inputs(&self) -> u32 {
         self.inputs
     }
 
-    /// The instructions, in order.
+    /// Returns the instructions, in order.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }
 
-    /// The results of the program.
+    /// Returns the outputs.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
 
-    /// The first dimension of a row, if rows are reduced.
+    /// Returns the first dimension of a row, if rows are reduced.
     pub fn row(&self) -> Option<usize> {
         self.row
     }
 
-    /// The shape of an output of the program over `shape`.
+    /// Returns the shape of an output of the program over `shape`.
     pub(crate) fn shape_of(&self, output: &Output, shape: &Shape) -> Shape {
         let mut result = shape.clone();
         match output {
             Output::Whole(_) => {}
-            // A clamped size is larger than any memory.
+            // On overflow the size is clamped. A clamped size is larger than any memory, so the allocation fails.
             Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {

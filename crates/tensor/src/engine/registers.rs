@@ -5,7 +5,7 @@ use crate::engine::program::{Output, Program};
 /// The place where a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
-    /// A slot of the thread that computes.
+    /// This slot of the thread that runs the program.
     Slot(u32),
     /// The block of this output.
     Output(u32),
@@ -16,7 +16,7 @@ pub(crate) enum Register {
 pub(crate) struct Registers {
     /// The register of each instruction's result.
     pub(crate) results: Vec<Register>,
-    /// Number of slots.
+    /// The number of slots.
     pub(crate) slots: usize,
 }
 
@@ -29,7 +29,8 @@ impl Registers {
         let mut slots = 0;
         for (position, instruction) in instructions.iter().enumerate() {
             let value = inputs + position;
-            // The result gets a register before those of the operands become free: no instruction reads where it writes.
+            // The result gets its register before the operands' registers become free. So no instruction writes to a register that it
+            // reads.
             let result = match direct[value] {
                 Some(output) => Register::Output(output),
                 None => Register::Slot(free.pop().unwrap_or_else(|| {
@@ -69,7 +70,7 @@ fn last_uses(program: &Program) -> Vec<usize> {
     last_use
 }
 
-/// Returns, for each value, the output that consists of it, so that it can be computed there.
+/// Returns, for each value, the output that consists of this value alone. The value is computed directly in that output.
 fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
     let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
     for (number, output) in program.outputs().iter().enumerate() {

@@ -1,14 +1,15 @@
 //! Runs a program block by block.
 //!
 //! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins. The values
-//! between instructions stay in the first-level cache. A value lies in a slot: a register, scratch memory of the thread, or the block's part
-//! of an output. While an instruction runs, the slot of its result is taken out, so that the operands can be read from the others.
+//! between instructions stay in the first-level cache. Each value is in a slot: a register, scratch memory of the thread, or the block's
+//! part of an output. While an instruction runs, its result's slot is removed from the list, so that operands can be borrowed from the
+//! other slots.
 //!
 //! A value that is the same over a block is kept as one number. A value that is the same over each row is kept as one number for each row.
-//! An instruction over such values alone computes only these numbers.
+//! An instruction whose operands are all of these two kinds computes only these numbers.
 //!
 //! Each task accumulates the reductions of the program in two [stages](Stages); the [`driver`] combines the totals of the tasks. Blocks,
-//! tasks and stages depend on the shape alone, so that any number of threads gives the same bits.
+//! tasks and stages depend only on the shape, so any number of threads gives the same bits.
 
 use std::mem::take;
 
@@ -34,21 +35,21 @@ use crate::{Float, Reduction};
 /// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct ReducedOutput {
-    /// Number of the value.
+    /// The number of the value.
     pub(crate) value: usize,
-    /// Number of the output.
+    /// The number of the output.
     pub(crate) output: usize,
     pub(crate) accumulator: Accumulator,
-    /// Blocks after which totals are put aside.
+    /// The number of blocks after which a stage ends and its totals are put aside.
     pub(crate) stage: usize,
 }
 
 /// Runs `program` block by block over `inputs`. Each of `results` has as many elements as the output's shape. `joined` has the
-/// [`joined_row`](Output::joined_row) of each output; a block consists of whole rows of each.
+/// [`joined_row`](Output::joined_row) of each output. A block consists of whole rows of each output.
 ///
 /// # Errors
 ///
-/// If memory cannot hold totals for each task.
+/// If there is not enough memory for the totals of each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     (registers, joined): (&Registers, &[usize]),
@@ -83,7 +84,7 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// With `repr(u32)`, a number lies beside the tag, as in [`Operand`].
+/// `repr(u32)` places a number next to the tag, as in [`Operand`].
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {
@@ -104,7 +105,7 @@ enum BlockValue<'a, T> {
 struct Block {
     start: usize,
     len: usize,
-    /// Number of rows, if instructions reduce rows; otherwise 0.
+    /// The number of rows, if instructions reduce rows; otherwise 0.
     rows: usize,
 }
 
@@ -116,12 +117,12 @@ struct Blocks<'a, T: Float> {
     reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
-    /// Whether outputs are written with stores that bypass the caches.
+    /// True if outputs are written with stores that bypass the caches.
     streams: bool,
 }
 
 impl<T: Float> Blocks<'_, T> {
-    /// Runs the blocks of one task. `outputs` are its parts of the outputs, or its own totals.
+    /// Runs the blocks of one task. `outputs` has the task's part of each output, or its totals for the output.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::arena().with_borrow_mut(|arena| {
             // Slots begin at a cache line and consist of whole cache lines.
@@ -138,7 +139,7 @@ impl<T: Float> Blocks<'_, T> {
             slots.extend(outputs.iter().map(|_| Default::default()));
             let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
             let mut values: SmallVec<[BlockValue<'_, T>; 32]> = smallvec![BlockValue::Splat(T::ZERO); values];
-            // They are borrowed as long as the slots.
+            // The slots include these parts, so both need the same lifetime.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
             Task { run: self, layout, first_output, slots, values }.run(task, outputs)
@@ -150,8 +151,8 @@ impl<T: Float> Blocks<'_, T> {
     }
 }
 
-/// The first slot of each kind. Registers come first, then scratch memory for outputs that are not computed in place, then
-/// [`Slots::SPARE`] slots for expanded values, then gathered inputs, then outputs.
+/// The first slot of each kind. The order is: registers, scratch memory for outputs that are not computed in place, [`Slots::SPARE`] slots
+/// for expanded values, gathered inputs, outputs.
 #[derive(Clone, Copy)]
 struct Slots {
     aside: usize,
@@ -222,10 +223,10 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         Ok(())
     }
 
-    /// Returns a value as an operand of `len` elements: those of the block, or one for each row if the value is kept so.
+    /// Returns a value as an operand of `len` elements: the elements of the block, or one number for each row.
     #[inline(always)]
     fn operand(&self, value: usize, len: usize) -> Operand<'_, T> {
-        // The value is matched by reference. To copy it as a whole, the processor would wait for the stores of its parts.
+        // The value is matched by reference. A copy of the whole value would wait for the separate stores of its parts.
         match &self.values[value] {
             BlockValue::Splat(value) => Operand::Splat(*value),
             BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),
@@ -262,8 +263,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the number of a value with an element for each element of the block. If the value has one number for each row, these are
-    /// repeated in spare slot `number`.
+    /// Returns the number of a value with an element for each element of the block. If the value has one number for each row, the numbers
+    /// are repeated along the rows in spare slot `number`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }
@@ -340,8 +341,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         computed.then_some(BlockValue::Slot(slot))
     }
 
-    /// Returns the instruction as it runs over several rows, and whether its result has one number for each row. It has if no operand has
-    /// an element for each element of the block. Otherwise, the instruction reads expanded operands.
+    /// Returns the instruction for a block of several rows, and true if its result has one number for each row. This is the case if no
+    /// operand has an element for each element of the block. Otherwise, the returned instruction reads expanded operands.
     #[inline(never)]
     fn by_rows(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
         let (mut rows, mut elements) = (false, false);

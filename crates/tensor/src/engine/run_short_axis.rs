@@ -1,9 +1,9 @@
 //! Runs a program with a [short last dimension](crate::engine::short_axis), block by block.
 //!
-//! A value over a block is one number, a number for each lane, the same elements for all lanes, or elements for each lane. An
-//! instruction runs once for all lanes if the lanes of its operands are adjacent, and lane by lane otherwise.
+//! A value over a block has one of four forms: one number, a number for each lane, the same elements for all lanes, or separate elements
+//! for each lane. An instruction runs once for all lanes if the lanes of its operands are adjacent, and lane by lane otherwise.
 //!
-//! Blocks, tasks and totals depend on the shape alone, so that any number of threads gives the same bits.
+//! Blocks, tasks and totals depend only on the shape, so any number of threads gives the same bits.
 
 use std::mem::take;
 
@@ -31,7 +31,7 @@ use crate::{Float, Reduction};
 ///
 /// # Errors
 ///
-/// If memory cannot hold copies of inputs, or totals for each task.
+/// If there is not enough memory for copies of inputs, or for the totals of each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     registers: &Registers,
@@ -79,13 +79,13 @@ pub(crate) fn run<T: Float>(
 
 /// An operand together with its elements.
 enum LaneInput<'a, T> {
-    /// The same for all lanes.
+    /// The same elements for all lanes.
     Same(Input<'a, T>),
-    /// Lanes, with this many elements from one to the next.
+    /// Lanes. The last field is the distance between adjacent lanes, in elements.
     Lanes(&'a [T], &'a IterationSpace<1>, isize),
 }
 
-/// A value over one block. In a slot, it begins at the start.
+/// A value over one block. A value in a slot begins at the slot's start.
 #[derive(Clone, Copy)]
 enum LaneValue<'a, T> {
     /// One number.
@@ -96,7 +96,7 @@ enum LaneValue<'a, T> {
     SameInput(&'a [T]),
     /// The same elements for all lanes, in a slot.
     Same(usize),
-    /// Lanes in an input, with this many elements from one to the next.
+    /// Lanes in an input. The last field is the distance between adjacent lanes, in elements.
     LanesInput(&'a [T], usize),
     /// Adjacent lanes, in a slot.
     Lanes(usize),
@@ -111,7 +111,7 @@ struct LaneRun<'a, T: Float> {
 }
 
 impl<T: Float> LaneRun<'_, T> {
-    /// Runs the blocks of one task. `outputs` are its parts of the outputs, or its own totals.
+    /// Runs the blocks of one task. `outputs` has the task's part of each output, or its totals for the output.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::arena().with_borrow_mut(|arena| {
             // Slots of registers come first, then slots of inputs, then two spare slots. Each begins at a cache line.
@@ -134,7 +134,7 @@ impl<T: Float> LaneRun<'_, T> {
 struct LaneTask<'s, 'r, 'm, T: Float> {
     run: &'r LaneRun<'r, T>,
     slots: &'s mut [&'m mut [T]],
-    /// The values over the present block: the inputs, then the results of the instructions.
+    /// The values over the current block: the inputs, then the results of the instructions.
     values: &'s mut [LaneValue<'r, T>],
 }
 
@@ -189,7 +189,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Ok(())
     }
 
-    /// Accumulates each lane of a value into its own totals.
+    /// Accumulates each lane of a value into the totals of the lane.
     fn accumulate(
         &self,
         accumulator: &Accumulator,
@@ -263,7 +263,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes at once, `len` elements of each. A value that is the same for all lanes is read as one lane.
+    /// Returns a value over all lanes at once, with `len` elements of each lane. A value that is the same for all lanes is returned as one
+    /// lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
@@ -272,7 +273,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value as rows, which are its lanes.
+    /// Returns a value as rows and columns: each lane is a row.
     fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
         let (data, row, moves) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,
@@ -285,7 +286,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Some(RowOperand { data, row, moves })
     }
 
-    /// Computes an instruction over a block. The result lies in `slot`, unless it is one number.
+    /// Computes an instruction over a block. The result is in `slot`, unless it is one number.
     fn compute<'r>(&mut self, instruction: Instruction, slot: usize, len: usize) -> LaneValue<'r, T> {
         let out = take(&mut self.slots[slot]);
         let result = self.compute_into(instruction, slot, len, out);

@@ -1,6 +1,7 @@
-//! The short path of an operation over a block of elements or fewer, where classifying the operands would take longer than computing.
+//! The short path of operations over at most one block of elements. For these, classifying the operands would take longer than the
+//! computation.
 //!
-//! Operands that need at most two loops are read where they lie. Others are gathered in pieces.
+//! Operands that need at most two loops are read in place. Other operands are gathered in pieces.
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::fill;
@@ -10,10 +11,11 @@ use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, M
 use crate::{Binary, Element, Layout, Shape};
 
 /// Returns the rows and columns of two operands that broadcast to `shape`, which has at least one element. `None` if the operands need more
-/// than two loops, or an element of a row does not follow the one before.
+/// than two loops, or if the elements of a row are neither adjacent nor one repeated element.
 #[inline(always)]
 pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
-    // The loops are variables and not arrays: arrays lie in memory, where the processor waits for parts that were just written.
+    // The loops are variables and not arrays: the compiler keeps variables in registers, but arrays in memory, and reading a value that was
+    // just written takes longer.
     let (mut depth, rank) = (0, shape.rank());
     let (mut columns, mut x_step, mut y_step) = (1, 1, 1);
     let (mut rows, mut x_row, mut y_row) = (1, 0, 0);
@@ -36,7 +38,7 @@ pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcas
     plain.then_some(RowBroadcast { rows, columns, x_row, y_row, x_moves: x_step == 1, y_moves: y_step == 1 })
 }
 
-/// The stride of the dimension at this place from the end: 0 where `layout` does not have the dimension, or only one element in it.
+/// Returns the stride of the dimension at this position from the end. It is 0 if `layout` lacks the dimension or has size 1 there.
 #[inline(always)]
 fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     match layout.shape().rank().checked_sub(from_end) {
@@ -45,7 +47,7 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     }
 }
 
-/// The elements of one row.
+/// Returns the elements of one row: a slice if the operand `moves` along the row, otherwise one repeated element.
 #[inline]
 fn row_of<T: Copy>(data: &[T], first: usize, moves: bool, columns: usize) -> Operand<'_, T> {
     if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
@@ -65,7 +67,7 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(shape, x, y, out, rows, |x, y, out| T::binary(op, x, y, out))
 }
 
-/// Computes `out = f(x, y)` as [`binary`] does; by `rows` where there are several, unless it returns false.
+/// Computes `out = f(x, y)` as [`binary`] does. Several rows are computed by `rows`, or by `f` if `rows` returns false.
 #[inline]
 pub(crate) fn two<T: Element, U>(
     shape: &Shape,
@@ -94,7 +96,7 @@ pub(crate) fn two<T: Element, U>(
     true
 }
 
-/// An operand of at most a block of elements, read in pieces, the first one first.
+/// An operand of at most one block of elements, read in pieces in ascending order.
 enum GatheredOperand<'a, T> {
     /// Contiguous, or a single broadcast element.
     Whole(Operand<'a, T>),
@@ -118,7 +120,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         (space.row() < LONG_GATHERED_ROW).then_some(GatheredOperand::Rows(space, x.data))
     }
 
-    /// The most elements of a piece: whole rows, and whole vectors where that is possible.
+    /// Returns the largest length of a piece. A piece has whole rows, and if possible whole vectors.
     #[inline]
     fn longest_piece(&self) -> usize {
         let row = match self {
@@ -131,14 +133,15 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         if both <= MAX_PIECE { MAX_PIECE / both * both } else { MAX_PIECE / row * row }
     }
 
-    /// Returns the first `len` elements of piece `number`, where pieces have `piece` elements. `room` keeps the piece before.
+    /// Returns the first `len` elements of piece `number`, where pieces have `piece` elements. `room` contains the previous piece, and is
+    /// overwritten unless both pieces are equal.
     #[inline]
     fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
         let start = number * piece;
         match self {
             GatheredOperand::Whole(Operand::Splat(value)) => return Operand::Splat(*value),
             GatheredOperand::Whole(Operand::Slice(elements)) => return Operand::Slice(&elements[start..start + len]),
-            // Pieces of whole rows are equal.
+            // Pieces of whole rows are equal, so `room` already has this piece.
             GatheredOperand::Row(row) if number > 0 && piece.is_multiple_of(row.len()) => {}
             GatheredOperand::Row(row) => fill::repeat(row, start, &mut room[..len]),
             GatheredOperand::Rows(space, data) => fill::spread(space, data, start, &mut room[..len]),
@@ -187,7 +190,7 @@ fn gathered_two<T: Element, U>(
     true
 }
 
-/// As [`one`], for three operands.
+/// Like [`one`], for three operands.
 pub(crate) fn three<M: Element, T: Element, U>(
     mask: Source<M>,
     x: Source<T>,

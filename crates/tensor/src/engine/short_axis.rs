@@ -1,9 +1,9 @@
-//! Programs whose last dimension is short: the way to read their operands, and whether it is worth it.
+//! Programs whose last dimension is short: when to run them lane by lane, and how to read their operands.
 //!
-//! `((x.unsqueeze(1) - y).square()).sum(2)` over `[r, c, d]` has rows of `d` elements, too few for a loop over each row. The other
-//! dimensions `[r, c]` are long. So a block is a range of `[r, c]`, and each position of the last dimension is a *lane* with the elements of
-//! that range. Instructions run along lanes. A reduction of rows adds lanes to each other. An operand that is constant over the block has
-//! one number for each lane.
+//! `((x.unsqueeze(1) - y).square()).sum(2)` over `[r, c, d]` has rows of `d` elements, too few for an efficient loop over each row. The
+//! other dimensions `[r, c]` are long. So a block is a range of `[r, c]`. For each position of the last dimension there is a *lane*, which
+//! has the elements of that range. Instructions run along lanes. A reduction of rows adds lanes to each other. An operand that is constant
+//! over the block has one number for each lane.
 //!
 //! Each lane of an operand must be contiguous. An operand that is much smaller than the program's shape is copied first, with its last
 //! dimension in front.
@@ -18,33 +18,33 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::short_axis::{BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
 use crate::{Layout, Reduction, Shape};
 
-/// The way to read an operand.
+/// The method of reading an operand.
 #[derive(Debug)]
 pub(crate) enum LaneAccess {
-    /// The operand is a number, or the same for all lanes.
+    /// The operand is a number, or has the same elements for all lanes.
     Same(Access),
-    /// Each lane begins `step` elements after the lane before it.
+    /// Each lane begins `step` elements after the previous lane.
     Lanes { space: IterationSpace<1>, step: isize },
-    /// As `Lanes`, for a copy of the operand in this order.
+    /// Like `Lanes`, for a copy of the operand in the order of the layout `order`.
     Copied { order: Layout, space: IterationSpace<1>, step: isize },
 }
 
 /// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct LaneTotals {
-    /// Number of the value.
+    /// The number of the value.
     pub(crate) value: usize,
-    /// Number of the output.
+    /// The number of the output.
     pub(crate) output: usize,
     /// Accumulates one lane.
     pub(crate) accumulator: Accumulator,
-    /// Whether lanes are reduced to one lane first.
+    /// True if lanes are first reduced to one lane.
     pub(crate) across: bool,
     /// The positions of the result's elements in the totals, which are stored lane by lane.
     pub(crate) order: Layout,
 }
 
-/// The way in which a program with a short last dimension runs.
+/// The plan of a run of a program with a short last dimension.
 #[derive(Debug)]
 pub(crate) struct ShortAxis {
     pub(crate) count: usize,
@@ -55,7 +55,7 @@ pub(crate) struct ShortAxis {
 }
 
 impl ShortAxis {
-    /// Returns the way for inputs of these layouts, and the layouts of the outputs. `None` if running block by block is better.
+    /// Returns the plan for inputs of these layouts, and the layouts of the outputs. `None` if running block by block is faster.
     pub(crate) fn new(
         program: &Program,
         layouts: &[Option<Layout>],
@@ -121,7 +121,7 @@ impl ShortAxis {
     }
 }
 
-/// Returns the order in which the dimensions other than rows are iterated: a long one is last.
+/// Returns the order of iteration of the dimensions other than rows. If the last of them is short, the longest takes its place.
 fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
@@ -136,7 +136,7 @@ fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
 }
 
 impl LaneAccess {
-    /// Returns the way to read an input of a program over `shape`, whose rows begin with dimension `first` and whose other dimensions are
+    /// Returns the method of reading an input of a program over `shape`. Rows begin with dimension `first`, and the other dimensions are
     /// iterated in `order`. `None` if lanes are not contiguous.
     fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
         let mut own = layout.clone();
@@ -156,7 +156,7 @@ impl LaneAccess {
         if inner == 0 {
             return Some(LaneAccess::Lanes { space, step });
         }
-        // Rows come first. A dimension that is expanded keeps one element.
+        // The dimensions of rows come first. An expanded dimension keeps one element.
         let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;
@@ -214,7 +214,7 @@ mod tests {
         Tensor::from_fn(shape, |i| (i.iter().fold(seed, |sum, &k| 1.7 * sum + k as f64) * 12.9898).sin())
     }
 
-    /// Sums of up to 30,000 terms of at most 4.
+    /// The tolerance allows for sums of up to 30,000 terms of at most 4.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>) -> bool {
         let near = |(x, y): (f64, f64)| (x - y).abs() <= 1e-12 * y.abs().max(1000.0);
         got.shape() == expected.shape() && got.iter().zip(expected.iter()).all(near)
@@ -266,9 +266,9 @@ mod tests {
         }
     }
 
-    /// What is written whole, operands that fill the shape, long rows, and few of them.
+    /// Programs that do not run lane by lane: with a whole output, with an operand that fills the shape, with long rows, or with few rows.
     #[test]
-    fn other_programs_run_otherwise() {
+    fn other_programs_run_block_by_block() {
         let (x, y, whole) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 5], 3.0));
         let shape = Shape::from([70, 90, 5]);
         let program = |output| Program::new(2, vec![Instruction::Binary(Binary::Mul, 0, 1)], vec![output], None);

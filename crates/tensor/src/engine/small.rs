@@ -1,5 +1,5 @@
-//! Programs over few elements. Every value, numbers too, is a small block of one to four vectors, so that an instruction is a jump and
-//! an operation or two, and nothing is asked about its operands.
+//! Programs over few elements. Every value, including a number, is a small block of one to four vectors. So all operands have the same
+//! form, and an instruction is a jump and a few operations.
 
 use smallvec::SmallVec;
 
@@ -74,7 +74,7 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
 }
 
-/// Writes out an input of `count` elements. The rest of the block becomes 1, at which no operation is slow.
+/// Writes out an input of `count` elements. The rest of the block becomes 1, because no operation is slow for the argument 1.
 fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {
@@ -121,7 +121,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Sums are exact, in whatever order: of whole numbers. Without them, every operation is tried.
+    /// Returns an instruction of this kind. With `sums`, all values are whole numbers, so that sums are exact in any order. Without `sums`,
+    /// all operations are tested.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
         let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
         match kind {
@@ -157,7 +158,7 @@ mod tests {
             sums in any::<bool>(),
         ) {
             let shape = Shape::from(&sizes[..]);
-            // Rows are the last dimensions, where there are rows.
+            // A row consists of the last dimensions. Some programs have no rows.
             let row = Some(row).filter(|&row| row < shape.rank());
             let own = |expanded: &[bool]| -> Shape {
                 shape.iter().zip(expanded).map(|(&size, &expanded)| if expanded { 1 } else { size }).collect()
@@ -181,7 +182,7 @@ mod tests {
             let outputs: Vec<Output> = outputs
                 .iter()
                 .map(|&(kind, value, axes)| match kind {
-                    // One number for each row: a row's total.
+                    // One number for each row: the row's total.
                     0 => instructions
                         .iter()
                         .position(|instruction| matches!(instruction, Instruction::Reduce(..)))

@@ -1,6 +1,6 @@
 //! The blocks of a shape, and the tasks that run them.
 //!
-//! Blocks and tasks depend on the shape and the instructions alone, so that any number of threads gives the same bits.
+//! Blocks and tasks depend only on the shape and the instructions, so any number of threads gives the same bits.
 
 use std::ops::Range;
 
@@ -14,19 +14,20 @@ pub(crate) use crate::thresholds::blocks::{MAX_SMALL_BLOCK, VECTOR_BYTES};
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     pub(crate) count: usize,
-    /// Elements of the rows that instructions reduce; 0 if no instruction does.
+    /// Elements of the rows that instructions reduce; 0 if no instruction reduces rows.
     pub(crate) row: usize,
-    /// Elements of a unit, a long row or several short ones. Each unit is cut into blocks on its own.
+    /// Elements of a unit: a long row or several short rows. Each unit is cut into blocks separately.
     unit: usize,
-    /// Blocks of a unit.
+    /// The number of blocks of a unit.
     parts: usize,
     /// Elements of a block. The last block of a unit may have fewer.
     pub(crate) block: usize,
-    /// Number of blocks. With tiles, all blocks of a band count as one.
+    /// The number of blocks. With tiles, all blocks of a band count as one.
     blocks: usize,
-    /// Blocks of a task.
+    /// The number of blocks of a task.
     each: usize,
-    /// If there are tiles, blocks are the rows of one tile, then the rows of the next. Otherwise they are in row-major order.
+    /// The tiles, if the shape is cut into tiles. Blocks are then the rows of one tile after the other. Without tiles, blocks are in
+    /// row-major order.
     tiles: Option<Tiles>,
 }
 
@@ -37,14 +38,14 @@ impl Tiling {
         Self::in_rows(count, row, LONG_ROW, 2 * cost)
     }
 
-    /// As [`of_operation`](Self::of_operation), for a program whose instructions cost as much as `cost` additions together.
+    /// Like [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions.
     pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
         // Reading the operands costs about one addition.
         Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
     }
 
-    /// As [`of_program`](Self::of_program), in blocks of whole rows of `row` elements, which instructions reduce, and of whole rows of
-    /// `together` elements, which outputs join.
+    /// Like [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row` elements, and outputs join rows
+    /// of `together` elements.
     pub(crate) fn of_rows(count: usize, row: usize, together: usize, cost: usize) -> Self {
         let longest = row.max(together);
         let unit = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
@@ -57,8 +58,9 @@ impl Tiling {
         Self::cut(count, row, row.div_ceil(row.div_ceil(longest)), cost)
     }
 
-    /// Cuts `count` elements into blocks of whole rows of `row` elements, at most [`BLOCK`], for an operation that costs an addition. If
-    /// results are streamed, a block has a multiple of `rows` rows, or fewer than `rows`; otherwise a block is a task.
+    /// Cuts `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. If results are
+    /// streamed, a block has about [`BLOCK`] elements, in a multiple of `rows` rows or fewer than `rows`. Otherwise a block is as long as a
+    /// task.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
@@ -75,7 +77,7 @@ impl Tiling {
         if count <= BLOCK && row >= count {
             return Self::cut(count, count, count, work);
         }
-        // Several short rows make a unit; its blocks have nearly equal lengths.
+        // Several short rows form a unit. The unit's blocks have nearly equal lengths.
         let unit = match row {
             usize::MAX => count.min(1 << 30).next_multiple_of(BLOCK),
             row if row >= long_row => row,
@@ -95,12 +97,12 @@ impl Tiling {
         Tiling { count, row: 0, unit, parts, block, blocks, each, tiles: None }
     }
 
-    /// The first element of block `number`, if blocks are in row-major order.
+    /// Returns the first element of block `number`, if blocks are in row-major order.
     fn first(&self, number: usize) -> usize {
         number / self.parts * self.unit + number % self.parts * self.block
     }
 
-    /// The tiles, if blocks are rows of tiles.
+    /// Returns the tiles, if blocks are rows of tiles.
     pub(crate) fn tiles(&self) -> Option<Tiles> {
         self.tiles
     }
@@ -110,17 +112,17 @@ impl Tiling {
         self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
     }
 
-    /// Number of tasks.
+    /// Returns the number of tasks.
     pub(crate) fn tasks(&self) -> usize {
         self.blocks.div_ceil(self.each)
     }
 
-    /// The most blocks of a task.
+    /// Returns the largest number of blocks of a task.
     pub(crate) fn longest_task(&self) -> usize {
         self.each
     }
 
-    /// The first element of a task; the number of elements for the task after the last.
+    /// Returns the first element of a task. For `task` equal to the number of tasks, returns the number of elements.
     pub(crate) fn start(&self, task: usize) -> usize {
         let number = task * self.each;
         match self.tiles {
@@ -152,7 +154,7 @@ impl Tiling {
         }
     }
 
-    /// The schedule of the tasks, for outputs of `T`.
+    /// Returns the schedule of the tasks, for outputs of type `T`.
     pub(crate) fn schedule<T>(&self) -> Schedule {
         match self.tiles {
             Some(_) => Schedule::Parallel,
@@ -161,12 +163,13 @@ impl Tiling {
     }
 }
 
-/// Whether results of `written` bytes, from operands of `read` bytes, are written with stores that bypass the caches.
+/// Returns true if results of `written` bytes, from operands of `read` bytes, are written with stores that bypass the caches.
 pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
     written >= MIN_STREAMED && written + read > MAX_CACHED
 }
 
-/// Returns the elements of a small block, if a program of this many values over `count` elements keeps each value in one.
+/// Returns the number of elements of a small block. `None` if a program of this many values over `count` elements does not use small
+/// blocks.
 pub(crate) fn small_block<T>(count: usize, values: usize) -> Option<usize> {
     let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
     (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())

@@ -65,7 +65,7 @@ struct SharedSlice<'a, T> {
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: threads access the elements through parts only. Each part goes to one thread, as a `&mut [T]` may if `T: Send`.
+// SAFETY: threads access the elements only through parts. Each part goes to one thread, which a `&mut [T]` may do if `T: Send`.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
 impl<'a, T> SharedSlice<'a, T> {
@@ -86,7 +86,7 @@ impl<'a, T: Send> Partition<'a, T> {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::Equal(size) }
     }
 
-    /// Splits `buffer` at `ends`, in ascending order. The part after the last end holds the remainder.
+    /// Splits `buffer` at `ends`, in ascending order. The part after the last end has the remaining elements.
     pub(crate) fn ends(buffer: &'a mut [T], ends: &'a [usize]) -> Self {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::ends(ends) }
     }
@@ -109,12 +109,12 @@ pub(crate) struct Grid<'a, T> {
     width: usize,
     rows: Boundaries<'a>,
     columns: Boundaries<'a>,
-    /// Number of rectangles side by side.
+    /// The number of rectangles in a row of rectangles.
     across: usize,
 }
 
 impl<'a, T: Send> Grid<'a, T> {
-    /// Splits rows of `width` elements into rectangles of so many rows and columns. The last ones may be smaller.
+    /// Splits rows of `width` elements into rectangles of `rows` rows and `columns` columns. The last ones may be smaller.
     pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
         let across = width.div_ceil(columns.max(1));
         Grid {
@@ -183,8 +183,8 @@ impl<'a, T> Tile<'a, T> {
         self.columns.len()
     }
 
-    /// Returns a pointer to the tile's first element, and the distance between its rows in elements. The pointer may access the
-    /// tile's elements only, while the tile is borrowed.
+    /// Returns a pointer to the tile's first element, and the distance between its rows in elements. The pointer may access only the tile's
+    /// elements, and only while the tile is borrowed.
     pub(crate) fn start(&mut self) -> (*mut T, usize) {
         (self.start.wrapping_add(self.rows.start * self.width + self.columns.start), self.width)
     }
@@ -226,10 +226,10 @@ impl<S: Split> Split for SmallVec<[S; 4]> {
     }
 }
 
-/// Calls `task` with each number of `0 .. count` and that number's parts.
+/// Calls `task` with each number of `0 .. count` and the parts of that number.
 pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: impl Fn(usize, S::Part) + Sync) {
     threads::run(count, schedule, |number| {
-        // SAFETY: `threads::run` calls this once for each number, and `split` is owned by this function alone.
+        // SAFETY: `threads::run` calls this once for each number, and only this function owns `split`.
         task(number, unsafe { split.part(number) });
     });
 }
@@ -242,7 +242,7 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, ta
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
 }
 
-/// Runs tasks that may fail, as [`run`] does. After a failure, the remaining tasks still run.
+/// Runs tasks that may return errors, as [`run`] does. After a failure, the remaining tasks still run.
 pub(crate) fn try_run<S: Split>(
     count: usize,
     schedule: Schedule,
@@ -258,7 +258,7 @@ pub(crate) fn try_run<S: Split>(
     if failed.into_inner() { Err(AllocationError) } else { Ok(()) }
 }
 
-/// Runs tasks that may fail, as [`chunks`] does.
+/// Runs tasks that may return errors, as [`chunks`] does.
 pub(crate) fn try_chunks<T: Send>(
     out: &mut [T],
     size: usize,

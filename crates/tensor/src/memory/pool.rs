@@ -1,11 +1,12 @@
 //! A pool of released buffers, kept for later requests of similar size.
 //!
-//! Fresh memory costs a page fault for each 4 KiB at first use, more than the arithmetic that fills it. A training step requests
-//! the same sizes in every iteration, and gets the same memory each time. Sizes are rounded up to one of four classes for each power
-//! of two, so at most a fifth is wasted. Buffers that would exceed the pool's capacity return to the system at once.
+//! The first use of fresh memory costs a page fault for each 4 KiB, which takes longer than the arithmetic that fills it. A training loop
+//! requests the same sizes in every step, and gets the same memory each time. Sizes are rounded up to one of four classes between
+//! successive powers of two, so at most a fifth of a buffer is unused. Buffers that would exceed the pool's capacity return to the system
+//! at once.
 //!
-//! Buffers are aligned to cache lines: vectors that cross lines cost a third of the speed. Large buffers use huge pages if the system
-//! has them, to save TLB misses.
+//! Buffers are aligned to cache lines, because vectors that cross cache lines cost a third of the speed. Large buffers use huge pages if
+//! the system has them, which avoids TLB misses.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -36,15 +37,15 @@ struct Pool {
 /// Contents and counters of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolStatistics {
-    /// Bytes held for reuse now.
+    /// The number of bytes in the pool.
     pub held_bytes: usize,
-    /// Buffers held for reuse now.
+    /// The number of buffers in the pool.
     pub held_buffers: usize,
-    /// Maximum number of bytes held.
+    /// The maximum number of bytes in the pool.
     pub capacity: usize,
-    /// Requests served from the pool since the program began.
+    /// The number of requests served from the pool since the program began.
     pub reused: u64,
-    /// Requests that needed fresh memory since the program began.
+    /// The number of requests that needed fresh memory since the program began.
     pub fresh: u64,
 }
 
@@ -93,9 +94,9 @@ struct Allocation {
     bytes: usize,
 }
 
-// SAFETY: it owns its allocation, as a vector does.
+// SAFETY: an `Allocation` owns its memory, as a vector does.
 unsafe impl Send for Allocation {}
-// SAFETY: nothing changes through a shared reference.
+// SAFETY: a shared reference to an `Allocation` gives no mutable access.
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
@@ -114,7 +115,7 @@ impl Allocation {
             let start = NonNull::new(alloc(layout)).ok_or(AllocationError)?;
             #[cfg(target_os = "linux")]
             if bytes >= MIN_HUGE {
-                // If the system refuses, only speed is lost.
+                // An error is ignored: without huge pages the program is only slower.
                 libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
             }
             start.as_ptr().write_bytes(0, bytes);
@@ -126,7 +127,7 @@ impl Allocation {
 impl Drop for Allocation {
     fn drop(&mut self) {
         if let Ok(layout) = Self::layout(self.bytes) {
-            // SAFETY: allocated in `zeroed` with this layout, and owned.
+            // SAFETY: `zeroed` allocated the memory with this layout, and `self` owns it.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
@@ -167,7 +168,7 @@ impl<T> Deref for PooledBuffer<T> {
 
 impl<T> DerefMut for PooledBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and the buffer is borrowed mutably.
+        // SAFETY: as in `deref`, and the buffer is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
@@ -187,7 +188,7 @@ impl<T> Drop for PooledBuffer<T> {
     }
 }
 
-/// Returns the size of the smallest class that holds `bytes`: a multiple of a quarter of the next lower power of two.
+/// Returns the size of the smallest class that holds `bytes`: a multiple of a quarter of the largest power of two that is at most `bytes`.
 fn class(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))

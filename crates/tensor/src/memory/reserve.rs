@@ -23,7 +23,7 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
     pool::allocate(len, bytes)
 }
 
-/// Refuses requests that exceed the available memory.
+/// Returns an error if a request exceeds the available memory.
 fn check(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
     if bytes >= MIN_CHECKED && too_much() {
@@ -43,7 +43,7 @@ pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationE
     Ok(data)
 }
 
-/// Returns the number of elements of `shape`. No tensor is larger than `isize::MAX` bytes, expanded or not.
+/// Returns the number of elements of `shape`. No tensor is larger than `isize::MAX` bytes, even if it is expanded from fewer elements.
 ///
 /// # Errors
 ///

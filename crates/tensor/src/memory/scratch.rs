@@ -7,7 +7,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::pool::{self, PooledBuffer};
 use crate::memory::reserve;
 
-/// A temporary buffer with unspecified elements, from the pool, or a vector of zeros if the pool does not serve its size.
+/// A temporary buffer: from the pool, with unspecified elements, or a vector of zeros if the pool does not serve the size.
 pub(crate) enum Scratch<T> {
     Pooled(PooledBuffer<T>),
     Own(Vec<T>),

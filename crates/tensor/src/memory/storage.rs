@@ -1,4 +1,4 @@
-//! Buffers that tensors share. A tensor copies its buffer before it writes, if another tensor holds the buffer too.
+//! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, it copies the buffer.
 //!
 //! A buffer owns its memory, or refers to foreign memory (an `ndarray`) and keeps its owner alive. Foreign memory is only read:
 //! even if no other tensor holds the buffer, other arrays may read the same memory.
@@ -19,7 +19,7 @@ use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) enum Storage<T> {
-    /// Few elements in one allocation with their reference count. A second allocation would take longer than the operation.
+    /// Few elements, in one allocation with the reference count. A second allocation would take longer than the operation.
     Small(Arc<[T]>),
     Large(Arc<Buffer<T>>),
 }
@@ -36,22 +36,23 @@ pub(crate) enum Buffer<T> {
 pub(crate) struct MemoryRange<T> {
     memory: Arc<Divided<T>>,
     range: Range<usize>,
-    /// If this is a concatenation: the buffers that make up the range. Neither they nor the range are writable while this exists.
+    /// If this is a concatenation: the buffers that make up the range. Neither the parts nor the range are writable while this
+    /// `MemoryRange` exists.
     parts: Vec<Storage<T>>,
 }
 
-/// An allocation whose elements are read and written through [`MemoryRange`]s alone.
+/// An allocation whose elements are read and written only through [`MemoryRange`]s.
 struct Divided<T> {
     start: *mut T,
     /// Owns the elements; never read while there are ranges.
     _memory: PooledBuffer<T>,
 }
 
-/// An allocation that hands out disjoint ranges as buffers of their own.
+/// An allocation that hands out disjoint ranges as separate buffers.
 pub(crate) struct ConcatMemory<T> {
     memory: Arc<Divided<T>>,
     len: usize,
-    /// The end of each range that was handed out, by its start.
+    /// For the start of each range that was handed out, the range's end.
     taken: BTreeMap<usize, usize>,
 }
 
@@ -63,7 +64,7 @@ impl<T: Scalar> ConcatMemory<T> {
         Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
     }
 
-    /// Returns `range` as a buffer, writable by its only holder. `None` if an element was handed out before.
+    /// Returns `range` as a buffer that its only holder may write. `None` if an element of the range was handed out before.
     pub(crate) fn take(&mut self, range: Range<usize>) -> Option<Storage<T>> {
         let before = self.taken.range(..range.end).next_back();
         if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {
@@ -77,15 +78,15 @@ impl<T: Scalar> ConcatMemory<T> {
     }
 }
 
-// SAFETY: the memory is owned and moves with this value. Through a shared reference only `start` is read, and the elements that it
-// points to are borrowed as the parts are.
+// SAFETY: the memory is owned and moves with this value. A shared reference reads only `start`. The elements are borrowed through the
+// parts, which follow the borrow rules.
 unsafe impl<T: Send + Sync> Send for Divided<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Divided<T> {}
 
-/// Memory shared with arrays. The `len` elements at `start` are part of a vector that the owner shares with other arrays. The
-/// vector is initialised and stays at the same address until the last array is dropped. The other arrays copy before they write, as
-/// long as the owner holds the vector, so nobody writes to it.
+/// Memory shared with arrays. The `len` elements at `start` are part of a vector that the owner shares with other arrays. The vector is
+/// initialised and stays at the same address until the last array is dropped. While the owner holds the vector, the other arrays copy it
+/// before they write, so nothing writes to it.
 pub(crate) struct Foreign<T> {
     start: *const T,
     len: usize,
@@ -93,9 +94,9 @@ pub(crate) struct Foreign<T> {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: foreign memory is only read, through shared references to `T: Sync`; its owner is `Send` itself.
+// SAFETY: foreign memory is only read, through shared references to `T: Sync`. The owner is `Send`.
 unsafe impl<T: Sync> Send for Foreign<T> {}
-// SAFETY: as above; the owner is `Sync` itself.
+// SAFETY: as for `Send`, and the owner is `Sync`.
 unsafe impl<T: Sync> Sync for Foreign<T> {}
 
 impl<T: Scalar> Storage<T> {
@@ -147,8 +148,8 @@ impl<T: Scalar> Storage<T> {
         (storage, inside(shape, &strides, before, len))
     }
 
-    /// Returns a view's elements, which stay shared, and its layout. `None` if the view has gaps: another view of the same memory may
-    /// write to the gaps.
+    /// Returns a buffer that shares a view's elements, and the view's layout. `None` if the view has gaps: another view of the same memory
+    /// may write to the gaps.
     pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
         let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
         if shape.numel() == 0 {
@@ -211,8 +212,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Returns one buffer with the elements of all `parts`, without a copy, if they follow each other in one [`ConcatMemory`]. None of
-    /// them is writable any more. `None` otherwise.
+    /// Returns one buffer with the elements of all `parts`, without a copy. The parts are then no longer writable. `None` unless the parts
+    /// follow each other in one [`ConcatMemory`].
     pub(crate) fn joined(parts: Vec<Self>) -> Option<Self> {
         let part = |storage: &Self| match storage {
             Storage::Large(buffer) => match &**buffer {
@@ -276,7 +277,7 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Returns true if both are the same buffer.
+    /// Returns true if `self` and `other` are the same buffer.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Storage::Small(data), Storage::Small(other)) => Arc::ptr_eq(data, other),
@@ -286,7 +287,7 @@ impl<T: Scalar> Storage<T> {
     }
 }
 
-/// A buffer that nobody else holds yet.
+/// A new buffer with a single holder.
 enum Fresh<T: Scalar> {
     Small(Arc<[T]>),
     Pooled(PooledBuffer<T>),
@@ -342,8 +343,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// Returns the number of elements below the first one, and the length of the range that the elements span. The array exists, so no
-/// sum overflows.
+/// Returns the number of positions before the first element, and the length of the range that the elements span. The sums cannot overflow,
+/// because the array exists.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);
@@ -385,7 +386,7 @@ mod tests {
     fn a_foreign_buffer_is_never_writable() {
         let array = ArcArray::from(vec![1.0, 2.0]);
         let (mut storage, _) = Storage::from_arc_array(array.clone());
-        // The storage is not writable while `array` shares the memory, nor after `array` is gone.
+        // The storage is not writable while `array` shares the memory, and not after `array` is dropped.
         assert_eq!(storage.as_slice().as_ptr(), array.as_ptr());
         assert!(storage.get_mut().is_none());
         drop(array);
@@ -419,7 +420,7 @@ mod tests {
             assert_eq!(part.len(), [300, 0, 500][number]);
             part.get_mut().unwrap().fill(number as f64);
         }
-        // No element is handed out twice, nor one outside the memory.
+        // No element is handed out twice, and no element outside the memory is handed out.
         assert!(memory.take(300..300).is_some());
         for range in [0..1, 299..301, 300..500, 799..800, 0..800, 800..801] {
             assert!(memory.take(range).is_none());
@@ -432,7 +433,7 @@ mod tests {
         assert!(Storage::joined(Vec::<Storage<f64>>::new()).is_none());
         let mut all = Storage::joined(parts.clone()).unwrap();
         assert!(all.as_slice().iter().enumerate().all(|(i, &x)| x == if i < 300 { 0.0 } else { 2.0 }));
-        // Held by all of them, no part is writable, whoever else has let it go.
+        // `all` also holds each part, so no part is writable.
         let [mut first, ..] = <[_; 3]>::try_from(parts).ok().unwrap();
         assert!(first.get_mut().is_none() && all.get_mut().is_none());
         drop(all);

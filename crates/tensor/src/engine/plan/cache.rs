@@ -1,4 +1,4 @@
-//! The plans of the last expressions of this thread. They are found by a comparison of all nodes, not by a hash, which could be wrong.
+//! A cache of the last plans of this thread. A lookup compares all nodes of the expression: two expressions with equal hashes can differ.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use crate::engine::plan::simplification::simplification;
 use crate::engine::plan::steps::Plan;
 use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
 
-/// A plan, and everything from which it was made.
+/// A plan, with the expression and the options from which it was made.
 struct Entry<T> {
     expression: Expression<T>,
     roots: Vec<Index>,
@@ -28,12 +28,12 @@ struct Cached {
 }
 
 thread_local! {
-    /// The plans, the last used one first.
+    /// The plans, most recently used first.
     static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the plan for the values of `roots`, given the values of the nodes in `known`: the plan of an equal expression from before, or a
-/// new one.
+/// Returns the plan for the values of `roots`, given the values of the nodes in `known`: a cached plan of an equal expression, or a new
+/// plan.
 #[wengert_macros::precompiled]
 pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();
@@ -61,7 +61,7 @@ pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, ro
     })
 }
 
-/// Keeps a plan, and drops the plans that were not used for the longest time.
+/// Adds a plan to the cache, and removes the least recently used plans.
 fn keep(new: Cached) {
     CACHE.with_borrow_mut(|cache| {
         cache.insert(0, new);

@@ -1,9 +1,9 @@
-//! Writes the operands of concatenations where they belong, so that nothing is copied.
+//! Writes the operands of concatenations directly into the result, so that the concatenation copies nothing.
 //!
-//! Operands of one fused program become one output of the program, with the operands side by side: the gates' gradients of a cell.
-//! Operands of different steps, concatenated along the first dimension, are written at offsets of one buffer: the states of a
-//! recurrent network. Several concatenations may share operands if these come in the same order: the states, and the states without
-//! the last.
+//! If one fused program computes all operands, they become one output of the program, side by side. The gradients of an LSTM cell's gates
+//! are an example. Operands of different steps, concatenated along the first dimension, are written at offsets of one buffer. The states of
+//! a recurrent network are an example. Several concatenations may share operands that come in the same order. For example, one has all
+//! states and another has all but the last.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ fn numel(shapes: &[Shape]) -> usize {
     shapes.iter().map(|shape| shape.numel()).sum()
 }
 
-/// Returns the dimension of `space` that is dimension `axis` of `shape`, if they differ in leading sizes of 1 alone.
+/// Returns the dimension of `space` that is dimension `axis` of `shape`, if the two shapes differ only in leading sizes of 1.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
     (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
@@ -35,13 +35,13 @@ fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
     if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None }
 }
 
-/// Makes one output of the operands of each concatenation, not along the first dimension, that one program computes. Operands that
-/// nothing else reads are no longer outputs of their own.
+/// Turns the operands of a concatenation into one output, if one program computes all of them and the dimension is not the first. Operands
+/// that nothing else reads are no longer separate outputs.
 pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
     read.filter_map(buffer).for_each(|buffer| readers[buffer as usize] += 1);
-    // For each buffer, the position of the fused program that writes it among the steps that stay.
+    // For each buffer, the position in `done` of the fused program that writes it.
     let mut made: Vec<Option<usize>> = vec![None; buffers as usize];
     let mut done: Vec<Step<T>> = Vec::with_capacity(steps.len());
     for step in steps.drain(..) {
@@ -63,7 +63,8 @@ pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(Operand
     *steps = done;
 }
 
-/// Returns the operands of `reader` as one output of the program of `writer`, if it computes all of them.
+/// Returns the operands of the concatenation `reader` as one output of the program of `writer`. `None` if that program does not compute all
+/// of them.
 fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: usize) -> Option<Output> {
     let Work::Fused(bound) = &writer.work else { return None };
     let bound = bound.borrow();
@@ -81,7 +82,7 @@ fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: 
     Some(Output::Joined(values?, axis))
 }
 
-/// Gives the program of a step one more output, and removes the outputs that nothing reads.
+/// Adds an output to the program of a step, and removes the outputs that nothing reads.
 fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u32]) {
     let Work::Fused(bound) = &step.work else { return };
     let (program, space) = (bound.borrow().program().clone(), bound.borrow().shape().clone());
@@ -92,10 +93,11 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
     (step.writes, step.work) = (writes.into(), Work::Fused(BoundProgram::new(program, space).into()));
 }
 
-/// An operand of a concatenation: the plan's buffer, if it can be written where it belongs, and the number of elements.
+/// An operand of a concatenation: its buffer, if the operand can be written directly into the result, and its number of elements.
 type Part = (Option<u32>, usize);
 
-/// Plans the memory of concatenations along the first dimension. At least half of their elements are then written where they belong.
+/// Plans the memory of concatenations along the first dimension. A concatenation is planned only if at least half of its elements are then
+/// written directly into the result.
 pub(super) fn in_place<T: Float>(
     steps: &mut [Step<T>],
     roots: &[(OperandRef<T>, Shape)],
@@ -113,7 +115,7 @@ pub(super) fn in_place<T: Float>(
             lists.push((number, parts));
         }
     }
-    // In this order, the parts that two lists share end the first and begin the second.
+    // In this order, the parts that two lists share are the end of the first list and the start of the second.
     lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number));
     let mut found = ConcatBuffers::default();
     for (number, parts) in lists {
@@ -124,16 +126,17 @@ pub(super) fn in_place<T: Float>(
     found
 }
 
-/// The origins of buffers.
+/// The origin of the data in each buffer.
 struct Origins {
     /// For each buffer that a fused program writes, the number of elements.
     written: Vec<Option<usize>>,
-    /// For each buffer that is a reshaped view, the buffer that it shows.
+    /// For each buffer that is a reshaped view, the buffer with its elements.
     shown: Vec<Option<u32>>,
 }
 
 impl Origins {
-    /// Excludes roots: a root written at an offset would keep the memory of the whole concatenation.
+    /// Finds the origins in `steps`. Roots are excluded: a root written at an offset would keep the memory of the whole concatenation
+    /// alive.
     fn new<T: Float>(steps: &[Step<T>], roots: &[(OperandRef<T>, Shape)], buffers: u32) -> Self {
         let mut origins = Origins { written: vec![None; buffers as usize], shown: vec![None; buffers as usize] };
         for step in steps {
@@ -166,8 +169,8 @@ impl Origins {
 }
 
 impl ConcatBuffers {
-    /// Finds offsets for parts that follow each other: in a new buffer, or in one that may grow at its end. Returns the offset of the
-    /// first part; `None` if a part has another offset already, or comes twice.
+    /// Finds offsets for parts that follow each other: in a new buffer, or in one that may grow at its end. Returns the offset of the first
+    /// part; `None` if a part already has a different offset, or occurs twice.
     fn add(&mut self, parts: &[Part]) -> Option<Offset> {
         let known =
             |buffer: Option<u32>| buffer.and_then(|buffer| self.offsets.get(&buffer).map(|&(offset, _)| offset));

@@ -7,7 +7,7 @@ use crate::engine::program::AxisSet;
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Compare, Reduction, Unary};
 
-/// The number of a value. Values come after their operands.
+/// The number of a value. It is larger than the numbers of the value's operands.
 pub(super) type Id = u32;
 
 /// The number of a shape in [`Values::shapes`].
@@ -25,19 +25,20 @@ pub(super) enum Definition {
     Compare(Compare, Id, Id),
     Select(Id, Id, Id),
     Reduce(Reduction, Id, AxisSet),
-    /// A view, by its index in [`Values::views`], of an operand of this shape, leading sizes of 1 included.
+    /// A view of an operand. The fields are the view's index in `Values::views`, the operand's full shape with its leading sizes of 1, and
+    /// the operand.
     View(u32, ShapeId, Id),
-    /// The adjoint of a view, by the view's index in [`Values::views`]: from an operand to the last shape.
+    /// The adjoint of a view. The fields are the view's index in `Values::views`, the operand, and the shape of the result.
     Embed(u32, Shaped, ShapeId),
     /// The matrix product of two operands.
     Product(Shaped, Shaped),
     /// A concatenation, by its index in [`Values::concatenations`].
     Cat(u32),
-    /// The operation of this node, applied to whole operands: an operation of the host.
+    /// A host operation: the operation of this node, applied to whole operands.
     Node(Index),
 }
 
-/// An operand with its shape, leading sizes of 1 included.
+/// An operand with its full shape, including leading sizes of 1.
 pub(super) type Shaped = (Id, ShapeId);
 
 /// A concatenation of parts along a dimension.
@@ -78,7 +79,7 @@ impl Definition {
         self.cost().is_some()
     }
 
-    /// Returns the additions per element that an elementwise value costs.
+    /// Returns the cost of an elementwise value, in additions per element. `None` for other values.
     pub(super) fn cost(&self) -> Option<usize> {
         match *self {
             Definition::Unary(op, x) => Some(Instruction::Unary(op, x).cost()),
@@ -94,7 +95,7 @@ impl Definition {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) definition: Definition,
-    /// The sizes along which it varies, without leading sizes of 1.
+    /// The shape without leading sizes of 1.
     pub(super) shape: ShapeId,
     /// The first node that has this value.
     pub(super) node: Index,

@@ -1,8 +1,8 @@
-//! Expressions: primitives over shapes, as nodes in an order in which each node comes after its inputs.
+//! Expressions: primitives over shapes, as a list of nodes. Each node comes after its inputs.
 //!
-//! A node is small: its operation, the numbers of its inputs, and the number of its shape. Shapes (each once), views and numbers are
-//! kept beside the nodes. Data is not: an expression has only the numbers under which its host, the tape or the eager operation that
-//! made it, keeps data.
+//! A node is small: its operation, the numbers of its inputs, and the number of its shape. Shapes, views and numbers are in lists of the
+//! expression. Each shape is stored once. The expression does not contain data. The host (the tape or the eager operation that made the
+//! expression) stores data under numbers, and nodes contain these numbers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -18,13 +18,13 @@ pub type Index = u32;
 /// The positions of a node's inputs.
 pub type Inputs = SmallVec<[Index; 3]>;
 
-/// The operation of a node. The shapes of the inputs and the result complete it. Numbers in parentheses are indices into lists of the
-/// expression or of its host.
+/// The operation of a node. The shapes of the inputs and the result are not repeated here. Numbers in parentheses are indices into lists of
+/// the expression or of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Data through which no derivative flows, by the host's number.
+    /// Data through which no derivative flows. The host gives its number.
     Constant(u32),
-    /// Data with respect to which derivatives are taken, by the host's number.
+    /// Data with respect to which derivatives are taken. The host gives its number.
     Variable(u32),
     /// A number, by its index in [`Expression::number`].
     Number(u32),
@@ -51,9 +51,9 @@ pub enum Op {
     /// The adjoint of a view, by its number in [`Expression::view`]: zeros of the node's shape, to which the input is added at the
     /// positions that the view reads.
     Embed(u32),
-    /// The concatenation of any number of inputs along this dimension.
+    /// The concatenation of any number of inputs. The field is the dimension.
     Cat(u32),
-    /// An operation of the host, by the host's number, with any number of inputs.
+    /// A host operation with any number of inputs. The host gives its number.
     Other(u32),
 }
 
@@ -66,12 +66,12 @@ pub struct Node {
     /// if the result is the first input.
     operands: [Index; 3],
     arity: u8,
-    /// The number of the shape of its value.
+    /// The number of its value's shape.
     pub shape: u32,
 }
 
 impl Node {
-    /// Returns the inputs, if there are two.
+    /// Returns the inputs if the node has exactly two.
     #[inline]
     pub fn pair(&self) -> Option<[Index; 2]> {
         let [x, y, _] = self.operands;
@@ -79,7 +79,7 @@ impl Node {
     }
 }
 
-/// Nodes, and the shapes, views and numbers that they refer to.
+/// A list of nodes, with the shapes, views and numbers to which the nodes refer.
 #[derive(Clone, Debug)]
 pub struct Expression<T> {
     nodes: Vec<Node>,
@@ -111,7 +111,7 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Removes all nodes, and keeps their memory.
+    /// Removes all nodes. The allocated memory is kept for new nodes.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.inputs.clear();
@@ -170,7 +170,7 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns the positions of a node's inputs as a list of their own.
+    /// Returns a copy of the list of a node's inputs.
     #[inline]
     pub fn inputs(&self, index: Index) -> Inputs {
         let node = &self.nodes[index as usize];
@@ -180,10 +180,10 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns the number of `shape`, which is kept once.
+    /// Returns the number of `shape`. A new shape is added to the list.
     pub fn intern(&mut self, shape: &Shape) -> u32 {
         let scanned = &self.shapes[..self.shapes.len().min(MAX_SCANNED)];
-        // A loop over the sizes: for so few a call of `memcmp` takes longer.
+        // A loop over the sizes, because a call of `memcmp` takes longer for a few sizes.
         let same = |known: &Shape| known.len() == shape.len() && known.iter().zip(shape.iter()).all(|(x, y)| x == y);
         if let Some(number) = scanned.iter().position(same) {
             return number as u32;
@@ -224,7 +224,7 @@ impl<T: Scalar> Expression<T> {
         number as u32
     }
 
-    /// Appends a node. `None` if there are as many nodes as an index can count.
+    /// Appends a node. `None` if the number of nodes would be too large for [`Index`].
     #[inline(always)]
     pub fn push<const N: usize>(&mut self, op: Op, inputs: [Index; N], shape: u32) -> Option<Index> {
         let index = self.nodes.len();
@@ -244,7 +244,7 @@ impl<T: Scalar> Expression<T> {
         self.push(op, [start, inputs.len() as u32, 0], shape)
     }
 
-    /// States that the result of an [`Op::Other`] is its first input. The other inputs are for the derivative.
+    /// Marks an [`Op::Other`] as an alias: its result is its first input. Only the derivative uses the other inputs.
     pub fn set_alias(&mut self, index: Index) {
         self.nodes[index as usize].operands[2] = 1;
     }
@@ -275,7 +275,7 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns true if both have the same nodes over the same shapes, with the same views and numbers.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers.
     pub(super) fn same(&self, other: &Self) -> bool {
         let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()
@@ -288,7 +288,7 @@ impl<T: Scalar> Expression<T> {
     }
 }
 
-/// A hash function for positions of nodes: a multiplication spreads them well enough.
+/// A hash function for positions of nodes. One multiplication distributes the positions well enough.
 #[derive(Debug, Default)]
 pub struct IndexHasher(u64);
 
@@ -308,10 +308,10 @@ impl Hasher for IndexHasher {
     }
 }
 
-/// Values by node.
+/// A map from nodes to values.
 pub type ByNode<V> = HashMap<Index, V, BuildHasherDefault<IndexHasher>>;
 
-/// The nodes whose values are there before a plan runs: the keys of a [`ByNode`].
+/// The nodes whose values are known before a plan runs: the keys of a [`ByNode`].
 pub trait KnownNodes {
     /// Returns the number of nodes.
     fn len(&self) -> usize;

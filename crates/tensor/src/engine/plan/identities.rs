@@ -12,14 +12,14 @@ use crate::shape::broadcast;
 use crate::{Axes, Binary, Float, Reduction, Shape, Unary, View};
 
 impl<T: Float> Values<T> {
-    /// Returns the existing value that `definition` equals.
+    /// Returns the existing value that equals `definition` by an identity, if there is one.
     pub(super) fn trivial(&self, definition: Definition) -> Option<Id> {
         let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value.to_f64() == number);
         match definition {
             Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
             Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
             Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
-            // x - 0 is x, and so is x + -0; but -0 + 0 is 0.
+            // x - 0 is x for every x. x - (-0) is not, because -0 - (-0) is +0.
             Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
             Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
                 Definition::Unary(Unary::Neg, y) => Some(y),
@@ -59,13 +59,13 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Two permutations or reshapes in a row are one.
+    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Two successive permutations or reshapes become one.
     pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
         if self.simplify {
             let own = self.list[x as usize];
-            // The shapes differ in leading sizes of 1 alone.
+            // True if the shapes differ only in leading sizes of 1.
             let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
             if matches!(view, View::Reshape(_)) && is_same(self, x) {
                 return x;

@@ -9,13 +9,13 @@
 //! | `recompute` | chooses values that several kernels compute again |
 //! | `emission` | emits the steps |
 //! | `products` | fuses sums with products |
-//! | `concatenation` | writes operands of concatenations where they belong |
+//! | `concatenation` | writes operands of concatenations directly into the result |
 //! | `planner` | calls the files above in order |
-//! | `cache` | keeps the last plans |
+//! | `cache` | keeps the most recent plans |
 //! | `subgraph` | plans one part of an expression that still grows |
 //!
-//! No file reads data, so a plan serves every expression with the same nodes, shapes and numbers. A training loop makes its plans in the
-//! first step alone.
+//! No file reads data, so a plan serves every expression with the same nodes, shapes and numbers. A training loop makes its plans only in
+//! its first step.
 
 mod cache;
 mod concatenation;

@@ -8,7 +8,8 @@ use crate::engine::plan::steps::Plan;
 use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
 
-/// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`; simplified or not.
+/// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`. If `simplify`, values are simplified
+/// first.
 pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Plan<T> {
     let mut values = Values::new(expression, known, roots, simplify);
     if simplify {

@@ -1,5 +1,5 @@
-//! Fuses sums with products: a product that is only added to another value is accumulated onto it, C + A B in one step, and not written
-//! by itself. Terms are added in the order of the sum, but not always rounded at the same places, so the last bits may differ.
+//! Fuses sums with products: a product that is only added to another value is accumulated onto that value. C + A B is one step, and A B is
+//! not stored. Terms are added in the order of the sum, but intermediate results may be rounded differently. So the last bits may differ.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -8,7 +8,7 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
-/// Replaces steps that add products to each other, or to one other value, by products that accumulate in the same order.
+/// Replaces steps that add products to each other, or to one other value, by accumulating products. The order of the terms stays the same.
 pub(super) fn accumulate<T: Float>(
     steps: Vec<Step<T>>,
     roots: &[(OperandRef<T>, Shape)],
@@ -21,7 +21,7 @@ pub(super) fn accumulate<T: Float>(
             readers[*buffer as usize] += 1;
         }
     }
-    // For each buffer, the position of the product that is written there and read once, and the shape of its result.
+    // For each buffer with a product that is read exactly once: the position of the product's step, and the shape of the product.
     let mut products = vec![None; buffers as usize];
     let mut done: Vec<Option<Step<T>>> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -76,7 +76,7 @@ fn product_shape([left, right]: &[Shape; 2]) -> Shape {
     shape
 }
 
-/// Returns the shape and the operands, in their order, of a step whose result is the sum of its operands.
+/// If the result of a step is the sum of its operands, returns the sum's shape and the operands in the order of their addition.
 fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };
     let bound = bound.borrow();
@@ -84,7 +84,7 @@ fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     Some((bound.shape().clone(), terms))
 }
 
-/// Returns the inputs in the order of their addition, if a program computes their sum and nothing else.
+/// If a program computes only a sum of its inputs, returns the inputs in the order of their addition.
 fn terms_of(program: &Program) -> Option<SmallVec<[u32; 4]>> {
     let (inputs, instructions) = (program.inputs(), program.instructions());
     let last = inputs + instructions.len() as u32 - 1;

@@ -18,7 +18,7 @@ impl<T: Float> Schedule<'_, T> {
         for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
             let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
             for read in self.reads(id) {
-                // The reader is a step of its own, or of another shape.
+                // The reader is a separate step, or a kernel over another shape.
                 if self.home_kernel(read).is_some_and(|kernel| Some(self.kernels[kernel as usize].space) != space) {
                     outside[read as usize] = true;
                 }
@@ -57,10 +57,10 @@ impl<T: Float> Schedule<'_, T> {
         outside
     }
 
-    /// Returns for each value its cost since memory: the additions per element from operands in memory, those of other shapes not
-    /// counted. An expensive value that another kernel reads, or that is `outside` anyway, counts as in memory: the derivative of a
-    /// sigmoid is computed again from the sigmoid, which is stored. Values that need more than two loads have no bound, because
-    /// reading the value itself is one load.
+    /// Returns the cost of each value since memory: the additions per element to compute it from operands in memory. Operands of other
+    /// shapes are not counted. An expensive value counts as an operand in memory if another kernel reads it or if it is marked in
+    /// `outside`. So the derivative of a sigmoid is computed again from the stored sigmoid. The cost of a value that needs more than two
+    /// loads is unlimited, because reading the value itself is one load.
     fn costs(&self, outside: &[bool]) -> Vec<usize> {
         let mut shared = outside.to_vec();
         for kernel in 0..self.kernels.len() as u32 {

@@ -1,4 +1,4 @@
-//! Places values in kernels: elementwise values of one shape are fused into one program, every other value is a step of its own.
+//! Places values in kernels: elementwise values of one shape are fused into one program, and every other value is a separate step.
 //!
 //! Each value has a level: the number of kernels that must finish before it can be computed. An elementwise value has the level of
 //! its operands of the same shape, so that a chain is one kernel. An operand that is complete only after its kernel (a product, a sum
@@ -17,30 +17,30 @@ use crate::engine::program::AxisSet;
 use crate::thresholds::plan as limits;
 use crate::{Float, Reduction};
 
-/// The place in which a value is computed.
+/// The part of a plan that computes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
     /// Before the plan runs: data, a number, or a known value.
     Source,
-    /// By a step of its own.
+    /// By a separate step.
     Single,
-    /// In a kernel, over the whole shape.
+    /// In this kernel, over the whole shape.
     Whole(u32),
-    /// In a kernel, one number for each row.
+    /// In this kernel, as one number for each row.
     PerRow(u32),
-    /// By a kernel as a reduction, complete after the kernel.
+    /// By this kernel as a reduction. The result is complete when the kernel has finished.
     Reduced(u32),
     /// Not computed: no root depends on it.
     Dead,
 }
 
-/// A fused program in the making.
+/// A fused program under construction.
 pub(super) struct Kernel {
     pub(super) level: u32,
     pub(super) space: ShapeId,
-    /// The first dimension of a row, where rows are reduced, and the shape of one number for each row.
+    /// If rows are reduced: the first dimension of a row, and the shape of a tensor with one number for each row.
     pub(super) row: Option<(usize, ShapeId)>,
-    /// Ascending, including values of other kernels that are computed again here.
+    /// The values in ascending order, including values of other kernels that this kernel computes again.
     pub(super) members: Vec<Id>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Schedule<'a, T: Float> {
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
     by_place: HashMap<(u32, ShapeId), u32>,
-    /// The values that are steps of their own, with their levels.
+    /// The levels and numbers of the values that are separate steps.
     pub(super) singles: Vec<(u32, Id)>,
 }
 
@@ -98,7 +98,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the level of a reader of `operands` that is computed over `space`.
+    /// Returns the level of a value over `space` with these operands.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,
@@ -107,7 +107,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         operands.iter().map(needs).max().unwrap_or(0)
     }
 
-    /// Returns the kernel of a level and a shape, a new one if there is none.
+    /// Returns the kernel of a level and a shape. Adds a kernel if there is none.
     fn kernel(&mut self, level: u32, space: ShapeId) -> u32 {
         *self.by_place.entry((level, space)).or_insert_with(|| {
             self.kernels.push(Kernel { level, space, row: None, members: Vec::new() });
@@ -137,7 +137,7 @@ impl<'a, T: Float> Schedule<'a, T> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A number for each row joins the kernel that has just reduced the rows.
+                // A value with one number for each row joins the kernel that reduced the rows of its operand.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
@@ -157,7 +157,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Places a value as a step of its own.
+    /// Places a value as a separate step.
     fn alone(&mut self, id: Id) {
         let level = self.reads(id).iter().map(|&input| self.ready[input as usize]).max().unwrap_or(0);
         self.ready[id as usize] = level;
@@ -165,14 +165,14 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.singles.push((level, id));
     }
 
-    /// Places a reduction: within a pass if it reduces whole rows, otherwise as an output of a kernel, or as a step of its own.
+    /// Places a reduction: within a pass if it reduces whole rows, otherwise as an output of a kernel, or as a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
         let sizes = &self.values.shapes[space as usize];
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);
-        // True if it reduces whole rows, that is the last dimensions.
+        // True if the reduction covers whole rows, so that the reduced dimensions are the last ones.
         let first = axes.trailing_zeros() as usize;
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
@@ -186,7 +186,8 @@ impl<'a, T: Float> Schedule<'a, T> {
                 return self.join(id, kernel, Placement::PerRow(kernel));
             }
         }
-        // Each task has totals of its own, so many totals would take much memory.
+        // Each task of a kernel has its own totals. A reduction with many totals is a separate step, because these copies would take much
+        // memory.
         if op != Reduction::Prod
             && (kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW)
         {
@@ -196,7 +197,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.alone(id);
     }
 
-    /// Returns true if all that a value is computed from are expanded operands of fewer elements.
+    /// Returns true if a value is computed only from expanded operands that have fewer elements.
     fn of_smaller(&self, id: Id) -> bool {
         let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
         let mut seen = 0;

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// 0 until it is known; 1 off, 2 on.
+/// 0 until the setting is first read; then 1 if simplification is off, 2 if it is on.
 static SIMPLIFY: AtomicU8 = AtomicU8::new(0);
 
 /// Returns true if plans are simplified. Equal values are then computed once, identities such as a factor of 1 are left out, and sums of
-/// gradients are rewritten. On, unless the environment variable `WENGERT_SIMPLIFY` is `0` or [`set_simplification`] has switched it off.
+/// gradients are rewritten. Simplification is on, unless the environment variable `WENGERT_SIMPLIFY` is `0` or [`set_simplification`] has
+/// switched it off.
 pub fn simplification() -> bool {
     match SIMPLIFY.load(Ordering::Relaxed) {
         0 => {
@@ -18,8 +19,8 @@ pub fn simplification() -> bool {
     }
 }
 
-/// Switches the simplification of plans on or off, for all threads. Off, every recorded operation runs as it was recorded. Rewritten sums
-/// of gradients may differ in the last bits; all other values differ at most in the sign of a NaN.
+/// Switches the simplification of plans on or off, for all threads. If it is off, every recorded operation runs as it was recorded.
+/// Rewritten sums of gradients may differ in the last bits; all other values differ at most in the sign of a NaN.
 pub fn set_simplification(on: bool) {
     SIMPLIFY.store(1 + u8::from(on), Ordering::Relaxed);
 }

@@ -15,7 +15,7 @@ use crate::{Reduction, Shape, View};
 pub enum OperandRef<T> {
     /// The result of an earlier step, in this buffer.
     Buffer(u32),
-    /// Data, or a value that was known before: the value of this node.
+    /// The value of this node, which is data or was known before the plan runs.
     Known(Index),
     /// A number.
     Number(T),
@@ -24,7 +24,7 @@ pub enum OperandRef<T> {
 /// The work of a step.
 #[derive(Debug)]
 pub enum Work {
-    /// A fused program, with its binding to the layouts of its last operands.
+    /// A fused program, with the binding to the layouts of the operands of its last run.
     Fused(RefCell<BoundProgram>),
     /// A reduction of a value of this shape.
     Reduce(Reduction, AxisSet, Shape),
@@ -32,7 +32,7 @@ pub enum Work {
     View(View, Shape),
     /// A view of a value of this shape, copied in row-major order.
     Copy(View, Shape),
-    /// The matrix product of the first two operands added to the third; the operands' shapes.
+    /// The third operand plus the matrix product of the first two. The field has the operands' shapes.
     AddedProduct([Shape; 3]),
     /// The matrix product of two operands of these shapes.
     Product([Shape; 2]),
@@ -44,7 +44,7 @@ pub enum Work {
         axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
-        /// The offset of the first operand, if operands are written where they belong.
+        /// The offset of the first operand, if other steps write operands directly into the result.
         in_place: Option<Offset>,
     },
     /// The operation of a node, whose operands have these shapes.
@@ -75,12 +75,12 @@ pub struct Offset {
     pub start: usize,
 }
 
-/// Memory for concatenations whose operands are written where they belong, so that nothing is copied.
+/// Memory for concatenations. The operands are written directly into the result, so that nothing is copied.
 #[derive(Debug, Default)]
 pub struct ConcatBuffers {
     /// The number of elements of each concatenation buffer.
     pub lengths: Vec<usize>,
-    /// The offset at which each output is written, and its number of elements, by the output's buffer in the plan.
+    /// For each output that is written into this memory, by its buffer in the plan: the offset and the number of elements.
     pub offsets: HashMap<u32, (Offset, usize)>,
 }
 
@@ -91,7 +91,7 @@ pub struct Plan<T> {
     pub steps: Vec<Step<T>>,
     /// The number of buffers.
     pub buffers: usize,
-    /// Memory that several buffers share.
+    /// The memory of concatenations, which several buffers share.
     pub concat_buffers: ConcatBuffers,
     /// The requested values, each with the shape of its node.
     pub roots: Vec<(OperandRef<T>, Shape)>,

@@ -1,5 +1,5 @@
-//! Subgraphs: the nodes of an expression that compute some values from known ones, as an expression of their own. The nodes are
-//! renumbered, so that equal subgraphs of a growing expression get equal plans.
+//! Subgraphs: the nodes that compute some values from known values, copied to a new expression. The nodes are renumbered, so that equal
+//! subgraphs of a growing expression get equal plans.
 
 use crate::Scalar;
 use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op};
@@ -7,13 +7,13 @@ use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op}
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
 pub struct Subgraph<T> {
-    /// The nodes of the subgraph. The values that it reads are variables, numbered in their order.
+    /// The nodes of the subgraph. The values that the subgraph reads are variables, numbered in order.
     pub expression: Expression<T>,
     /// For each node of the subgraph, its number in the whole expression.
     pub nodes: Vec<Index>,
-    /// For each node of the subgraph, true if it is computed and false if it is read.
+    /// For each node of the subgraph, true if the subgraph computes it and false if the subgraph reads it.
     computed: Vec<bool>,
-    /// For each node of the whole expression that is in the subgraph, its number there.
+    /// For each node of the whole expression that is in the subgraph, its number in the subgraph.
     places: ByNode<Index>,
 }
 
@@ -83,7 +83,8 @@ impl<T: Scalar> Subgraph<T> {
         self.computed.iter().filter(|&&computed| computed).count()
     }
 
-    /// Returns the nodes of the whole expression up to `last` that the subgraph computes and a later node of the subgraph reads.
+    /// Returns the nodes that the subgraph computes up to `last` and that a node after `last` reads. All are numbers of the whole
+    /// expression.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);
         let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));

@@ -1,13 +1,13 @@
-//! Rewrites sums whose terms compute less together than apart. Gradients contain them: an array that is read many times has one term for
-//! each reader.
+//! Rewrites sums whose terms cost less together than one after the other. Gradients contain them: an array that is read many times has one
+//! term for each reader.
 //!
 //! | sum | rewritten |
 //! |---|---|
 //! | of adjoints of slices: zeros, each with one part filled in | one concatenation of the parts |
 //! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over the rows of all, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
-//! The first is the gradient of a sequence that is read step by step; the second that of a weight that every step uses for few rows.
-//! Sums are reordered, so the last bits of a result may differ.
+//! The first sum is the gradient of a sequence that is read step by step. The second sum is the gradient of a weight that every step
+//! multiplies by few rows. Sums are reordered, so the last bits of a result may differ.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::engine::plan::values::{NONE, Values};
 use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
 use crate::{Binary, Float, Shape, View};
 
-/// The adjoint of a slice: elements `start..end` of a dimension are `x`.
+/// The adjoint of a slice: elements `start..end` of a dimension are `x`, all others are 0.
 #[derive(Clone, Copy)]
 struct Slice {
     start: usize,
@@ -26,13 +26,13 @@ struct Slice {
     x: Shaped,
 }
 
-/// Two matrices: the product of the transpose of the first and the second.
+/// A product xᵀ g: the matrices x and g.
 type Product = [Shaped; 2];
 
 /// The terms of a sum, by kind.
 #[derive(Default)]
 struct Sum {
-    /// The adjoints of slices, by their dimension and the shape of the whole.
+    /// The adjoints of slices, grouped by the dimension of the slice and the shape of the adjoint.
     slices: Vec<((usize, ShapeId), Vec<Slice>)>,
     products: Vec<Product>,
     /// Products that are transposed before they are added: Σ (gᵢᵀ xᵢ)ᵀ, for a weight that was read transposed.
@@ -59,13 +59,13 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
     rewriting.values
 }
 
-/// The values as they were.
+/// The values before the rewriting.
 struct Reading<'a, T: Float> {
     values: &'a Values<T>,
-    /// How often each value is read.
+    /// The number of times that each value is read.
     readers: Vec<u32>,
-    /// For each value, true if it is the adjoint of a slice or a sum of nothing else. Sums may share them: of two gradients with some
-    /// equal parts, each is one concatenation.
+    /// For each value, true if it is the adjoint of a slice or a sum of adjoints of slices. Several sums may share these values: two
+    /// gradients with some equal parts are two concatenations.
     of_slices: Vec<bool>,
 }
 
@@ -90,7 +90,7 @@ impl<'a, T: Float> Reading<'a, T> {
         reading
     }
 
-    /// Returns the sums with terms that can be joined, by the value of the whole sum.
+    /// Returns the sums with terms that can be joined. The key is the value of the whole sum.
     fn sums(&self) -> HashMap<Id, Sum> {
         let mut sums = HashMap::new();
         let candidates = |id: Id| self.slice(id).is_some() || self.product(id).is_some();
@@ -110,7 +110,7 @@ impl<'a, T: Float> Reading<'a, T> {
         sums
     }
 
-    /// Returns the operands of an addition, both of the result's shape.
+    /// Returns the operands of an addition, if both have the result's shape.
     fn addends(&self, id: Id) -> Option<[Id; 2]> {
         let Value { definition: Definition::Binary(Binary::Add, x, y), shape, .. } = self.values.list[id as usize]
         else {
@@ -120,7 +120,7 @@ impl<'a, T: Float> Reading<'a, T> {
         (fits(x) && fits(y)).then_some([x, y])
     }
 
-    /// Sorts the terms of the sum `root`, and marks the additions that nothing else reads.
+    /// Returns the terms of the sum `root` by kind, and marks in `inner` the additions that nothing else reads.
     fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
         let mut sum = Sum::default();
         let mut open = vec![root];
@@ -145,12 +145,12 @@ impl<'a, T: Float> Reading<'a, T> {
         sum
     }
 
-    /// Returns the definition of a value that has one reader.
+    /// Returns the definition of a value, if it has exactly one reader.
     fn read_once(&self, id: Id) -> Option<Definition> {
         (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }
 
-    /// Returns the slice of which a value is the adjoint, with its dimension and the shape of the whole.
+    /// If a value is the adjoint of a slice, returns the dimension, the shape of the adjoint, and the slice.
     fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
         match self.values.views[view as usize] {
@@ -161,7 +161,7 @@ impl<'a, T: Float> Reading<'a, T> {
         }
     }
 
-    /// Returns the matrix of which a value, read once, is the transpose.
+    /// If a value is the transpose of a matrix and has exactly one reader, returns that matrix.
     fn transposed(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
@@ -173,7 +173,8 @@ impl<'a, T: Float> Reading<'a, T> {
         matches!(&self.values.views[view as usize], View::Permute(order) if order[..] == [1, 0])
     }
 
-    /// Returns the product xᵀ g that a value is, if joining its rows with others' copies fewer elements than it saves.
+    /// If a value is a product xᵀ g, returns x and g. `None` if joining its rows with the rows of other products copies more elements than
+    /// it saves.
     fn product(&self, id: Id) -> Option<Product> {
         let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
         let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
@@ -182,28 +183,28 @@ impl<'a, T: Float> Reading<'a, T> {
         }
         let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
         let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
-        // Joining copies the operands. Each product apart is written, and read again for the sum.
+        // Joining copies the operands. A product that is not joined is written to memory, and read again for the sum.
         let copied = rows_left * (k + n);
         (0 < copied && copied <= 2 * k * n).then_some([(x, rows), right])
     }
 }
 
-/// The values in the making.
+/// The new values, under construction.
 struct Rewriting<T> {
     values: Values<T>,
-    /// For each old value, the new one.
+    /// For each old value, the new value.
     new: Vec<Id>,
-    /// The order of the parts of each concatenation along the first dimension, by the parts in ascending order.
+    /// The parts of each concatenation along the first dimension, in their order. The key has the same parts in ascending order.
     rows: HashMap<Vec<Id>, Vec<Id>>,
 }
 
 impl<T: Float> Rewriting<T> {
-    /// Returns an old operand's new value, with its shape.
+    /// Returns the new value of an old operand, with its shape.
     fn operand(&self, (id, shape): Shaped) -> Shaped {
         (self.new[id as usize], shape)
     }
 
-    /// Defines a value as it was, of the new operands.
+    /// Defines a value by its old definition, with the new operands.
     fn copied(&mut self, old: &Values<T>, Value { mut definition, shape, node }: Value) -> Id {
         definition.map(|id| self.new[id as usize]);
         match definition {
@@ -222,7 +223,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines a concatenation, and notes the order of its parts.
+    /// Defines a concatenation, and records the order of its parts.
     fn concatenation(&mut self, axis: usize, parts: Vec<Shaped>, node: Index) -> Id {
         if axis == 0 {
             let order: Vec<Id> = parts.iter().map(|&(id, _)| id).collect();
@@ -231,7 +232,7 @@ impl<T: Float> Rewriting<T> {
         self.values.concatenation(Concatenation { axis, parts }, node)
     }
 
-    /// Defines a rewritten sum: the terms that stay, in their order, then the joined ones.
+    /// Defines a rewritten sum: first the unchanged terms in their order, then the joined terms.
     fn sum(&mut self, sum: &Sum, node: Index) -> Id {
         let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new[term as usize]).collect();
         for (along, slices) in &sum.slices {
@@ -283,7 +284,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the sum of the adjoints of `slices`: between each two of `cuts` the sum of the slices there, or zeros.
+    /// Defines the sum of the adjoints of `slices`: between two successive `cuts`, the result is the sum of the slices there, or zeros.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
         let whole = self.values.shapes[whole as usize].clone();
         let last = whole[axis];
@@ -308,7 +309,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines a range of what a slice adds to.
+    /// Defines the elements `range` of a slice's adjoint, which are within the slice.
     fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
@@ -318,8 +319,8 @@ impl<T: Float> Rewriting<T> {
         self.values.view(view, slice.x.0, &from, to, node)
     }
 
-    /// Defines the sum of products as one product over the rows of all. The rows keep the order in which one of the operands was
-    /// concatenated before, or get that of the program, which is the order of the slices that the steps of a sequence read.
+    /// Defines the sum of products as one product over the rows of all operands. If the operands of one side are already concatenated,
+    /// their order is kept. Otherwise the order is the program's, in which the steps of a sequence read its slices.
     fn product(&mut self, mut products: Vec<Product>, node: Index) -> Shaped {
         products.sort_by_key(|&[(x, _), (y, _)]| (x.min(y), x.max(y)));
         for side in [1, 0] {
@@ -344,7 +345,7 @@ impl<T: Float> Rewriting<T> {
     }
 }
 
-/// Brings products into the order in which their operands on one side come in `order`.
+/// Sorts products, so that their operands on one side are in the order of `order`.
 fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
     products.sort_by_key(|product| product[side].0);
     let mut positions: Vec<usize> = (0..order.len()).collect();

@@ -1,8 +1,9 @@
-//! Turns the nodes of an expression into the values that must be computed, each once and over the dimensions along which it varies.
+//! Turns the nodes of an expression into the values that must be computed. Each value is computed once, and only over the dimensions along
+//! which it varies.
 //!
-//! An expansion has no value of its own: it is the same numbers over more dimensions. An operation on expanded operands is computed at
-//! their size before the expansion. A sum over an expanded dimension is a multiplication by its size. The gradient of a sum, however
-//! large, is one number.
+//! An expansion has the value of its input: the same numbers over more dimensions. An operation on expanded operands is computed at the
+//! operands' size before the expansion. A sum over an expanded dimension is a multiplication by its size. So the gradient of a sum of any
+//! size is one number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once,
 //! operations on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: no infinity or NaN
@@ -33,13 +34,13 @@ pub(super) struct Values<T> {
     pub(super) simplify: bool,
 }
 
-/// The dimensions of an [`AxisSet`]. A reduction over an array of more dimensions is a step of its own.
+/// The largest number of dimensions in an [`AxisSet`]. A reduction of an array with more dimensions is a separate step.
 const AXES: usize = AxisSet::BITS as usize;
 
-/// No value.
+/// The number that stands for no value.
 pub(super) const NONE: Id = Id::MAX;
 
-/// The shape of a number.
+/// The number of the shape without dimensions.
 pub(super) const SCALAR: ShapeId = 0;
 
 impl<T: Float> Values<T> {
@@ -72,7 +73,7 @@ impl<T: Float> Values<T> {
         values
     }
 
-    /// Moves shapes, numbers and views into an empty list of values.
+    /// Moves the shapes, numbers and views to new `Values` without values, and returns these.
     pub(super) fn emptied(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
@@ -106,7 +107,7 @@ impl<T: Float> Values<T> {
         &self.shapes[self.list[id as usize].shape as usize]
     }
 
-    /// Defines the value of a node that is known, unless it is defined.
+    /// Defines the value of an input node: a number, a leaf, or a node with known data. Does nothing if the node already has a value.
     fn define_input(&mut self, expression: &Expression<T>, node: Index) {
         if self.of[node as usize] == NONE {
             let id = match expression.node(node).op {
@@ -120,7 +121,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a node whose inputs have values.
+    /// Defines the value of a node whose inputs have values, and returns it.
     fn define(&mut self, expression: &Expression<T>, index: Index) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
@@ -179,7 +180,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a node with the node's shape.
+    /// Returns the value of a node, and the number of the node's shape.
     fn shaped(&mut self, expression: &Expression<T>, node: Index) -> Shaped {
         (self.of(node), self.intern_shape(expression.shape(node)))
     }
@@ -260,7 +261,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the number that a value is.
+    /// Returns the number if a value is a number.
     pub(super) fn as_number(&self, id: Id) -> Option<T> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(self.numbers[number as usize]),
@@ -286,7 +287,7 @@ impl<T: Float> Values<T> {
     }
 }
 
-/// Returns true if the operation is defined for integers alone. The evaluation of such a node returns an error.
+/// Returns true if the operation is defined only for integers. The evaluation of such a node returns an error.
 fn is_of_integers(op: Binary) -> bool {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)

@@ -1,17 +1,16 @@
-//! Decides how many helpers an operation may use, from the time that helpers saved and cost before.
+//! Decides how many helpers an operation may use, from the time that helpers saved and cost in earlier operations.
 //!
-//! On a busy machine the system suspends a helper for milliseconds, and an operation waits for a helper that is suspended in
-//! the middle of a task. Every operation adds the time that its helpers saved to an account, and subtracts the time that
-//! the caller waited for them and the time that they were suspended. When the account is overdrawn, helpers rest, so that
-//! operations run on fewer threads. After the rest a helper must show in a *trial* that it has a processor for itself.
-//! Every failed trial doubles the next rest.
+//! On a busy machine the system suspends a helper for milliseconds, and an operation waits for a helper that is suspended in the middle of
+//! a task. Every operation adds the time that its helpers saved to an account, and subtracts the time that the caller waited for them and
+//! the time that they were suspended. When the account is overdrawn, helpers rest, so that operations run on fewer threads. After the rest,
+//! a *trial* tests whether the helper has a processor for itself. Every failed trial doubles the next rest.
 //!
 //! This file does not read the clock, so that its tests need no real time.
 
 use std::time::{Duration, Instant};
 
-/// Upper limit of the account, in nanoseconds. More forgives more suspensions in a row, of about 4 ms each (Linux, 250 Hz).
-/// With less, one suspension by an interrupt or another virtual machine sends a helper to rest.
+/// Upper limit of the account, in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each (Linux, 250 Hz).
+/// With a lower one, a single suspension by an interrupt or another virtual machine sends a helper to rest.
 const LIMIT: i64 = 5_000_000;
 
 /// The account after a passed trial, in nanoseconds. The next suspension sends the helper to rest again.
@@ -25,10 +24,10 @@ const SHORTEST_REST: Duration = Duration::from_millis(20);
 /// [`TRIAL`](super::helpers::TRIAL). A shorter one finds out earlier that the machine is idle again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// What an operation took.
+/// The time that an operation took, by cause.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
-    /// The time in which the caller ran tasks, and their number.
+    /// The time in which the caller ran tasks, and the number of these tasks.
     pub(super) own: Duration,
     pub(super) own_tasks: usize,
     /// The number of tasks that helpers ran.
@@ -39,10 +38,10 @@ pub(super) struct Spent {
     pub(super) suspended: Duration,
 }
 
-/// The answer to "may an operation use helpers?".
+/// The number of helpers that an operation may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Allowance {
-    /// Number of helpers that may work.
+    /// The number of helpers that may work.
     pub(super) helpers: usize,
     /// True if the other helpers begin a trial now.
     pub(super) trial: bool,
@@ -53,11 +52,11 @@ pub(super) struct Allowance {
 pub(super) struct Account {
     /// Nanoseconds saved minus nanoseconds lost, at most [`LIMIT`].
     balance: i64,
-    /// Number of helpers that rest.
+    /// The number of helpers that rest.
     resting: usize,
-    /// Length of the next rest.
+    /// The length of the next rest.
     rest: Duration,
-    /// The end of the current rest; None while no helper rests or a trial is under way.
+    /// The end of the current rest. `None` while no helper rests, or during a trial.
     until: Option<Instant>,
 }
 
@@ -81,7 +80,7 @@ impl Account {
         self.resting
     }
 
-    /// Enters what an operation on `helpers` helpers took; it ended at `now`.
+    /// Records the time that an operation on `helpers` helpers took. The operation ended at `now`.
     pub(super) fn enter(&mut self, helpers: usize, spent: Spent, now: Instant) {
         let saved = match spent.own_tasks {
             0 => 0,
@@ -93,14 +92,14 @@ impl Account {
             self.rest = SHORTEST_REST;
         }
         if self.balance < 0 && helpers > 0 {
-            // A quarter at a time: among many processors one busy one is no reason to leave all others idle.
+            // A quarter of the helpers rests, not all: if one of many processors is busy, the others can still help.
             self.resting += helpers.div_ceil(4);
             self.begin_rest(now);
             self.balance = AFTER_TRIAL;
         }
     }
 
-    /// Enters that a trial has ended at `now`, and `passed` resting helpers had a processor for themselves.
+    /// Records the end of a trial at `now`. `passed` is the number of resting helpers that passed: each had a processor for itself.
     pub(super) fn end_trial(&mut self, passed: usize, now: Instant) {
         self.resting = self.resting.saturating_sub(passed);
         self.balance = AFTER_TRIAL;
@@ -115,7 +114,7 @@ impl Account {
     }
 }
 
-/// Returns the duration in nanoseconds, at most a day.
+/// Returns the duration in nanoseconds. Durations of more than a day become a day.
 fn nanoseconds(duration: Duration) -> i64 {
     duration.as_nanos().min(86_400_000_000_000) as i64
 }
@@ -131,7 +130,7 @@ mod tests {
         Spent { own, own_tasks: 4, helped_tasks: 4, waited, suspended: Duration::ZERO }
     }
 
-    /// Enters operations until the only helper rests, and returns the time and their number.
+    /// Records operations until the only helper rests. Returns the time and the number of operations.
     fn until_rest(account: &mut Account, mut now: Instant, spent: Spent) -> (Instant, usize) {
         for number in 1..100 {
             now += spent.own + spent.waited;
@@ -148,7 +147,7 @@ mod tests {
         let (mut account, mut now) = (Account::new(), Instant::now());
         for number in 0..10_000 {
             assert_eq!(account.allowance(3, now), Allowance { helpers: 3, trial: false });
-            // A suspension of 4 ms now and then is forgiven.
+            // An occasional suspension of 4 ms does not send a helper to rest.
             let waited = if number % 1000 == 999 { 4 * MS } else { MS / 1000 };
             account.enter(3, half_helped(MS / 50, waited), now);
             now += MS / 50 + waited;

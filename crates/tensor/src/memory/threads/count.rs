@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use crate::memory::threads::team::range;
 
-/// Maximum number of threads.
+/// The maximum number of threads.
 pub(super) const MAX_THREADS: usize = 256;
 
-/// Number of threads that operations use; 0 until it is first needed.
+/// The number of threads that operations use; 0 until it is first needed.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the number of threads that an operation may use, the calling one included.
@@ -30,12 +30,12 @@ pub fn num_threads() -> usize {
     }
 }
 
-/// Sets the number if it is 0, and returns the current one. A concurrent [`set_num_threads`] wins.
+/// Sets `setting` to `threads` if it is 0, and returns the current value. The value of a concurrent [`set_num_threads`] is kept.
 fn set_first(setting: &AtomicUsize, threads: usize) -> usize {
     setting.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|set| set, |_| threads)
 }
 
-/// Uses at most `threads` threads for later operations, clamped to 1 ..= 256. Results do not depend on the number, bit for bit.
+/// Uses at most `threads` threads for later operations, clamped to 1 ..= 256. Results have the same bits for every number of threads.
 /// PyTorch: `torch.set_num_threads`.
 pub fn set_num_threads(threads: usize) {
     THREADS.store(threads.clamp(1, MAX_THREADS), Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! The helper threads: how they start, how they wait for tasks, and how they find out that the machine is busy.
+//! The helper threads: how they start, how they wait for tasks, and how they detect a busy machine.
 //!
-//! A helper without tasks spins for a while, because a sleeping thread takes 10 to 100 µs to wake up, often longer than an
-//! operation. While it spins it yields its processor every microsecond or so, which costs little on an idle machine. A helper that gets
-//! the processor back late shares it with another thread. It then sleeps at once and reports the lost time.
+//! A helper without tasks spins for a while, because a sleeping thread takes 10 to 100 µs to wake up, often longer than an operation. While
+//! the helper spins, it yields its processor about every microsecond, which costs little on an idle machine. If it gets the processor back
+//! late, it shares the processor with another thread. The helper then sleeps at once and reports the lost time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -15,26 +15,29 @@ use crate::memory::threads::account::{Account, Spent};
 use crate::memory::threads::count::MAX_THREADS;
 use crate::memory::threads::team::{Idle, Tasks, Team, Wait};
 
-/// How long a helper spins before it sleeps. Longer keeps it ready through the serial parts of a training step; shorter saves energy.
+/// The time for which a helper spins before it sleeps. A longer time keeps the helper ready through the serial parts of a training step. A
+/// shorter time saves energy.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// How long a trial takes: more than two timer ticks of 4 ms (Linux, 250 Hz), at which the system switches between threads.
+/// The duration of a trial: more than two timer ticks of 4 ms (Linux, 250 Hz), at which the system switches between threads.
 pub(super) const TRIAL: Duration = Duration::from_millis(10);
 
-/// A pause of a spinning thread that counts as a suspension. Interrupts are shorter, time slices are longer.
+/// The shortest pause of a spinning thread that counts as a suspension. Interrupts are shorter, time slices are longer.
 const SUSPENSION: Duration = Duration::from_micros(100);
 
-/// How often a spinning thread tests its condition before it reads the clock and yields: 1 µs on AMD Zen 4, 3 µs on Intel Skylake.
+/// The number of times that a spinning thread tests its condition before it reads the clock and yields. This takes 1 µs on AMD Zen 4, 3 µs
+/// on Intel Skylake.
 const SPINS: u32 = 64;
 
-/// How often a thread looks whether the owner of a range finishes it, before it takes the owner's tasks: 5 µs on AMD Zen 4.
+/// The number of times that a thread tests whether a range's owner has finished it, before the thread takes the owner's tasks. This takes 5
+/// µs on AMD Zen 4.
 const PATIENCE: u32 = 256;
 
-/// How often the caller tests whether helpers have finished before it yields its processor: 40 µs on AMD Zen 4.
+/// The number of times that the caller tests whether helpers have finished before it yields its processor. This takes 40 µs on AMD Zen 4.
 const CALLER_SPINS: u32 = 2000;
 
 thread_local! {
-    /// True while this thread runs tasks; the operations in a task run on its thread.
+    /// True while this thread runs tasks. An operation within a task runs only on the task's thread.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -50,21 +53,21 @@ const PASSED: u8 = 2;
 const FAILED: u8 = 3;
 const LEAVE: u8 = 4;
 
-/// What a helper reports to the caller.
+/// The data that a helper reports to the caller.
 struct Report {
     /// Nanoseconds for which the helper was suspended while it had no task.
     suspended: AtomicU64,
-    /// The state of its trial, or the order to leave.
+    /// The state of the helper's trial, or the order to leave.
     trial: AtomicU8,
 }
 
-/// A helper thread, as the caller sees it.
+/// The caller's handle of a helper thread.
 struct Helper {
     thread: Thread,
     report: Arc<Report>,
 }
 
-/// Starts a thread with a name. A parameter of [`ThreadPool::new`], so that a test can refuse.
+/// A function that starts a thread with a name. It is a parameter of [`ThreadPool::new`], so that a test can refuse to start threads.
 type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
 
 /// The helpers, the state that they share with the caller, and the account of the time that they save.
@@ -73,7 +76,7 @@ pub(super) struct ThreadPool {
     helpers: Vec<Helper>,
     account: Account,
     spawn: Spawn,
-    /// True after the system has refused a thread; the pool does not ask again.
+    /// True after the system has refused to start a thread. The pool then starts no more threads.
     refused: bool,
 }
 
@@ -84,12 +87,12 @@ impl ThreadPool {
         ThreadPool { team, helpers: Vec::new(), account: Account::new(), spawn, refused: false }
     }
 
-    /// Starts a thread by the standard library.
+    /// Starts a thread with the standard library.
     pub(super) fn spawn_thread(name: String, run: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
         Ok(thread::Builder::new().name(name).spawn(run)?.thread().clone())
     }
 
-    /// Starts helpers until there are `wanted`, or the system refuses.
+    /// Starts helpers until there are `wanted` helpers, or the system refuses.
     fn start_helpers(&mut self, wanted: usize) {
         while self.helpers.len() < wanted && !self.refused {
             let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
@@ -128,7 +131,7 @@ impl ThreadPool {
         }
     }
 
-    /// Returns how many helpers may work now. Begins and ends trials of the others.
+    /// Returns how many helpers may work now. Begins and ends the trials of the other helpers.
     fn allowed(&mut self, now: Instant) -> usize {
         let all = self.helpers.len();
         let allowance = self.account.allowance(all, now);
@@ -149,7 +152,7 @@ impl ThreadPool {
         allowance.helpers
     }
 
-    /// Enters into the account what an operation took.
+    /// Records in the account the time that an operation took.
     fn settle(
         &mut self,
         helpers: usize,
@@ -178,7 +181,7 @@ impl ThreadPool {
 }
 
 impl Drop for ThreadPool {
-    /// Lets the helpers end. The pool of the process lives as long as the process; tests have pools of their own.
+    /// Tells the helpers to end. The process's pool is never dropped; the pools of tests are.
     fn drop(&mut self) {
         for helper in &self.helpers {
             helper.report.trial.store(LEAVE, Ordering::Relaxed);
@@ -187,16 +190,16 @@ impl Drop for ThreadPool {
     }
 }
 
-/// How a caller waits for the tasks that helpers have claimed.
+/// The state of a caller that waits for the tasks claimed by helpers.
 #[derive(Default)]
 struct Waiting {
     turns: u32,
-    /// When the wait became long enough to read the clock.
+    /// The time when the wait became long enough to read the clock.
     since: Option<Instant>,
 }
 
 impl Waiting {
-    /// Spins, and later yields the processor: a suspended helper may need it.
+    /// Spins. In a long wait, yields the processor instead, because a suspended helper may need it.
     fn turn(&mut self) {
         self.turns += 1;
         if self.turns == SPINS {
@@ -206,13 +209,13 @@ impl Waiting {
     }
 }
 
-/// How a helper waits for tasks.
+/// The state of a helper that waits for tasks: it spins, and later sleeps.
 struct SpinThenSleep {
     report: Arc<Report>,
     turns: u32,
-    /// When this wait began.
+    /// The time when this wait began.
     since: Instant,
-    /// When this thread last read the clock in this wait.
+    /// The time when this thread last read the clock in this wait.
     last: Instant,
 }
 
@@ -239,7 +242,7 @@ impl SpinThenSleep {
             suspended += self.pause();
         }
         let result = if suspended < TRIAL / 4 { PASSED } else { FAILED };
-        // Fails if the helper has been told to leave meanwhile.
+        // The exchange fails if the helper was told to leave during the trial.
         let _ = self.report.trial.compare_exchange(REQUESTED, result, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -313,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_caller_does_not_wait_for_a_helper_that_has_not_started() {
-        // The threads start, and never serve.
+        // This spawn function reports success but starts no thread.
         let mut pool = ThreadPool::new(|_, _| Ok(thread::current()));
         check(&mut pool, 3, 100);
         assert_eq!(pool.helpers.len(), 3);
@@ -332,7 +335,7 @@ mod tests {
         };
         pool.account.enter(1, late, Instant::now());
         assert_eq!(pool.allowed(Instant::now()), 0);
-        // Begins the trial. The helper answers, whatever the machine does.
+        // Begins the trial. The helper reports a result on a busy machine too.
         let later = Instant::now() + Duration::from_secs(5);
         assert_eq!(pool.allowed(later), 0);
         let report = Arc::clone(&pool.helpers[0].report);

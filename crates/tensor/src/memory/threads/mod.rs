@@ -1,16 +1,16 @@
 //! Threads: distribute the tasks of an operation to the calling thread and its helpers.
 //!
-//! Every thread has a range of tasks of its own and then takes tasks that others have not claimed. Neighbouring tasks use neighbouring
-//! memory, so a core's cache keeps the data of its own tasks from one operation to the next. Helpers spin for a while before
-//! they sleep, so an operation starts within 1 µs. A general thread pool wakes its threads through a mutex and a condition
-//! variable, which takes 10 to 100 µs, often longer than the operation.
+//! Every thread first runs its own range of tasks, and then takes tasks that other threads have not claimed. Neighbouring tasks use
+//! neighbouring memory, so a core's cache keeps the data of its own tasks from one operation to the next. Helpers spin for a while before
+//! they sleep, so an operation starts within 1 µs. A general thread pool wakes its threads through a mutex and a condition variable, which
+//! takes 10 to 100 µs, often longer than the operation.
 //!
-//! Large tensors are swept from start to end in one operation and from end to start in the next ([`Schedule::Sweep`]), to
-//! reuse the tail that the caches still hold.
+//! Successive operations on large tensors alternate between ascending and descending order ([`Schedule::Sweep`]). So the next operation
+//! begins with the elements that are still in the caches.
 //!
-//! Results do not depend on the number of threads or on their timing, bit for bit: each task writes its own part of the output,
-//! and no task adds to another task's sums. A few operations cut their output into more tasks for more threads; for these, each
-//! element is computed in the same way in every cut.
+//! Results have the same bits for any number and timing of threads: each task writes its own part of the output, and no task adds to
+//! another task's sums. A few operations cut their output into more tasks for more threads; these compute each element in the same way for
+//! every cut.
 //!
 //! | file | subject |
 //! |---|---|
@@ -34,8 +34,8 @@ pub use count::{num_threads, set_num_threads};
 use crate::memory::threads::helpers::{ThreadPool, inside_task};
 use crate::memory::threads::team::{MAX_TASKS, Task, Tasks};
 
-/// Bytes up to which sweeps alternate their direction. Beyond, too little of a tensor stays in the caches, and memory is faster in
-/// ascending order.
+/// The largest tensor, in bytes, for which sweeps alternate their direction. Too little of a larger tensor stays in the caches, and memory
+/// is faster in ascending order.
 const CACHED: usize = 8 << 20;
 
 /// The threads on which tasks run, and the order of tasks.
@@ -45,27 +45,27 @@ pub(crate) enum Schedule {
     Serial,
     /// On several threads, each range of tasks in order.
     Parallel,
-    /// On several threads; alternates between ascending and descending order for tensors of so many bytes as may be in the caches.
+    /// On several threads. If `bytes` bytes may still be in the caches, the order alternates between ascending and descending.
     Sweep { bytes: usize },
 }
 
 impl Schedule {
-    /// Serial below `least` units of work, otherwise a sweep over `bytes` bytes.
+    /// Returns `Serial` for fewer than `least` units of work, otherwise a sweep over `bytes` bytes.
     pub(crate) fn sweep_from(least: usize, work: usize, bytes: usize) -> Self {
         if work < least { Schedule::Serial } else { Schedule::Sweep { bytes } }
     }
 
-    /// Serial below `least` units of work.
+    /// Returns `Serial` for fewer than `least` units of work, otherwise `Parallel`.
     pub(crate) fn parallel_from(least: usize, work: usize) -> Self {
         if work < least { Schedule::Serial } else { Schedule::Parallel }
     }
 }
 
-/// Calls `task` once with each of `0 .. count`. If a task calls this again, the inner tasks run on the same thread.
+/// Calls `task` once with each number of `0 .. count`. If a task calls this function, the inner tasks run on the same thread.
 ///
 /// # Panics
 ///
-/// If a task panics, with its payload. If tasks run on several threads, all other tasks run before.
+/// If a task panics, with its payload. If tasks run on several threads, all other tasks run before this function panics.
 pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
     distribute(count, schedule, &task);
 }
@@ -81,7 +81,7 @@ fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
     if threads > 1 && count <= MAX_TASKS && !matches!(schedule, Schedule::Serial) && !inside_task() {
         let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new(ThreadPool::spawn_thread))).try_lock() {
             Ok(pool) => Some(pool),
-            // A task has panicked before; the pool was left in a valid state.
+            // A task of an earlier operation panicked. The pool is still in a valid state.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             // Another thread of the program uses the pool, so this operation runs on the calling thread.
             Err(TryLockError::WouldBlock) => None,

@@ -1,16 +1,16 @@
 //! The protocol between a caller and its helpers: how tasks are published, claimed and reported as finished.
 //!
-//! An operation is a number of tasks. Every thread has a *seat*, a cache line with the range of its unclaimed tasks. A thread
-//! claims one task after the other from its own seat, then from the other seats. The caller returns when every task is finished.
+//! An operation consists of numbered tasks. Every thread has a *seat*, a cache line with the range of its unclaimed tasks. A thread claims
+//! one task at a time, first from its own seat, then from the other seats. The caller returns when every task is finished.
 //!
-//! - A claim is one compare-and-swap on a range, and a range is not empty only while an operation is open. So a helper
-//!   that arrives late finds empty ranges and touches nothing of the operation that it missed.
-//! - The caller waits for claimed tasks only. It claims every task that no helper has claimed, so it never waits for a helper
-//!   that has not started.
+//! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is open. So a helper that arrives late finds empty
+//! ranges and does not access the finished operation.
+//! - The caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper that has not
+//! started.
 //! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
 //!
-//! This file does not start threads and does not decide how long they spin. It imports its primitives from `sync`, so that the
-//! model check of the workspace's tests (`threads_protocol`) compiles this very file with loom.
+//! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`. So the
+//! model check in the workspace's tests (`threads_protocol`) can compile this file with loom.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -26,13 +26,13 @@ pub(super) type Task<'a> = &'a (dyn Fn(usize) + Sync);
 /// The largest number of tasks in one operation: both ends of a range share 64 bits.
 pub(super) const MAX_TASKS: usize = u32::MAX as usize;
 
-/// A value in cache lines of its own: 128 bytes, because processors fetch lines in pairs.
+/// A value that shares no cache line with others. The alignment is 128 bytes, because processors fetch cache lines in pairs.
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// The place of one thread. Seat 0 is the caller's.
+/// The unclaimed tasks and the state of one thread. Seat 0 is the caller's.
 struct Seat {
-    /// The unclaimed tasks: the first in the upper 32 bits, the end in the lower ones.
+    /// The range of unclaimed tasks: the start in the upper 32 bits, the end in the lower 32 bits.
     unclaimed: AtomicU64,
     /// True while the helper may be parked.
     asleep: AtomicBool,
@@ -40,10 +40,10 @@ struct Seat {
 
 /// The open operation. Only the caller writes, and only while no task is claimed.
 struct Operation {
-    /// The caller's `Task`, on its stack.
+    /// A pointer to the caller's `Task`, which is on the caller's stack.
     task: AtomicPtr<()>,
     count: AtomicUsize,
-    /// Number of seats with tasks.
+    /// The number of seats with tasks.
     threads: AtomicUsize,
     /// True if the tasks run in descending order.
     descending: AtomicBool,
@@ -53,11 +53,11 @@ struct Operation {
 pub(super) struct Team {
     seats: Box<[Padded<Seat>]>,
     operation: Padded<Operation>,
-    /// Tasks of the open operation that are not finished.
+    /// The number of unfinished tasks of the open operation.
     unfinished: Padded<AtomicUsize>,
     /// The payload of the first task that panicked.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// How often a thread looks whether the owner of a range finishes it, before it claims tasks from that range.
+    /// The number of times that a thread tests whether a range's owner has finished it, before the thread claims tasks from that range.
     patience: u32,
 }
 
@@ -70,17 +70,17 @@ pub(super) struct Tasks<'a> {
     pub(super) task: Task<'a>,
 }
 
-/// What a helper without tasks does next.
+/// The next action of a helper without tasks.
 pub(super) enum Idle {
-    /// Looks for tasks again.
+    /// Search for tasks again.
     Spin,
-    /// Sleeps until the caller wakes it.
+    /// Sleep until the caller wakes the helper.
     Sleep,
-    /// Returns from [`Team::serve`].
+    /// Return from [`Team::serve`].
     Leave,
 }
 
-/// Decides how a helper waits.
+/// A policy for waiting helpers.
 pub(super) trait Wait {
     /// Returns the next action of a helper that has found no task.
     fn next(&mut self) -> Idle;
@@ -88,7 +88,7 @@ pub(super) trait Wait {
     fn restart(&mut self);
 }
 
-/// Returns the tasks of thread `thread` of `threads`.
+/// Returns the tasks of thread `thread` if `threads` threads share `count` tasks.
 pub(super) fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
     let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
     start(thread)..start(thread + 1)
@@ -146,14 +146,14 @@ impl Team {
         }
     }
 
-    /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`, and returns how many the caller ran.
+    /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`. Returns the number of tasks that the caller ran.
     /// Calls `wake` with the seats of sleeping helpers and `wait` repeatedly while a helper has not finished its task.
     ///
     /// Only one thread may call this at a time, and `tasks` has at most [`MAX_TASKS`] tasks.
     ///
     /// # Panics
     ///
-    /// If a task panicked, with the payload of the first one, after all tasks have finished.
+    /// If a task panicked. The panic has the payload of the first such task, and starts after all tasks have finished.
     pub(super) fn run(&self, helpers: usize, tasks: Tasks<'_>, wake: impl Fn(usize), wait: impl FnMut(usize)) -> usize {
         self.open(helpers + 1, &tasks);
         for seat in 1..=helpers {
@@ -179,7 +179,7 @@ impl Team {
         operation.descending.store(tasks.descending, Ordering::Relaxed);
         self.unfinished.0.store(count, Ordering::Relaxed);
         for (thread, seat) in self.seats[..threads].iter().enumerate() {
-            // Release: whoever claims from this range sees the operation.
+            // Release: a thread that claims from this range sees the operation.
             seat.0.unclaimed.store(pack(self.share(thread)), Ordering::Release);
         }
         // Either this thread sees that a helper sleeps, or the helper sees its tasks before it parks (`sleep`).
@@ -188,8 +188,8 @@ impl Team {
 
     /// Returns the tasks of thread `thread`, numbered in the order in which they run.
     ///
-    /// In both directions a thread has the same tasks, because its core's cache may still hold their data. A helper that reads this
-    /// while the caller opens the next operation gets a wrong range, and uses it to decide how long it spins, nothing else.
+    /// In both directions a thread has the same tasks, because its core's cache may still contain their data. A helper that calls this
+    /// while the caller opens the next operation gets a wrong range. The helper uses the range only to decide how long it spins.
     fn share(&self, thread: usize) -> Range<usize> {
         let operation = &self.operation.0;
         let count = operation.count.load(Ordering::Relaxed);
@@ -201,15 +201,15 @@ impl Team {
         }
     }
 
-    /// Waits until all tasks are finished; passes `own`, the number of tasks that the caller ran, to `wait`.
+    /// Waits until all tasks are finished, by calls of `wait` with `own`, the number of tasks that the caller ran.
     fn join(&self, own: usize, mut wait: impl FnMut(usize)) {
-        // Acquire: what the tasks have written is visible from here on.
+        // Acquire: all writes of the tasks are visible after the loop.
         while self.unfinished.0.load(Ordering::Acquire) > 0 {
             wait(own);
         }
     }
 
-    /// Runs tasks until none is unclaimed, first those of seat `own`. Returns their number.
+    /// Runs tasks until none is unclaimed, beginning with the tasks of seat `own`. Returns the number of tasks that it ran.
     fn work(&self, own: usize) -> usize {
         let (mut total, mut patience) = (0, self.patience);
         let threads = self.operation.0.threads.load(Ordering::Relaxed).clamp(1, self.seats.len());
@@ -220,7 +220,7 @@ impl Team {
             }
             let finished = self.work_on(&self.seats[thread].0);
             if finished > 0 {
-                // Release: what the tasks have written is visible to the caller.
+                // Release: all writes of the tasks are visible to the caller.
                 self.unfinished.0.fetch_sub(finished, Ordering::Release);
                 total += finished;
             }
@@ -230,8 +230,8 @@ impl Team {
 
     /// Waits while the owner of a range works on it, at most for the remaining `patience`.
     ///
-    /// A task taken from its owner has its data in the wrong cache, so that the owner is late in the next operation too.
-    /// An owner that has not started may be asleep or suspended: nobody waits for it.
+    /// If another thread runs an owner's task, the task's data moves to the wrong cache, which makes the owner late in the next operation
+    /// too. An owner that has not started may be asleep or suspended, so this function does not wait for it.
     fn leave_to_owner(&self, thread: usize, patience: &mut u32) {
         let first = self.share(thread).start;
         while *patience > 0 {
@@ -244,7 +244,7 @@ impl Team {
         }
     }
 
-    /// Claims and runs the tasks of one range. Returns how many have finished.
+    /// Claims and runs the tasks of one range. Returns the number of tasks that have finished.
     fn work_on(&self, seat: &Seat) -> usize {
         let mut finished = 0;
         loop {
@@ -269,13 +269,13 @@ impl Team {
         let operation = &self.operation.0;
         let descending = operation.descending.load(Ordering::Relaxed);
         let number = if descending { operation.count.load(Ordering::Relaxed) - 1 - number } else { number };
-        // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Team::run`, whose argument the pointer
-        // leads to, has not returned, and `open` writes the pointer only before the tasks of an operation can be claimed.
+        // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Team::run`, to whose argument the pointer points,
+        // has not returned. `open` writes the pointer only before the tasks of an operation can be claimed.
         let task = unsafe { *operation.task.load(Ordering::Relaxed).cast::<Task<'_>>() };
         task(number);
     }
 
-    /// Keeps the first payload.
+    /// Stores the payload of a panic, if it is the first.
     fn keep(&self, payload: Box<dyn Any + Send>) {
         let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
         // A payload's destructor may panic too, so it is not called.
@@ -303,7 +303,7 @@ impl Team {
     /// Parks the helper unless its range has tasks.
     fn sleep(&self, seat: &Seat) {
         seat.asleep.store(true, Ordering::Relaxed);
-        // See `open`.
+        // This fence pairs with the fence in `open`: the caller sees `asleep`, or this thread sees its tasks.
         fence(Ordering::SeqCst);
         if seat.range().is_empty() {
             park();
