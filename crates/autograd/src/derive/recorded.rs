@@ -1,4 +1,4 @@
-//! Gradients that are recorded now and computed later. Each is handed to a sink as soon as it is computed.
+//! Gradients that are recorded first and computed later. Each gradient is passed to a sink as soon as it is computed.
 
 use std::cell::RefCell;
 
@@ -116,8 +116,8 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         self.changes.iter().map(variable)
     }
 
-    /// Computes everything, and hands each gradient to `sink` as soon as it is complete. The last layers come first. Returns the loss, and
-    /// `Gradients` that contain only the changes of buffers.
+    /// Computes the loss and its gradients, and passes each gradient to `sink` as soon as it is complete. The gradients of the last layers
+    /// come first. Returns the loss, and `Gradients` that contain only the changes of buffers.
     ///
     /// # Errors
     ///
@@ -289,7 +289,7 @@ mod tests {
         let mut keeping = Keeping::default();
         let (found, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
         assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
-        // A loss that depends on no parameter is refused at its recording.
+        // Recording the gradients of a loss that depends on no parameter returns an error.
         let constant = tape.constant(&Tensor::scalar(1.0));
         assert!(matches!(constant.record_backward(), Err(Error::NothingReached { .. })));
     }

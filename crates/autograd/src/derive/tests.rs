@@ -45,7 +45,7 @@ fn a_weight_used_many_times_has_one_product() {
         let step = |number: isize| x.narrow(0, 2 * number, 2).matmul(weight).sin().sum(..);
         let loss = (1..5).fold(step(0), |sum, number| sum + step(number));
         let [dx, dw] = loss.grad([x, w]);
-        // Products of the forward pass, the inputs' gradients, and the weight's gradient.
+        // There is one product per step in the forward pass, one per step for the inputs' gradients, and one for the weight's gradient.
         assert_eq!(count(&tape, [dx, dw]).0, 5 + 5 + 1);
         let whole = x.matmul(weight).sin().sum(..).grad([x, w]);
         assert_close(&dx.value(), &whole[0].value());
@@ -139,7 +139,7 @@ fn slices_are_joined_where_they_do_not_overlap() {
     check(&[(1, 0, 3, 1), (1, 0, 7, 1), (1, 0, 12, 1)], 1);
     check(&[(1, 2, 9, 1), (1, 0, 2, 1), (1, 2, 5, 1), (1, 2, 9, 1), (1, 10, 11, 1)], 1);
     check(&[(1, 2, 9, 1), (1, 2, 5, 1), (1, 0, 3, 1)], 1);
-    // Equal gradients are one value.
+    // All slices have the same gradient, which is computed once.
     check(&[(1, 0, 12, 1); 40], 1);
     // Slices with the same start are cut at the ends of all slices.
     check(&std::array::from_fn::<_, 11, _>(|n| (1, 0, n as isize + 1, 1)), 1);

@@ -76,7 +76,7 @@ fn one_by_one<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     let at = call.at;
     if call.size == 0 {
-        // Every batched input is empty, like the result.
+        // Without examples, every batched input is empty, like the result.
         let position = (0..call.arity()).find(|&position| call.is_batched(position)).unwrap_or_default();
         return call.input(position).apply_view(View::Reshape(call.shape()), at);
     }

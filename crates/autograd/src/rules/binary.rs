@@ -77,7 +77,7 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Atan2, _) => v * -x * inverse_square(x, y),
         (Binary::Hypot, 0) => v * (x / z),
         (Binary::Hypot, _) => v * (y / z),
-        // ±1, depending on whether the sign was changed; 0 where x is 0.
+        // The derivative is 1 if x kept its sign, -1 if the sign was changed, and 0 where x is 0.
         (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
         (Binary::Copysign, _) => return Formula::Zero,
         (Binary::Fmod, 0) => v,
@@ -90,7 +90,7 @@ pub(super) fn derivative<'t, T: Float>(
             where_(&x.gt(0.0), &v, where_(&x.eq(0.0), &kink, v * y))
         }
         (Binary::Prelu, _) => where_(&x.ge(0.0), &zero(), v * x),
-        // 0 where x was clamped to [y, 1 - y]; y is a constant.
+        // The derivative is 0 where x was clamped to [y, 1 - y]. y counts as a constant.
         (Binary::LogitWithin, 0) => {
             let outside = x.lt(y).logical_or(x.gt(1.0 - y));
             where_(&outside, &zero(), v / (x * (1.0 - x)))

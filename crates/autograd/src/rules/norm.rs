@@ -114,7 +114,7 @@ mod tests {
         for ord in [-INF, 0.5, 1.0, 1.5, 2.0, 3.0, INF] {
             let (first, second) = derivatives(&[0.0, 0.0], ord);
             assert_eq!(first, [0.0, 0.0], "{ord}");
-            // PyTorch's results.
+            // The second derivative is NaN for the same orders as in PyTorch.
             let is_nan = matches!(ord, 0.5 | 1.5 | 2.0);
             assert!(second.iter().all(|x| x.is_nan() == is_nan && (is_nan || *x == 0.0)), "{ord}: {second:?}");
         }

@@ -89,7 +89,7 @@ mod tests {
         let x = tape.var(&Tensor::from([1.0, 2.0, 6.0]));
         let [dx] = x.var(0, 1).grad([x]);
         assert_eq!(dx.value().to_vec(), [-2.0, -1.0, 3.0]);
-        // 2/(n - 1) (identity - 1/n), where 1/n comes from the mean.
+        // The second derivative is 2/(n - 1) (identity - 1/n), where 1/n comes from the mean.
         let weight = Tensor::from([3.0, 0.0, 0.0]);
         let [ddx] = (dx * &weight).sum(..).grad([x]);
         assert_eq!(ddx.value().to_vec(), [2.0, -1.0, -1.0]);
@@ -123,7 +123,7 @@ mod tests {
         let tape = Tape::<f64>::new();
         let (x, g) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::scalar(1.0)));
         let Some(dx) = tape.vjp(&[(x.var(0, 2), g)], &[x])[0] else { unreachable!("it depends on x") };
-        // 2/0 · Σ w (x - m), with m = 3/2.
+        // The derivative is 2/0 · Σ w (x - m), with m = 3/2.
         let [dg] = (dx * &Tensor::from([3.0, 1.0])).sum(..).grad([g]);
         assert_eq!(dg.item(), -f64::INFINITY);
     }

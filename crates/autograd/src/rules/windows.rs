@@ -38,7 +38,7 @@ impl<T: Float> Operation<T> for Convolution {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let operands = self.slot.others();
-        // Computes the requested array; among the other two, `g` replaces the result.
+        // The requested array is computed from the other two. One of them is this operation's result, which `g` replaces.
         let asked = operands[input];
         let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
         let [first, second] = asked.others().map(of);

@@ -1,4 +1,4 @@
-//! The batches of one epoch, made one after the other or in advance on another thread.
+//! The batches of one epoch, made on request or in advance on another thread.
 
 use std::any::Any;
 use std::fmt;

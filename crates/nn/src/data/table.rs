@@ -36,7 +36,7 @@ use crate::{Error, Result};
 pub struct Table {
     path: PathBuf,
     names: Vec<String>,
-    /// All fields, one after the other.
+    /// The concatenated text of all fields.
     text: String,
     /// The end of each field in `text`, row by row.
     ends: Vec<usize>,

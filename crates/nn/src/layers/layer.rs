@@ -61,7 +61,7 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = (**self).try_forward(x)?;
-        // The model names the box, not the layer inside it.
+        // Paths in a model lead to the box and not to the layer inside it, so the shape is recorded for the box.
         trace::record(|| trace::key(self, self.kind()), || y.shape());
         Ok(y)
     }

@@ -1,6 +1,6 @@
 //! Adadelta.
 //!
-//! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update is PyTorch's, with its order of operations
+//! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of operations
 //! (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>):
 //!
 //! ```text

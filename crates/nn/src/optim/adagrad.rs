@@ -1,8 +1,8 @@
 //! Adagrad.
 //!
-//! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The
-//! update is PyTorch's, with its order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>), for a parameter's t-th step:
+//! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The update follows
+//! PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>), for a parameter's
+//! t-th step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p

@@ -1,8 +1,8 @@
 //! Adam and AdamW.
 //!
-//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015); with decoupled weight decay, Loshchilov and
-//! Hutter (2019). The update is PyTorch's, with its order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>), for a parameter's t-th step:
+//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015); with decoupled weight decay, Loshchilov and Hutter (2019). The
+//! update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>), for a
+//! parameter's t-th step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p, or p ← p - lr · weight_decay · p                 (decoupled)
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn three_steps_are_pytorchs() {
-        // Each row: settings, then p after each of three steps from p = [1, -2] with the gradient p, by torch.optim in
+        // Each row has settings, and p after each of three steps from p = [1, -2] with the gradient p. The values come from torch.optim in
         // f64.
         let table: [(Adam<f64>, [[f64; 2]; 3]); 5] = [
             (
@@ -170,7 +170,7 @@ mod tests {
             for expected in expected {
                 let gradients = gradients(&p);
                 adam.step(&mut p, &gradients);
-                // A step rounds numbers of at most 2 ten times, in an order that may differ from PyTorch's.
+                // The bound allows for ten roundings of numbers of at most 2 per step. Their order may differ from PyTorch.
                 let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
                 assert!(p.value.iter().zip(expected).all(close), "{adam:?}");
             }

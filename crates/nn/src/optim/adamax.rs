@@ -1,8 +1,7 @@
 //! Adamax.
 //!
-//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015), section 7.1. The update is PyTorch's, with its
-//! order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adamax.html>), for a parameter's t-th
-//! step:
+//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015), section 7.1. The update follows PyTorch, including the order of
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adamax.html>), for a parameter's t-th step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p

@@ -1,8 +1,7 @@
 //! Averaged stochastic gradient descent.
 //!
-//! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update is PyTorch's, with
-//! its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>), for a parameter's t-th
-//! step:
+//! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update follows PyTorch, including the order of
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>), for a parameter's t-th step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p

@@ -70,7 +70,7 @@ impl<O, T: Float> Common<O, T> {
 
 /// The computation of the gradient for an update; see [`Common::penalized_gradient`].
 ///
-/// A type with an inlined method, because a closure would not always be inlined into the loop over the elements.
+/// A type with an inlined method instead of a closure, so that the method is compiled into the loop over the elements.
 #[derive(Clone, Copy, Debug)]
 pub struct PenalizedGradient<T> {
     sign: T,
@@ -81,7 +81,7 @@ pub struct PenalizedGradient<T> {
 impl<T: Float> PenalizedGradient<T> {
     /// Returns the penalized gradient of a parameter `p` with the gradient `g`.
     ///
-    /// Without decay nothing is added, because 0 · p is NaN where p is infinite.
+    /// Without decay the penalty is not added, because 0 · p is NaN where p is infinite.
     #[inline(always)]
     pub fn compute(self, p: T, g: T) -> T {
         let g = g * self.sign;

@@ -1,8 +1,7 @@
 //! L-BFGS: moves along an approximation of Newton's direction, computed from the last gradients.
 //!
-//! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980); the two-loop recursion is algorithm 7.4 of
-//! Nocedal and Wright, "Numerical optimization" (2006). The iteration is PyTorch's
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
+//! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980); the two-loop recursion is algorithm 7.4 of Nocedal and Wright,
+//! "Numerical optimization" (2006). The iteration follows PyTorch (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
 
 use std::collections::VecDeque;
 

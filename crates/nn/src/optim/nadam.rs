@@ -1,6 +1,6 @@
 //! NAdam.
 //!
-//! Dozat, "Incorporating Nesterov momentum into Adam" (2016). The update is PyTorch's, with its order of operations
+//! Dozat, "Incorporating Nesterov momentum into Adam" (2016). The update follows PyTorch, including the order of operations
 //! (<https://pytorch.org/docs/stable/generated/torch.optim.NAdam.html>), for a parameter's t-th step:
 //!
 //! ```text

@@ -297,7 +297,7 @@ fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>)
     group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
 }
 
-/// Makes a step of `optimizer` over `model`. On an error nothing changes.
+/// Makes a step of `optimizer` over `model`. After an error model and optimiser are unchanged.
 #[precompiled]
 fn step<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,
@@ -312,7 +312,7 @@ fn step<T: Float>(
     outcome
 }
 
-/// Makes a step of `optimizer` over `model`. `states` are the optimiser's own. On an error nothing changes.
+/// Makes a step of `optimizer` over `model`. `states` were moved out of the optimiser. After an error `model` and `states` are unchanged.
 fn advance<T: Float>(
     optimizer: &dyn AnyOptimizer<T>,
     states: &mut HashMap<u64, States<T>>,

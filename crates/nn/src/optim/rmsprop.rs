@@ -1,8 +1,7 @@
 //! RMSprop.
 //!
-//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centered as in Graves, "Generating sequences with recurrent
-//! neural networks" (2013). The update is PyTorch's, with its order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>):
+//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centered as in Graves, "Generating sequences with recurrent neural networks" (2013).
+//! The update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p

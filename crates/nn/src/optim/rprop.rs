@@ -1,7 +1,7 @@
 //! Rprop.
 //!
-//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993).
-//! The update of each element is PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>):
+//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update of each
+//! element follows PyTorch (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p

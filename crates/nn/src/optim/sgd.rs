@@ -1,7 +1,6 @@
 //! Stochastic gradient descent.
 //!
-//! The update is PyTorch's, with its order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.SGD.html>):
+//! The update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.SGD.html>):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -118,8 +117,7 @@ mod tests {
 
     #[test]
     fn three_steps_follow_the_formula() {
-        // Each row: settings, then p after each of three steps from p = 1 with the gradient p, in exact binary
-        // fractions.
+        // Each row has settings, and p after each of three steps from p = 1 with the gradient p. All values are exact binary fractions.
         let table: [(Sgd<f64>, [f64; 3]); 5] = [
             (Sgd::new(0.5), [0.5, 0.25, 0.125]),
             // v: 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.

@@ -52,7 +52,7 @@ impl AttentionBuilder {
         AttentionBuilder { dropout: p, ..self }
     }
 
-    /// Adds biases or leaves them out; with biases by default.
+    /// Chooses whether the layer has biases; true by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         AttentionBuilder { bias, ..self }

@@ -102,7 +102,7 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { groups, options: self.options.groups(groups), ..self }
     }
 
-    /// Adds a bias or leaves it out; with a bias by default.
+    /// Chooses whether the layer has a bias; true by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         ConvBuilder { bias, ..self }
@@ -126,7 +126,7 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
 }
 
 impl<const D: usize> ConvBuilder<D> {
-    /// Adds as many zeros as needed for an output of the input's size; for stride 1 only. PyTorch: `padding='same'`.
+    /// Pads so that the output has the size of the input. The stride must be 1. PyTorch: `padding='same'`.
     #[must_use]
     pub fn same(self) -> Self {
         ConvBuilder { options: self.options.same(), ..self }

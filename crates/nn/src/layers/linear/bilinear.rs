@@ -44,7 +44,7 @@ impl<T: Float> Bilinear<T> {
         layer
     }
 
-    /// Returns a layer without b; otherwise as [`new`](Self::new). PyTorch: `bias=False`.
+    /// Does the same as [`new`](Self::new), but without b. PyTorch: `bias=False`.
     ///
     /// # Panics
     ///

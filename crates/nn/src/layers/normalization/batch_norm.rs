@@ -165,8 +165,8 @@ mod tests {
         output
     }
 
-    /// Returns two batches of one channel, [1, 3] and [2, 8]. Their means are 2 and 5, their variances (divided by
-    /// count - 1) 2 and 18.
+    /// Returns two batches of one channel, [1, 3] and [2, 8]. Their means are 2 and 5, and their variances (divided by count - 1) are 2 and
+    /// 18.
     fn batches() -> [Tensor<f64>; 2] {
         [Tensor::from([[1.0], [3.0]]), Tensor::from([[2.0], [8.0]])]
     }

@@ -161,7 +161,7 @@ mod tests {
     fn running_statistics_are_averages_over_the_batch() {
         let mut layer = InstanceNorm1d::<f64>::new(1).eps(0.0).affine(true).track_running_stats(true);
         layer.weight.as_mut().unwrap().value = Tensor::from([2.0]);
-        // The means are 2 and 5, the variances (divided by count - 1) 2 and 18.
+        // The means are 2 and 5. The variances (divided by count - 1) are 2 and 18.
         let batch = Tensor::from([[[1.0, 3.0]], [[2.0, 8.0]]]);
         let tape = Tape::training(&mut Generator::new(0));
         let y = layer.forward(tape.constant(&batch));

@@ -106,7 +106,7 @@ impl<K> RecurrentBuilder<K> {
         RecurrentBuilder { batch_first: true, ..self }
     }
 
-    /// Adds biases or leaves them out; with biases by default.
+    /// Chooses whether the cells have biases; true by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         RecurrentBuilder { bias, ..self }

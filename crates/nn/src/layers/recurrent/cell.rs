@@ -68,7 +68,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
         RecurrentCell::of(K::default(), [input_size, hidden_size, 0], true, generator)
     }
 
-    /// Returns a cell without biases; otherwise as [`new`](Self::new). PyTorch: `bias=False`.
+    /// Does the same as [`new`](Self::new), but without biases. PyTorch: `bias=False`.
     ///
     /// # Panics
     ///

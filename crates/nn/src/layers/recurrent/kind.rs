@@ -116,7 +116,7 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
 impl<T: Float> RecurrentKind<T> for Gated {
     const NAME: &'static str = "GRU";
     const GATES: usize = 3;
-    // The reset gate multiplies the product of the state together with its bias.
+    // The reset gate multiplies the product of the state plus its bias, so this bias must stay separate.
     const SEPARATE_HIDDEN_BIAS: bool = true;
     type State<'t> = Var<'t, T>;
 

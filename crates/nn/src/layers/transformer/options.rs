@@ -74,7 +74,7 @@ impl TransformerOptions {
         TransformerOptions { batch_first: true, ..self }
     }
 
-    /// Adds biases or leaves them out, also in the normalization; with biases by default.
+    /// Chooses whether the layers have biases, including the normalization; true by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         TransformerOptions { bias, ..self }
