@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_its_formula_at_every_length() {
+    fn updates_equal_their_formula_at_every_length() {
         for len in [0, 1, 63, 64, 65, 1000, STEP_PART, STEP_PART + 1, 3 * STEP_PART - 5] {
             let input: Vec<f64> = (0..len).map(|i| (i % 97) as f64).collect();
             let (mut x, mut state) = (vec![1.0; len], vec![0.5; len]);

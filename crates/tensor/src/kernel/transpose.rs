@@ -109,16 +109,16 @@ pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
     (SIDE..=PITCH).contains(&segments) && len >= SIDE
 }
 
-/// Computes `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. The sizes must [have
-/// squares](has_squares). Rows of `out` are [`PITCH`] apart.
+/// Computes `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. The sizes must
+/// satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
         transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
     }
 }
 
-/// Computes `tile[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. Both sizes are at least that of a
-/// square. Rows of the tile are [`PITCH`] apart.
+/// Computes `tile[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. Both sizes are at least [`SIDE`]. Rows
+/// of the tile are [`PITCH`] apart.
 fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
     // The last square of each direction is moved back, so that it ends at the last element of a segment or at the last segment.
@@ -303,7 +303,7 @@ mod tests {
 
     /// Operations on transposed operands give the bits of operations on contiguous copies, with any other operand on either side.
     #[test]
-    fn operations_equal_those_of_copies() {
+    fn transposed_operands_give_the_results_of_their_copies() {
         let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f64 % 1009.0 - 500.0;
         for [batch, rows, columns] in
             [[1, 64, 64], [3, 70, 131], [2, 17, 300], [1, 1000, 16], [5, 16, 1001], [2, 47, 271]]

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn values_outside_of_the_windows_do_not_reach_the_weights() {
+    fn values_outside_of_the_windows_do_not_change_the_weights() {
         let axis = |input: usize, kernel: usize| WindowAxis {
             input,
             kernel,

@@ -2,10 +2,11 @@
 //!
 //! The planes are copied once, with their padding ([`planes`](crate::kernel::conv::planes)). In a copied plane, the elements that
 //! one tap of the kernel multiplies over all windows form a contiguous run. The runs of different taps differ only in their first
-//! element. A run continues past the ends of rows, and results computed there are discarded. So
-//! - a convolution sums weights times runs, for several rows of the result and several vectors of windows at once;
-//! - the adjoint for the input is the same sum over the result's gradient, once for each part of the input;
-//! - the adjoint for the weights consists of dot products of runs.
+//! element. A run continues past the ends of rows, and results computed there are discarded.
+//! The direct kernels use the runs as follows:
+//! - A convolution sums weights times runs, for several rows of the result and several vectors of windows at once.
+//! - The adjoint for the input is the same sum over the result's gradient, once for each part of the input.
+//! - The adjoint for the weights consists of dot products of runs.
 //!
 //! All sums stay in registers. The partition depends only on shapes. [`efficiency`] estimates whether a direct convolution may be
 //! faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.

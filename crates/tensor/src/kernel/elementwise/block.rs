@@ -42,14 +42,14 @@ pub trait BlockKernels: Scalar {
     }
     /// Computes `x = op(x, y)` over at most [`BLOCK`] elements. Panics unless the type [supports](Self::supports_binary) `op`.
     fn update(op: Binary, x: &mut [Self], y: Operand<Self>) {
-        // `x` cannot be an operand and the output. So its old elements are copied, to the first-level cache.
+        // `x` cannot be both an operand and the output. So its old elements are copied, to the first-level cache.
         let mut before = [Self::ZERO; BLOCK];
         let before = &mut before[..x.len()];
         before.copy_from_slice(x);
         Self::binary(op, Operand::Slice(before), y, x);
     }
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
-    /// Computes `total[i] = op(total[i], x[i])`. Returns false if the type does not have the reduction.
+    /// Computes `total[i] = op(total[i], x[i])`. Returns whether the type has the reduction.
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool;
     /// Reduces a short slice. Returns `None` if the type does not have the reduction.
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;

@@ -548,8 +548,8 @@ dispatched! {
     }
 }
 
-/// Computes `out[i] = op over x[i * stride .. i * stride + len]`. Each method is a separate function. In a common function, the
-/// loop over short lines had too few registers for its counters, and took a quarter longer.
+/// Computes `out[i] = op over x[i * stride .. i * stride + len]`. Each way to reduce is a separate function. In a common function,
+/// the loop over short lines had too few registers for its counters, and took a quarter longer.
 fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
     match op {
         _ if in_turns(len, out.len()) => reduce_in_turns(op, x, len, stride, out),

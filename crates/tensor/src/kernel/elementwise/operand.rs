@@ -3,7 +3,7 @@
 /// An operand of a block operation.
 ///
 /// With `repr(u32)`, the number of a splat is stored beside the tag. Otherwise it could overlap one half of a slice's length. The
-/// processor reads a length that was written as two halves only after all earlier stores.
+/// processor can read a length that was written as two halves only after all earlier stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Operand<'a, T> {

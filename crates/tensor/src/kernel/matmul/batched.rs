@@ -235,7 +235,7 @@ mod tests {
 
     /// Products of operands with negative strides equal the products of contiguous copies, for every code path.
     #[test]
-    fn flipped_operands_are_as_their_copies() {
+    fn flipped_operands_give_the_products_of_their_copies() {
         for [m, n, k] in [[2, 2, 2], [4, 8, 4], [5, 17, 9], [1, 9, 70], [20, 3, 100], [40, 50, 60], [300, 40, 70]] {
             let element = |i: &[usize]| ((i[0] * 31 + i[1] * 17) % 13) as f32 - 6.0;
             let (x, y) = (Tensor::from_fn([m, k], element), Tensor::from_fn([k, n], element));

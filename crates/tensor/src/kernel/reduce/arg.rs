@@ -199,9 +199,9 @@ fn across<T: Element>(
 mod tests {
     use crate::prelude::*;
 
-    /// This covers every code path, with ties and NaNs far apart.
+    /// The shapes cover every code path. Ties and NaNs are far apart.
     #[test]
-    fn the_first_of_several_in_long_and_in_short_lines() {
+    fn the_first_of_equal_elements_is_found_in_every_lane() {
         for [rows, columns] in
             [[1, 300_000], [300_000, 1], [3, 100_000], [100_000, 3], [700, 700], [5000, 40], [40, 5000]]
         {

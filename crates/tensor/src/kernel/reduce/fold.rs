@@ -303,7 +303,7 @@ mod tests {
 
     /// Lines that are reduced in turns have the bits of lines that are reduced alone.
     #[test]
-    fn turns_change_nothing() {
+    fn turns_give_the_same_bits() {
         let (stride, count) = (1500, 133);
         let mut x: Vec<f32> = (0..stride * count).map(|i| (i as f32 * 0.37).sin() * 100.0).collect();
         for line in [0, 7, 8, 50, 132] {

@@ -1,6 +1,6 @@
 //! Reductions of rows of a few elements, such as logits.
 //!
-//! Each row is reduced separately. The order of additions is that of [`fold_rows`](crate::kernel::reduce::fold::fold_rows): eight
+//! Each row is reduced separately. Elements are added in the order of [`fold_rows`](crate::kernel::reduce::fold::fold_rows): eight
 //! in a tree, and the rest in sequence. So a sum has the same bits whether its elements are adjacent or a row apart.
 #![allow(clippy::needless_range_loop)]
 
@@ -82,7 +82,7 @@ mod tests {
     use crate::kernel::elementwise::block::BlockKernels;
 
     /// Checks that reduced rows have the same bits as accumulated rows of the transposed elements.
-    fn as_across<T: BlockKernels>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
+    fn check_against_accumulated_rows<T: BlockKernels>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
         for op in [Reduction::Sum, Reduction::Prod, Reduction::Amax, Reduction::Amin, Reduction::Max, Reduction::Min] {
             for (len, more, lines) in (1..SHORT).flat_map(|len| [0, 1, 90].map(|more| (len, more, 37))) {
                 let stride = len + more;
@@ -112,8 +112,8 @@ mod tests {
             _ => ((i * 7919 % 1009) as f64 * 0.37).sin(),
         };
         for number in [mixed as fn(usize) -> f64, zeros, broken] {
-            as_across(number, f64::to_bits);
-            as_across(|i| number(i) as f32, |x: f32| u64::from(x.to_bits()));
+            check_against_accumulated_rows(number, f64::to_bits);
+            check_against_accumulated_rows(|i| number(i) as f32, |x: f32| u64::from(x.to_bits()));
         }
     }
 }

@@ -35,7 +35,7 @@ const GATHERED: (usize, usize) = (16, 256);
 /// The size and the stride of each dimension.
 type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 
-/// Work that is too small for a second thread, in bytes: one thread reads it from its second-level cache as fast.
+/// The minimum work for several threads, in bytes. One thread reads less than this from its second-level cache as fast.
 const PARALLEL: usize = 1 << 18;
 
 /// Loops over dimensions in memory order: the largest stride first, all strides nonnegative.
@@ -334,7 +334,7 @@ impl<T: Element> Rows<'_, T> {
     }
 }
 
-/// Reduces by blocks of results, after gathering the elements of each block into rows.
+/// Reduces short contiguous lines in place. Otherwise, gathers the elements of a block of results into rows, and accumulates these.
 fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
     let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn strided_elements_are_all_there() {
+    fn strided_elements_are_picked() {
         for (stride, count) in (0..7).flat_map(|stride| [1, 2, 7, 16, 63].map(|count| (stride, count))) {
             for more in [0, 1, 9] {
                 let x: Vec<i64> = (0..(count - 1) * stride + 1 + more).map(|i| i as i64).collect();

@@ -138,7 +138,7 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
 /// their number.
 ///
 /// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's
-/// `nth_element` and sorts the elements before the result. If few of many elements are selected, the first of equal elements are
+/// `nth_element` and sorts the elements before the n-th. If few of many elements are selected, the first of equal elements are
 /// taken.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
@@ -321,7 +321,7 @@ mod tests {
 
     /// These positions are the ones that PyTorch returns.
     #[test]
-    fn which_of_equal_elements() {
+    fn equal_elements_are_selected_as_in_pytorch() {
         let top = |size: usize, wanted: usize| {
             let mut out = vec![0; wanted];
             top(true, &vec![0.5; size], &mut out);

@@ -208,7 +208,7 @@ fn an_error_is_seen() {
 
 /// Compares `docs/accuracy.md` with the bounds. With `UPDATE_DOCS=1` in the environment, the test writes that file first.
 #[test]
-fn the_documented_bounds_are_these() {
+fn the_docs_list_the_bounds() {
     let mut text = String::from(INTRODUCTION);
     for &(name, narrow, wide) in BOUNDS {
         let wide = if wide == NINE_DIGITS { "nine digits".to_owned() } else { wide.to_string() };

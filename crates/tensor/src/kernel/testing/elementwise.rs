@@ -211,7 +211,7 @@ fn blocks_join_at_every_length() {
 /// Correct rounding has a distance of 1/2. The bound is the error that the GNU C library documents for its f32 functions, which
 /// the standard library may call, plus 1/2 for rounding.
 #[test]
-fn functions_in_single_precision_are_those_in_double_rounded() {
+fn functions_in_f32_are_near_those_in_f64() {
     let rng = &mut generator(3);
     let mut inputs: Vec<f32> = std::iter::repeat_with(|| f32::any(rng)).take(2000).collect();
     inputs.extend((-4000i16..=4000).map(|i| f32::from(i) / 400.0));

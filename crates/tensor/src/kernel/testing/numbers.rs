@@ -26,7 +26,8 @@ impl<T: Oracle> Expected<T> {
             Expected::Unsigned(exact) => got.bits() == exact.bits() || got == exact,
             Expected::Near { exact, ulps, absolute } => {
                 let (rounded, got) = (T::from_f64(exact).to_f64(), got.to_f64());
-                // Past the largest finite number, the unit in the last place is that of the last binade.
+                // Infinity counts as the power of two after the largest f32, so that its distance is finite. In f64, it counts as
+                // the largest number.
                 let beyond = if T::DTYPE == DType::F32 { 2f64.powi(128) } else { f64::MAX };
                 let clamped = |x: f64| x.clamp(-beyond, beyond);
                 let off = (clamped(got) - clamped(exact)).abs();
