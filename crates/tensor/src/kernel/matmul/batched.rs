@@ -29,7 +29,7 @@ pub(crate) enum Onto<'a, T> {
 }
 
 impl<T: Copy> Onto<'_, T> {
-    /// Writes the elements `start ..` to `out`, unless `out` holds them or there are none.
+    /// Writes the elements `start ..` of [`Onto::Elements`] to `out`. Does nothing for the other variants.
     fn begin(self, space: Option<&IterationSpace<1>>, start: usize, out: &mut [T]) {
         if let (Onto::Elements(Source { data, .. }), Some(space)) = (self, space) {
             fill::spread(space, data, start, out);

@@ -119,7 +119,7 @@ macro_rules! floats {
                 let (start, pitch) = out.start();
                 // SAFETY: `x` and `y` are read within their slices: this is asserted above, m, n and k are positive, and the
                 // pointers are to the whole slices. `out` is written as m rows of n elements, which are the rows of the tile
-                // (asserted above). The tile is borrowed mutably, so `out` does not overlap the operands.
+                // (asserted above). The tile is borrowed mutably, so no other slice overlaps `out`.
                 unsafe {
                     // The transposes are passed in reverse order. `gemm` is fast for results with contiguous columns, and up to
                     // seven times slower for contiguous rows.
