@@ -97,7 +97,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Records J v using only the reverse rule. The rule g ↦ Jᵀ g is linear in g, so J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, at
+/// Records J v using only the reverse rule. The rule g ↦ Jᵀ g is linear in g. So J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, at
 /// any g. `None` if the result is zero.
 fn transposed_twice<'t, T: Float>(
     primitive: &Primitive<'t, T>,

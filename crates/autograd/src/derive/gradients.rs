@@ -11,7 +11,7 @@ use wengert_tensor::{Float, Site, Tensor};
 use crate::parameter::{Buffer, Change, Share};
 use crate::{Error, Parameter, Var};
 
-/// The gradients of one loss, by [`Parameter`] or variable, and the changes of buffers that its tape recorded.
+/// The gradients of one loss with respect to parameters and variables, and the changes of buffers that its tape recorded.
 ///
 /// A parameter that the loss does not depend on has no gradient: [`get`](Self::get) returns `None`, [`of`](Self::of) panics, and
 /// [`of_or_zeros`](Self::of_or_zeros) returns zeros.
@@ -169,7 +169,7 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Multiplies all gradients by `factor`. A factor can take the mean over accumulated batches, or undo the scale of a loss.
+    /// Multiplies all gradients by `factor`. Use it to take the mean over accumulated batches, or to undo the scaling of a loss.
     #[track_caller]
     pub fn scale(&mut self, factor: f64) {
         for gradient in self.all_mut() {

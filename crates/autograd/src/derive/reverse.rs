@@ -332,7 +332,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// As [`backward`](Self::backward), and if one of `others` belongs to another tape.
+    /// As for [`backward`](Self::backward). Also if one of `others` belongs to another tape.
     pub fn try_backward_with<const N: usize>(
         self,
         others: [Var<'t, T>; N],

@@ -67,7 +67,7 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
 /// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention at factors of ∞ and NaN:
 /// the product divided by the factor, which is NaN, unless a factor is zero.
 struct Factors {
-    /// Number of leading batch dimensions. Each example has its own product.
+    /// The number of leading batch dimensions. Each example has its own product.
     outer: usize,
 }
 

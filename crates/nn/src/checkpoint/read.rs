@@ -97,7 +97,7 @@ impl Saved {
         Saved { partial: true, ..self }
     }
 
-    /// Translates the names of tensors in the file to names in the model by `rename`.
+    /// Applies `rename` to the name of each tensor in the file. The result is the name in the model.
     #[must_use]
     pub fn rename(self, rename: impl Fn(&str) -> String + 'static) -> Self {
         Saved { rename: Box::new(rename), ..self }

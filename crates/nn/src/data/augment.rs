@@ -133,9 +133,9 @@ pub fn mixup<T: Float>(
     Ok((mixed(inputs)?, mixed(targets)?))
 }
 
-/// Draws from the beta distribution with two equal parameters, by M. D. Jöhnk's rejection method ("Erzeugung von
-/// betaverteilten und gammaverteilten Zufallszahlen", 1964). It works with logarithms, because u^(1/α) underflows for
-/// small α. It is fast for parameters below 1, which are usual here, and rejects most draws for parameters far above 1.
+/// Draws from the beta distribution with two equal parameters, with M. D. Jöhnk's rejection method ("Erzeugung von betaverteilten und
+/// gammaverteilten Zufallszahlen", 1964). It works with logarithms, because u^(1/α) underflows for small α. It is fast for parameters below
+/// 1, which are usual here, and rejects most draws for parameters far above 1.
 fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     loop {
         let [x, y] = [(); 2].map(|()| (1.0 - generator.uniform()).ln() / alpha);

@@ -103,8 +103,8 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { prefetch: batches, ..self }
     }
 
-    /// Changes each batch by `change`, for augmentation, scaling or another type. Its generator is determined by the
-    /// seed, the epoch and the batch. PyTorch: `transform`, which changes one sample.
+    /// Applies `change` to each batch, for example for augmentation, scaling or a conversion. Its generator is determined by the seed, the
+    /// epoch and the batch. PyTorch: `transform`, which changes one sample.
     ///
     /// ```
     /// use wengert_nn::{DataLoader, Samples, augment};

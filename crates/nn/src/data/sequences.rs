@@ -36,7 +36,7 @@ pub struct Padded<E: Element> {
 }
 
 impl<E: Element> Sequences<E> {
-    /// Returns a data set of sequences `[length, …]`, which batches pad by `padding`.
+    /// Returns a data set of sequences `[length, …]`. Batches pad shorter sequences with `padding`.
     ///
     /// # Errors
     ///

@@ -229,7 +229,7 @@ impl Table {
         })
     }
 
-    /// Returns a field by the number of its row in the file and its column.
+    /// Returns the field in row number `row` of the file, in column number `column`.
     fn field(&self, row: usize, column: usize) -> &str {
         let place = row * self.names.len() + column;
         let range: Range<usize> = place.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[place];

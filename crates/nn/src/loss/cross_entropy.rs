@@ -59,8 +59,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a target is neither a class nor ignored, there is not one weight per class, or the
-    /// smoothing is outside its range.
+    /// If the shapes do not fit, or a target is neither a class nor ignored. Also if there is not one weight per class, or the smoothing is
+    /// outside its range.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,

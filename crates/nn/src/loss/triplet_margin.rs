@@ -15,8 +15,8 @@ const TRIPLET_MARGIN_LOSS: &str = "triplet_margin_loss";
 /// The name of the operation in errors.
 const TRIPLET_MARGIN_WITH_DISTANCE_LOSS: &str = "triplet_margin_with_distance_loss";
 
-/// The triplet margin loss: an anchor should be nearer to a positive example than to a negative one, by a margin. The
-/// operation is [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch:
+/// The triplet margin loss: the distance of an anchor to a positive example should be smaller by a margin than its distance to a negative
+/// example. The operation is [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch:
 /// `nn.TripletMarginLoss` and, by [`by_distance`](LossOfThree::by_distance), `nn.TripletMarginWithDistanceLoss`.
 ///
 /// [`of`](LossOfThree::of) takes the anchor, the positive and the negative example, vectors `[…, width]` of the same

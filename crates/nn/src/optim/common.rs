@@ -17,7 +17,7 @@ pub struct Common<O, T: Float = f32> {
     /// True if steps go along the gradient instead of against it.
     pub maximize: bool,
     pub(crate) groups: Vec<Group<O>>,
-    /// The states of the parameters of models, by [`Parameter::id`].
+    /// The states of the parameters of models, with [`Parameter::id`] as the key.
     pub(super) states: HashMap<u64, States<T>>,
     /// The states of plain tensors, by their position in a step.
     pub(super) positions: Vec<States<T>>,

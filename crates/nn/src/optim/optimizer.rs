@@ -17,8 +17,8 @@ use crate::{Error, Result};
 /// An optimiser holds no parameters; each step takes the model as an argument. It keeps states (momenta, step counts) for each parameter,
 /// so one optimiser can serve several models.
 ///
-/// A step changes a parameter in place if nothing else shares its values, and otherwise copies it. A tape shares them:
-/// drop it before the step, as [`Tape::value_and_gradients`](wengert_autograd::Tape::value_and_gradients) does.
+/// A step changes a parameter in place if nothing else shares its values, and otherwise copies it. A tape shares the values, so drop it
+/// before the step, as [`Tape::value_and_gradients`](wengert_autograd::Tape::value_and_gradients) does.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -162,8 +162,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         }
     }
 
-    /// Makes one step: updates the parameters that are not frozen by `gradients`, and the model's buffers (running
-    /// statistics) by the changes that the tape recorded.
+    /// Makes one step: updates the parameters that are not frozen with `gradients`. Updates the model's buffers (running statistics) with
+    /// the changes that the tape recorded.
     ///
     /// # Errors
     ///
@@ -173,8 +173,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         step(self, model.as_module_mut(), gradients)
     }
 
-    /// Makes one step of plain tensors by the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The
-    /// states are kept by position. Groups do not apply.
+    /// Makes one step of plain tensors with the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states are kept by
+    /// position. Groups do not apply.
     ///
     /// ```
     /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -192,8 +192,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, or the shape of a tensor differs from the shape of its gradient or from its
-    /// shape at the last step. In these cases nothing changes.
+    /// If a setting is outside its range. Also if the shape of a tensor differs from the shape of its gradient, or from its own shape at
+    /// the last step. In these cases nothing changes.
     fn try_step_tensors<const N: usize>(
         &mut self,
         values: [&mut Tensor<T>; N],

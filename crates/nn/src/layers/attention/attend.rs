@@ -37,7 +37,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Errors
     ///
-    /// As [`try_self_attend`](Self::try_self_attend).
+    /// As for [`try_self_attend`](Self::try_self_attend).
     pub fn try_self_attend_with_weights<'t>(
         &self,
         x: Var<'t, T>,
@@ -70,7 +70,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Errors
     ///
-    /// As [`try_attend`](Self::try_attend).
+    /// As for [`try_attend`](Self::try_attend).
     pub fn try_attend_with_weights<'t>(
         &self,
         query: Var<'t, T>,

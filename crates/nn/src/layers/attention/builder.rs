@@ -23,8 +23,8 @@ impl<T: Float> MultiheadAttention<T> {
     /// Returns a layer of `num_heads` heads over vectors of `embed_dim` numbers.
     /// [`builder`](MultiheadAttention::builder) has the other settings.
     ///
-    /// The initial distribution is PyTorch's: Xavier's uniform distribution for the weights of the inputs, U(-1/√e,
-    /// 1/√e) for the weight of the output, and biases of 0.
+    /// The initial distribution is the same as in PyTorch: Xavier's uniform distribution for the weights of the inputs, U(-1/√e, 1/√e) for
+    /// the weight of the output, and biases of 0.
     ///
     /// # Panics
     ///

@@ -51,7 +51,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Errors
     ///
-    /// As [`try_self_attend`](Self::try_self_attend). Also if the cache belongs to another batch.
+    /// As for [`try_self_attend`](Self::try_self_attend). Also if the cache belongs to another batch.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
         output_of(self, self.decode_next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
     }

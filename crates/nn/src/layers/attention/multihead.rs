@@ -112,7 +112,7 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// Multiplies `x` by `count` of the three projections, beginning with number `first`.
+    /// Applies `count` of the three projections to `x`, beginning with number `first`.
     #[track_caller]
     pub(super) fn projected<'t>(&self, x: Var<'t, T>, first: usize, count: usize) -> Result<Var<'t, T>, TapeError> {
         let (tape, width) = (x.tape(), self.width());

@@ -31,9 +31,9 @@ pub type ConvTranspose2d<T = f32> = ConvTranspose<2, T>;
 /// `torch.nn.ConvTranspose3d`.
 pub type ConvTranspose3d<T = f32> = ConvTranspose<3, T>;
 
-/// A transposed convolution, the adjoint of a convolution, over `D` dimensions (1 to 3): [`ConvTranspose1d`],
-/// [`ConvTranspose2d`], [`ConvTranspose3d`]. An input may have no batch dimension. The layout of the weight and the
-/// initial distribution are PyTorch's.
+/// A transposed convolution, the adjoint of a convolution, over `D` dimensions (1 to 3): [`ConvTranspose1d`], [`ConvTranspose2d`],
+/// [`ConvTranspose3d`]. An input may have no batch dimension. The layout of the weight and the initial distribution are the same as in
+/// PyTorch.
 #[derive(Clone, Debug, Module)]
 pub struct ConvTranspose<const D: usize, T: Float = f32> {
     /// The weight, `[in, out / groups, …window]`.

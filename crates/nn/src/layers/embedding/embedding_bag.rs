@@ -154,8 +154,8 @@ impl<T: Float> EmbeddingBag<T> {
     ///
     /// # Errors
     ///
-    /// If an index is not the number of a row, offsets descend or do not begin with 0, or there are weights and the
-    /// mode is not the sum.
+    /// If an index is not the number of a row, or offsets descend or do not begin with 0. Also if there are weights and the mode is not the
+    /// sum.
     pub fn try_forward<'t>(
         &self,
         tape: &'t Tape<T>,

@@ -10,8 +10,8 @@ use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// yₒ = x₁ᵀ Wₒ x₂ + bₒ, from `[…, in1]` and `[…, in2]` to `[…, out]`. PyTorch: `torch.nn.Bilinear`. The layout of the
-/// weight and the initial distribution are the same.
+/// yₒ = x₁ᵀ Wₒ x₂ + bₒ, from `[…, in1]` and `[…, in2]` to `[…, out]`. PyTorch: `torch.nn.Bilinear`. The layout of the weight and the
+/// initial distribution are the same as in PyTorch.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;

@@ -9,8 +9,8 @@ use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// y = x Wᵀ + b, from `[…, in]` to `[…, out]`. PyTorch: `torch.nn.Linear`. The layout of the weight and the initial
-/// distribution are the same.
+/// y = x Wᵀ + b, from `[…, in]` to `[…, out]`. PyTorch: `torch.nn.Linear`. The layout of the weight and the initial distribution are the
+/// same as in PyTorch.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;

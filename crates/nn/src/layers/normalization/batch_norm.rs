@@ -45,7 +45,8 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 /// On a training tape, mean and variance are taken over the batch and all positions. The optimiser's step moves the running statistics
 /// towards them; `running_var` uses the variance divided by count - 1. If a channel has a single value, the forward pass returns an error.
 ///
-/// On any other tape, the layer normalizes by the running statistics, or by the batch if it has none.
+/// On any other tape, the layer normalizes with the running statistics, or with the statistics of the batch if it has no running
+/// statistics.
 #[derive(Clone, Debug, Module)]
 pub struct BatchNorm<const D: usize, T: Float = f32> {
     /// The weight of each channel, `[c]`; initially 1.
@@ -201,7 +202,7 @@ mod tests {
         close(&y.value(), &[0.0, 1.0], 1e-15);
         update_buffers(&mut layer, &y.sum(..).backward());
         assert_eq!(layer.num_batches_tracked.as_ref().unwrap().value.item(), 1);
-        // A layer without running statistics normalizes by the batch.
+        // A layer without running statistics normalizes with the statistics of the batch.
         let layer = BatchNorm1d::<f64>::new(1).eps(0.0).track_running_stats(false);
         close(&layer.forward(tape.constant(&batches()[0])).value(), &[-1.0, 1.0], 1e-15);
         assert!(layer.named_buffers().is_empty());

@@ -17,7 +17,7 @@ pub(super) fn running_statistics<T: Float>(num_features: usize, track: bool) -> 
     (Some(Buffer::new(mean)), Some(Buffer::new(variance)), Some(Buffer::new(Tensor::scalar(0))))
 }
 
-/// Normalizes `x`, `[n, c, …]`, by the running mean and variance, then applies weight and bias.
+/// Normalizes `x`, `[n, c, …]`, with the running mean and variance, then applies weight and bias.
 #[track_caller]
 pub(super) fn normalize_by_running<'t, T: Float>(
     x: Var<'t, T>,

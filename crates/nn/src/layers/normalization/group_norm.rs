@@ -12,8 +12,8 @@ use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
 
-/// Group normalization of `[n, c, …]`: shifts and scales each group of channels of each example to mean 0 and variance
-/// 1, then multiplies each channel by a weight and adds a bias. PyTorch: `torch.nn.GroupNorm`.
+/// Group normalization of `[n, c, …]`: shifts and scales each group of channels of each example to mean 0 and variance 1. Then each channel
+/// is multiplied by a weight, and a bias is added. PyTorch: `torch.nn.GroupNorm`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;

@@ -53,8 +53,8 @@ impl<const D: usize> LPPool<D> {
         LPPool { norm_type, kernel, mean, largest, made: Location::caller() }
     }
 
-    /// Sets the distance from one window to the next, one number or one for each dimension; by default the size of the
-    /// window, so that windows touch and do not overlap.
+    /// Sets the distance from one window to the next, one number or one for each dimension. By default it is the size of the window, so
+    /// that windows touch and do not overlap.
     #[must_use]
     pub fn stride(self, stride: impl Into<Sizes>) -> Self {
         let stride = stride.into();

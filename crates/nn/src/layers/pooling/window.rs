@@ -56,8 +56,8 @@ impl Window {
 /// Defines the builder methods that [`MaxPool`](crate::MaxPool) and [`AvgPool`](crate::AvgPool) share.
 macro_rules! window_settings {
     () => {
-        /// Sets the distance from one window to the next, one number or one for each dimension; by default the size of
-        /// the window, so that windows touch and do not overlap.
+        /// Sets the distance from one window to the next, one number or one for each dimension. By default it is the size of the window, so
+        /// that windows touch and do not overlap.
         #[must_use]
         pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
             self.window.stride = Some(stride.into());

@@ -37,7 +37,7 @@ pub type GRUCell<T = f32> = RecurrentCell<Gated, T>;
 /// A recurrent cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]. It also holds the parameters of one layer in one
 /// direction of [`RNN`](crate::RNN), [`LSTM`](crate::LSTM) and [`GRU`](crate::GRU).
 ///
-/// Layout and initial distribution are PyTorch's: all parameters are drawn from U(-1/√hidden, 1/√hidden).
+/// Layout and initial distribution are the same as in PyTorch: all parameters are drawn from U(-1/√hidden, 1/√hidden).
 #[derive(Clone, Debug, Module)]
 pub struct RecurrentCell<K, T: Float = f32> {
     /// The weight of the input, `[g · hidden, in]` with `g` gates.

@@ -137,8 +137,8 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
     ///
     /// # Errors
     ///
-    /// As [`try_forward_from`](Self::try_forward_from). Also if the number of lengths is not the number of sequences,
-    /// or a length is larger than the number of steps.
+    /// As for [`try_forward_from`](Self::try_forward_from). Also if the number of lengths is not the number of sequences, or a length is
+    /// larger than the number of steps.
     pub fn try_forward_padded<'t>(
         &self,
         x: Var<'t, T>,

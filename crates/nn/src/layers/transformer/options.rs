@@ -86,8 +86,7 @@ impl TransformerOptions {
         TransformerOptions { layer_norm_eps: eps, ..self }
     }
 
-    /// Normalizes after the last layer of a stack. Stacks with [`norm_first`](Self::norm_first) need it. PyTorch:
-    /// `norm`.
+    /// Adds a normalization after the last layer of a stack. Stacks with [`norm_first`](Self::norm_first) need it. PyTorch: `norm`.
     #[must_use]
     pub fn final_norm(self) -> Self {
         TransformerOptions { final_norm: true, ..self }
