@@ -1,9 +1,9 @@
 //! The instruction set that the kernels use, chosen once at run time.
 //!
-//! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it for several instruction sets and
-//! calls the best version that this machine runs. Arithmetic gives the same bits on every set: a product and a sum of the program
-//! are never fused. The polynomials inside functions such as `exp` are fused if the processor can, and some functions use tables on
-//! one set only, so their last bits may depend on it.
+//! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it for several instruction sets and calls
+//! the best version that this machine runs. Arithmetic gives the same bits on every set, because separate multiplications and additions are
+//! never fused. Functions like `exp` may differ in the last bits: their polynomials use fused operations if the processor has these, and
+//! some use tables on one set only.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -22,10 +22,10 @@ pub enum InstructionSet {
 }
 
 impl InstructionSet {
-    /// All sets, the smallest first.
+    /// All sets in ascending order.
     pub const ALL: [InstructionSet; 3] = [InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512];
 
-    /// The name in `WENGERT_SIMD`.
+    /// Returns the name of the set in `WENGERT_SIMD`.
     pub fn name(self) -> &'static str {
         match self {
             InstructionSet::Portable => "portable",
@@ -41,7 +41,7 @@ impl fmt::Display for InstructionSet {
     }
 }
 
-/// The best set that this machine supports.
+/// Returns the largest set that this machine supports.
 fn best() -> InstructionSet {
     #[cfg(target_arch = "x86_64")]
     {
@@ -57,11 +57,11 @@ fn best() -> InstructionSet {
     InstructionSet::Portable
 }
 
-/// 0 until the set is chosen.
+/// The set in use as a number; 0 until the set is chosen.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-/// The set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation, selects a
-/// smaller one; a set that the machine lacks, or an unknown name, is ignored with a warning in the log.
+/// Returns the set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation, selects a
+/// smaller set. An unknown name, or a set that the machine lacks, is ignored with a warning in the log.
 #[inline(always)]
 pub fn instruction_set() -> InstructionSet {
     match CHOSEN.load(Ordering::Relaxed) {
@@ -89,25 +89,25 @@ fn choose() -> InstructionSet {
     chosen
 }
 
-/// Uses `set` from now on, or the best set of the machine if it lacks `set`. For tests and measurements: arithmetic gives the same
-/// bits on every set, and functions such as `exp` differ in the last ones only.
+/// Uses `set` from now on, or the machine's largest set if the machine lacks `set`. For tests and measurements. Arithmetic gives the same
+/// bits on every set, and functions like `exp` differ only in the last bits.
 pub fn set_instruction_set(set: InstructionSet) {
     CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
 }
 
-/// Whether this is a processor of AMD's, whose memory is fastest where it is read in one stream and written through the caches;
-/// Intel's prefer several streams. (Measured on Zen 5 and on Sapphire Rapids.)
+/// Returns true on an AMD processor. AMD's processors are fastest if memory is read in one stream and written through the caches. Intel's
+/// are fastest with several streams. Measured on Zen 5 and on Sapphire Rapids.
 #[inline]
 pub(crate) fn is_amd() -> bool {
     #[cfg(target_arch = "x86_64")]
-    // An extension that no other processors have.
+    // Only AMD's processors have SSE4a.
     return std::arch::is_x86_feature_detected!("sse4a");
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
 
-/// Compiles functions for every [`InstructionSet`]; a call runs the version in use. The constant `FMA` tells the body whether there
-/// is an instruction for a fused product and sum.
+/// Compiles functions for every [`InstructionSet`]. A call runs the version for the set in use. In the body, the constant `FMA` is true if
+/// the set has fused multiply-add instructions.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -141,7 +141,7 @@ macro_rules! dispatched {
                     $crate::scalar::cpu::InstructionSet::Portable => {}
                 }
             }
-            // Of the other architectures, this one always has FMA.
+            // On aarch64, every processor has FMA.
             plain::<$($($generic,)*)? { cfg!(target_arch = "aarch64") }>($($arg),*)
         }
     )*};
@@ -166,7 +166,8 @@ pub(crate) fn stream<T: Copy>(from: &[T], to: &mut [T]) {
 #[target_feature(enable = "avx2")]
 fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
-    // Up to a whole cache line of the target, then whole lines, then the rest.
+    // The elements before the target's first cache line boundary and after its last whole line are copied. The whole lines between are
+    // streamed.
     let head = to.as_ptr().align_offset(64).min(to.len());
     let lines = (to.len() - head) * size_of::<T>() / 64;
     let body = lines * 64 / size_of::<T>();
@@ -174,14 +175,14 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     to[head + body..].copy_from_slice(&from[head + body..]);
     let (from, to) = (from[head..].as_ptr().cast::<__m256i>(), to[head..].as_mut_ptr().cast::<__m256i>());
     for half in 0..2 * lines {
-        // SAFETY: `lines` lines of 64 bytes lie within both slices after `head` elements; `to` is aligned to 64 bytes there;
-        // the two do not overlap, since one is borrowed mutably.
+        // SAFETY: `lines` lines of 64 bytes lie within both slices after `head` elements; `to` is aligned to 64 bytes there. The slices do
+        // not overlap, because one is borrowed mutably.
         unsafe { _mm256_stream_si256(to.add(half), _mm256_loadu_si256(from.add(half))) };
     }
 }
 
-/// Copies 16 elements with stores that bypass the caches. `to` is aligned to 16 bytes. Where `from` was just computed, this takes less time
-/// than [`stream`], because memory is read and written at the same time.
+/// Copies 16 elements with stores that bypass the caches. `to` is aligned to 16 bytes. If `from` was just computed, this is faster than
+/// [`stream`] of a whole block, because the processor reads and writes memory at the same time.
 #[inline(always)]
 pub(crate) fn stream_line<T: Copy>(from: &[T; 16], to: &mut [T; 16]) {
     #[cfg(target_arch = "x86_64")]

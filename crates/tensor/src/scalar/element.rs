@@ -1,9 +1,9 @@
-//! A single element: its type as a value, zero, one, conversions.
+//! Single elements: the element type as a value, zero and one, and conversions.
 
 use crate::DType;
 use std::fmt::{Debug, Display};
 
-/// An element of a tensor, independent of the kernels. Sealed.
+/// An element of a tensor. The trait has no kernels, and is sealed.
 pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static {
     /// The type as a value.
     const DTYPE: DType;
@@ -12,16 +12,17 @@ pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Se
     /// One; `true`.
     const ONE: Self;
 
-    /// The number as this type, as `as` converts (saturating, toward zero for integers); for `bool`, whether it is not zero.
+    /// Converts a number to this type like `as`: for integers, saturating and toward zero. For `bool`, the result is true if the number is
+    /// not 0.
     fn from_f64(value: f64) -> Self;
 
-    /// The value as a number; integers beyond 2⁵³ are rounded; `true` is 1.
+    /// Returns the value as a number. Integers beyond 2⁵³ are rounded, and `true` is 1.
     fn to_f64(self) -> f64;
 
-    /// The integer as this type, as `as` converts (wrapping); for `bool`, whether it is not zero.
+    /// Converts an integer to this type like `as`, with wrapping. For `bool`, the result is true if the integer is not 0.
     fn from_i64(value: i64) -> Self;
 
-    /// The value as an integer, as `as` converts.
+    /// Converts the value to an integer like `as`.
     fn to_i64(self) -> i64;
 }
 

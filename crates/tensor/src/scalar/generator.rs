@@ -1,24 +1,24 @@
 //! Random numbers from a seed.
 //!
-//! Word n of a seed is a function of n and the seed alone: SplitMix64, a counter in steps of the golden ratio whose bits are mixed
-//! (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", 2014; D. Stafford's mixture 13, as in
-//! Java and in S. Vigna's splitmix64.c). It passes the tests of BigCrush, takes a nanosecond, and any thread may compute any
-//! word. The state is a seed and a count, which a checkpoint can hold. Everything that is drawn is made from these words by
-//! the formulas here, in arithmetic that IEEE 754 fixes and the logarithm of `libm`: a seed means the same numbers on every
-//! platform and with every version of other crates. Not for cryptography.
+//! Word n of a seed depends only on n and the seed. The generator is SplitMix64: a counter with steps of the golden ratio, whose bits are
+//! mixed (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", 2014; D. Stafford's mixture 13, as in
+//! Java and in S. Vigna's splitmix64.c). It passes the tests of BigCrush, a word takes about a nanosecond, and any thread can compute any
+//! word. The state is a seed and a count, so a checkpoint can store it. All random numbers are computed from these words by the formulas in
+//! this file, with IEEE 754 arithmetic and the logarithm of `libm`. So a seed gives the same numbers on every platform and with every
+//! version of other crates. The generator is not for cryptography.
 //!
-//! All seeds go through the same 2⁶⁴ words from places of their own: those of two seeds less than 1000 apart are further than
-//! 7 · 10¹⁵ words from each other, those of a [`fork`](Generator::fork) anywhere.
+//! All seeds share one sequence of 2⁶⁴ words, and each seed starts at a different position. If two seeds differ by less than 1000, their
+//! positions are more than 7 · 10¹⁵ words apart. The position of a [`fork`](Generator::fork) is random.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use crate::scalar::special::normal_quantile;
 
-/// A seed, and how many words of 64 bits were drawn from it. PyTorch: `torch.Generator` with `manual_seed`.
+/// A random number generator: a seed, and the number of 64-bit words drawn from it. PyTorch: `torch.Generator` with `manual_seed`.
 ///
-/// Equal seeds and counts give equal numbers. Each draw takes one word, whatever its distribution and its element type
-/// ([`below`](Self::below) draws again, with a probability of less than n / 2⁶⁴, where a word would make some numbers
-/// more likely than others).
+/// Equal seeds and counts give equal numbers. Each draw takes one word, for every distribution and element type. Only
+/// [`below`](Self::below) may take more words: with a probability of less than n / 2⁶⁴ it rejects a word, so that all numbers are equally
+/// likely.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -39,33 +39,33 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// The numbers of `seed`, from the first. PyTorch: `manual_seed`.
+    /// Returns a generator that starts at the first word of `seed`. PyTorch: `manual_seed`.
     pub fn new(seed: u64) -> Self {
         Generator { seed, count: 0 }
     }
 
-    /// The numbers of `seed` after `count` words: where [`state`](Self::state) was these. PyTorch: `set_state`.
+    /// Returns a generator that has drawn `count` words of `seed`. This restores a [`state`](Self::state). PyTorch: `set_state`.
     pub fn from_state(seed: u64, count: u64) -> Self {
         Generator { seed, count }
     }
 
-    /// The seed and the count. PyTorch: `get_state`.
+    /// Returns the seed and the count. PyTorch: `get_state`.
     pub fn state(&self) -> (u64, u64) {
         (self.seed, self.count)
     }
 
-    /// The seed. PyTorch: `initial_seed`.
+    /// Returns the seed. PyTorch: `initial_seed`.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// How many words were drawn.
+    /// Returns the number of words that were drawn.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// A generator whose numbers are independent of those that follow here: its seed is the next word. For what is to
-    /// draw the same numbers however many are drawn elsewhere.
+    /// Returns a generator whose seed is the next word of this one. Its numbers are independent of the numbers that this generator draws
+    /// later. Use a fork for a part of a program that must draw the same numbers whatever the other parts draw.
     ///
     /// ```
     /// use wengert_tensor::Generator;
@@ -80,41 +80,41 @@ impl Generator {
         Generator::new(self.next_u64())
     }
 
-    /// The next word: every number of 64 bits with the same probability.
+    /// Draws a word: each 64-bit number has the same probability.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.count = self.count.wrapping_add(1);
         mixed(self.seed.wrapping_add(self.count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
-    /// This generator after `words` more words.
+    /// Returns this generator after `words` more words.
     pub(crate) fn after(&self, words: usize) -> Self {
         Generator { seed: self.seed, count: self.count.wrapping_add(words as u64) }
     }
 
-    /// Evenly over [0, 1): a multiple of 2⁻⁵³, from the upper bits of a word.
+    /// Draws from the uniform distribution over [0, 1). The result is a multiple of 2⁻⁵³, from the upper bits of a word.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Evenly over [0, 1): a multiple of 2⁻²⁴, from the upper bits of a word.
+    /// Draws from the uniform distribution over [0, 1). The result is a multiple of 2⁻²⁴, from the upper bits of a word.
     #[inline]
     pub fn uniform_f32(&mut self) -> f32 {
         (self.next_u64() >> 40) as f32 / (1u32 << 24) as f32
     }
 
-    /// From the normal distribution of mean 0 and standard deviation 1: its quantile at the middle of one of 2⁵² equal
-    /// parts of (0, 1), so that it is between -8.2 and 8.2.
+    /// Draws from the normal distribution of mean 0 and standard deviation 1. The result is the quantile at the middle of one of 2⁵² equal
+    /// parts of (0, 1), so it is between -8.2 and 8.2.
     #[inline]
     pub fn normal(&mut self) -> f64 {
         normal_quantile(self.between())
     }
 
-    /// From the normal distribution of mean 0 and standard deviation 1 within [`low`, `high`]: the quantile at a point
-    /// evenly between the probabilities of the bounds. With both bounds positive, the negative of one from [-`high`,
-    /// -`low`], where numbers near 0 tell probabilities apart that round to 1 here. Beyond ±38 there is nothing to tell
-    /// apart: the bound nearer to 0.
+    /// Draws from the normal distribution of mean 0 and standard deviation 1, truncated to [`low`, `high`]. The result is the quantile at a
+    /// uniform point between the probabilities of the bounds. If both bounds are positive, the result is the negative of a draw from
+    /// [-`high`, -`low`]: probabilities near 0 are distinct where probabilities near 1 round to 1. If both bounds are above 38 or both are
+    /// below -38, the result is the bound nearer to 0.
     ///
     /// ```
     /// use wengert_tensor::Generator;
@@ -126,7 +126,7 @@ impl Generator {
     ///
     /// # Panics
     ///
-    /// Where `low` is not below `high`.
+    /// If `low` is not below `high`.
     #[track_caller]
     pub fn truncated_normal(&mut self, low: f64, high: f64) -> f64 {
         assert!(low < high, "truncated_normal(): expected low < high, but got low={low} and high={high}");
@@ -138,24 +138,23 @@ impl Generator {
         if p > 0.0 { normal_quantile(p).clamp(low, high) } else { high }
     }
 
-    /// The middle of one of 2⁵² equal parts of (0, 1).
+    /// Draws the middle of one of 2⁵² equal parts of (0, 1).
     #[inline]
     fn between(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
 
-    /// `true` with probability `p`: never where that is 0 or NaN, always where it is 1.
+    /// Returns `true` with probability `p`: never if `p` is 0 or NaN, always if it is 1.
     #[inline]
     pub fn bernoulli(&mut self, p: f64) -> bool {
         self.uniform() < p
     }
 
-    /// A number from 0 to `n` - 1, each with the same probability (D. Lemire, "Fast random integer generation in an
-    /// interval", 2019).
+    /// Draws a number from 0 to `n` - 1, each with the same probability (D. Lemire, "Fast random integer generation in an interval", 2019).
     ///
     /// # Panics
     ///
-    /// Where `n` is 0.
+    /// If `n` is 0.
     #[track_caller]
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "below(): there is no number from 0 to -1");
@@ -168,15 +167,15 @@ impl Generator {
         }
     }
 
-    /// Puts `items` in random order, every order as likely as any other (R. Durstenfeld's shuffle, 1964; D. E. Knuth,
-    /// The Art of Computer Programming 2, 3.4.2, algorithm P). A word for each item but one.
+    /// Puts `items` in random order. All orders have the same probability (R. Durstenfeld's shuffle, 1964; D. E. Knuth, The Art of Computer
+    /// Programming 2, 3.4.2, algorithm P). Draws a number for each item but one.
     pub fn shuffle<I>(&mut self, items: &mut [I]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
         }
     }
 
-    /// The numbers 0 to `n` - 1 in random order. As a tensor: [`Tensor::randperm`](crate::Tensor::randperm).
+    /// Returns the numbers 0 to `n` - 1 in random order. As a tensor: [`Tensor::randperm`](crate::Tensor::randperm).
     pub fn permutation(&mut self, n: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..n).collect();
         self.shuffle(&mut order);
@@ -184,7 +183,7 @@ impl Generator {
     }
 }
 
-/// A number in which each bit depends on all bits of `z`.
+/// Returns a number in which each bit depends on all bits of `z`.
 #[inline]
 fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -196,7 +195,7 @@ fn mixed(mut z: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first five numbers of splitmix64.c from 1234567, which other implementations are tested with.
+    /// The first five numbers of splitmix64.c for the seed 1234567. Other implementations use them in their tests.
     #[test]
     fn the_words_are_those_of_the_reference() {
         let mut generator = Generator::new(1_234_567);
@@ -211,7 +210,7 @@ mod tests {
         }
     }
 
-    /// By the formulas of this file in Python.
+    /// The expected numbers come from the formulas of this file in Python.
     #[test]
     fn every_draw_is_pinned() {
         let mut generator = Generator::new(1);
@@ -274,7 +273,7 @@ mod tests {
     fn truncated_normals_have_the_moments_of_their_interval() {
         const N: usize = 10_000;
         let inf = f64::INFINITY;
-        // Mean and variance: by quadrature, in Python.
+        // Mean and variance were computed by quadrature in Python.
         for (low, high, mean, variance) in [
             (-2.0, 2.0, 0.000000000000, 0.773741303550),
             (-1.0, 3.0, 0.282786110727, 0.616141735358),
@@ -290,25 +289,26 @@ mod tests {
             let average = drawn.iter().sum::<f64>() / N as f64;
             assert!((average - mean).abs() < 5.0 * (variance / N as f64).sqrt(), "{low} {high}: {average}");
             let spread = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / N as f64;
-            // A fourth moment of at most 9 variances: that of an exponential distribution, which a far tail is close to.
+            // The fourth moment is at most 9 squared variances. This is the value of the exponential distribution, which a far tail
+            // approaches.
             assert!((spread - variance).abs() < 5.0 * variance * (8.0 / N as f64).sqrt(), "{low} {high}: {spread}");
         }
         assert_eq!(Generator::new(0).truncated_normal(-inf, -50.0), -50.0);
         assert_eq!(Generator::new(0).truncated_normal(50.0, 60.0), 50.0);
     }
 
-    /// Where a third of all words is not fair, the others are still taken in order.
+    /// For this `n`, a quarter of all words is rejected. The remaining words give each number with the same probability.
     #[test]
     fn below_is_fair_for_large_numbers() {
         let n = 3u64 << 62;
         let mut generator = Generator::new(5);
         let drawn: Vec<u64> = (0..3000).map(|_| generator.below(n)).collect();
-        // Each third of [0, n) with probability 1/3: standard deviation √(3000 · 2/9) ≈ 26.
+        // Each third of [0, n) has probability 1/3: standard deviation √(3000 · 2/9) ≈ 26.
         for third in 0..3 {
             let count = drawn.iter().filter(|&&x| x >> 62 == third).count();
             assert!(count.abs_diff(1000) < 5 * 26, "{count}");
         }
-        // A word is taken with probability 3/4.
+        // A word is accepted with probability 3/4.
         assert!(generator.count().abs_diff(4000) < 5 * 37, "{}", generator.count());
     }
 

@@ -1,10 +1,10 @@
-//! The elementwise operations by name, each with its cost. Their computation is in [`kernel::elementwise`](crate::kernel::elementwise), their user
-//! documentation in [`ops`](crate::ops). This crate does not know derivatives.
+//! The elementwise operations by name, each with its cost. Their computation is in [`kernel::elementwise`](crate::kernel::elementwise), and
+//! their user documentation is in [`ops`](crate::ops). This crate does not define derivatives.
 
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
         $(#[$doc])*
-        // Of one size with the other parameters of a recorded operation, so that two operations are compared without a jump.
+        // `u32` is the size of the other parameters of a recorded operation. So two operations are compared without a jump.
         #[repr(u32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -13,7 +13,7 @@ macro_rules! names {
         }
 
         impl $kind {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[$kind] = &[$($kind::$variant),*];
 
             /// Returns PyTorch's name.
@@ -73,7 +73,7 @@ functions! {
         Square = "square", CHEAP;
         /// √x
         Sqrt = "sqrt", CHEAP;
-        /// √x with derivative 0 at 0, where that of [`Sqrt`](Unary::Sqrt) is infinite: PyTorch's convention for `std`.
+        /// √x with derivative 0 at 0, where the derivative of [`Sqrt`](Unary::Sqrt) is infinite. PyTorch uses this convention for `std`.
         SqrtFlat = "sqrt_flat", CHEAP;
         /// Largest integer not above x.
         Floor = "floor", CHEAP;
@@ -125,9 +125,9 @@ functions! {
         Sigmoid = "sigmoid", EXPENSIVE;
         /// max(x, 0)
         Relu = "relu", CHEAP;
-        /// min(max(x + 3, 0), 6) / 6. A primitive because PyTorch's has one derivative and no second.
+        /// min(max(x + 3, 0), 6) / 6. A primitive because PyTorch defines only its first derivative.
         Hardsigmoid = "hardsigmoid", CHEAP;
-        /// sin(πx) / (πx), 1 at 0. A primitive because its derivative at 0 is no limit of the quotient's formula.
+        /// sin(πx) / (πx), 1 at 0. A primitive because the quotient's formula gives no derivative at 0.
         Sinc = "sinc", EXPENSIVE;
         /// ln(x / (1 - x)). A primitive because its derivative is NaN outside [0, 1], where the quotient's is not.
         Logit = "logit", EXPENSIVE;
@@ -135,8 +135,8 @@ functions! {
         Erf = "erf", EXPENSIVE;
         /// 1 - erf x
         Erfc = "erfc", EXPENSIVE;
-        /// Φ(x), the normal distribution function. A primitive because its exponential takes x²/2: erfc would take the square
-        /// of x/√2, whose rounding grows with it.
+        /// Φ(x), the normal distribution function. A primitive because its exponential uses x²/2. With erfc it would use the square of the
+        /// rounded x/√2, whose error grows with x.
         Ndtr = "ndtr", EXPONENTIAL;
         /// Inverse of erf.
         Erfinv = "erfinv", EXPENSIVE;
@@ -184,7 +184,7 @@ functions! {
         Remainder = "remainder", EXPENSIVE;
         /// ⌊x / y⌋
         FloorDivide = "floor_divide", EXPENSIVE;
-        /// x above 0, x y elsewhere. A primitive because PyTorch's second derivatives at 0 follow from no formula.
+        /// x above 0, x y elsewhere. A primitive because no formula gives PyTorch's second derivatives at 0.
         Prelu = "prelu", CHEAP;
         /// ln(x / (1 - x)) of x clamped to [y, 1 - y].
         LogitWithin = "logit", EXPENSIVE;
@@ -238,28 +238,28 @@ names! {
         Sum = "sum",
         /// The product; 1 of no elements.
         Prod = "prod",
-        /// The largest; NaN if any is NaN, and then the derivative is NaN everywhere.
+        /// The largest element. If any element is NaN, the result is NaN and its derivative is NaN everywhere.
         Amax = "amax",
-        /// The smallest; NaN if any is NaN, and then the derivative is NaN everywhere.
+        /// The smallest element. If any element is NaN, the result is NaN and its derivative is NaN everywhere.
         Amin = "amin",
-        /// As [`Amax`](Reduction::Amax), but a NaN ties with other NaNs in the derivative.
+        /// Like [`Amax`](Reduction::Amax), but the derivative treats NaN elements as ties.
         Max = "max",
-        /// As [`Amin`](Reduction::Amin), but a NaN ties with other NaNs in the derivative.
+        /// Like [`Amin`](Reduction::Amin), but the derivative treats NaN elements as ties.
         Min = "min",
     }
 }
 
-/// Number of a value within a program: inputs first, then the results of the instructions.
+/// The number of a value within a program. Inputs come first, then the results of the instructions.
 pub type Value = u32;
 
-/// One instruction of a [`Program`](crate::program::Program). A comparison gives 0 and 1; a selection treats nonzero as true.
+/// One instruction of a [`Program`](crate::program::Program). A comparison gives 0 or 1, and a selection treats nonzero as true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// A function of one value.
     Unary(Unary, Value),
-    /// A function of two.
+    /// A function of two values.
     Binary(Binary, Value, Value),
-    /// A comparison, as 0 and 1.
+    /// A comparison of two values, with result 0 or 1.
     Compare(Compare, Value, Value),
     /// The second value where the first is not 0, otherwise the third.
     Select(Value, Value, Value),
@@ -268,7 +268,7 @@ pub enum Instruction {
 }
 
 impl Instruction {
-    /// Returns the values that it reads.
+    /// Returns the values that the instruction reads.
     pub fn operands(&self) -> impl Iterator<Item = Value> + use<> {
         let (count, operands) = match *self {
             Instruction::Unary(_, x) | Instruction::Reduce(_, x) => (1, [x, 0, 0]),

@@ -1,5 +1,5 @@
-//! Single numbers: the elementwise operations by name, functions that the standard library lacks, random ones, and the instruction sets
-//! that loops over them are compiled for.
+//! Single numbers: the names of the elementwise operations, functions that the standard library lacks, random numbers, and the instruction
+//! sets for which loops are compiled.
 
 pub(crate) mod cpu;
 pub(crate) mod element;

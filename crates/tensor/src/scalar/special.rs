@@ -1,31 +1,31 @@
-//! Functions of one or two numbers that the standard library lacks, in f64; f32 goes through f64, which rounds correctly in
-//! all but rare cases.
+//! Functions of one or two numbers that the standard library lacks, in f64. For f32 they are computed in f64 and rounded, which is correct
+//! rounding in all but rare cases.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
 use libm::{erf, erfc};
 
-/// sin(πx) / (πx), 1 at 0. The distance from the nearest integer is exact, so zeros are where they should be.
+/// Computes sin(πx) / (πx), 1 at 0. The distance of x from the nearest integer is exact, so the zeros of the sine are exact.
 pub(crate) fn sinc(x: f64) -> f64 {
     if x == 0.0 {
         return 1.0;
     }
     let nearest = x.round_ties_even();
     let sine = (PI * (x - nearest)).sin();
-    // What is an even number of half turns is no more than that: all numbers from 2⁵³ on are even.
+    // sin(πx) changes its sign at odd integers. From 2⁵³ on, all numbers are even integers.
     let sine = if nearest % 2.0 == 0.0 { sine } else { -sine };
     sine / (x * PI)
 }
 
-/// ln(x / (1 - x)); around 1/2 as an inverse hyperbolic tangent, whose argument is exact there.
+/// Computes ln(x / (1 - x)). Around 1/2 it uses the inverse hyperbolic tangent, whose argument is exact there.
 pub(crate) fn logit(x: f64) -> f64 {
     if (0.25..0.75).contains(&x) { 2.0 * libm::atanh(2.0 * x - 1.0) } else { x.ln() - (-x).ln_1p() }
 }
 
-/// Inverse of erf: ±∞ at ±1, NaN outside.
+/// Computes the inverse of erf: ±∞ at ±1, NaN outside [-1, 1].
 ///
-/// M. B. Giles, "Approximating the erfinv function" (2011), for a start; then Newton steps: on erf in the middle, on the
-/// logarithm of erfc in the tails, which is nearly a parabola there and whose relative error stays small.
+/// The start is from M. B. Giles, "Approximating the erfinv function" (2011). Newton steps on erf follow in the middle. The tails use the
+/// logarithm of erfc instead: it is nearly a parabola there, and its relative error stays small.
 pub(crate) fn erfinv(x: f64) -> f64 {
     if x.is_nan() || x.abs() > 1.0 {
         return f64::NAN;
@@ -69,15 +69,15 @@ pub(crate) fn erfinv(x: f64) -> f64 {
     y.copysign(x)
 }
 
-/// Highest power first.
+/// Evaluates a polynomial. The coefficient of the highest power is first.
 fn polynomial(t: f64, coefficients: &[f64]) -> f64 {
     coefficients.iter().fold(0.0, |sum, c| sum * t + c)
 }
 
-/// The number that a standard normal variable is below with probability `p`, 0 < `p` < 1, to about 1e-16 of itself.
+/// Computes the `p`-quantile of the standard normal distribution, 0 < `p` < 1, with a relative error of about 1e-16.
 ///
-/// M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16: quotients of
-/// polynomials, highest power first; in the tails, of √(-ln p).
+/// M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16. The method uses quotients of
+/// polynomials, whose argument in the tails is √(-ln p). Coefficients of the highest power are first.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     let quotient = |x: f64, t: f64, [above, below]: &[[f64; 8]; 2]| x * polynomial(t, above) / polynomial(t, below);
     let q = p - 0.5;
@@ -125,10 +125,10 @@ const FAR: [[f64; 8]; 2] = [
     ],
 ];
 
-/// Derivative of ln Γ(x). As PyTorch: ∓∞ at ±0, NaN at negative integers.
+/// Computes the derivative of ln Γ(x). As in PyTorch, it is ∓∞ at ±0 and NaN at negative integers.
 ///
-/// From 1 to 2 the rational function of the Boost libraries (`digamma.hpp`, J. Maddock), which has the zero at 1.46 as a
-/// factor; recurrence from 2 to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18); reflection below 0
+/// From 1 to 2, it is the rational function of the Boost libraries (`digamma.hpp`, J. Maddock), which has the zero at 1.46 as a factor.
+/// From 2 to 10 a recurrence is used, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18), and below 0 the reflection formula
 /// (6.3.7).
 pub(crate) fn digamma(x: f64) -> f64 {
     if x == 0.0 {
@@ -165,7 +165,7 @@ pub(crate) fn digamma(x: f64) -> f64 {
 }
 
 fn digamma_from_1_to_2(x: f64) -> f64 {
-    // The zero, in three parts of which the first ones are short.
+    // The zero as a sum of three numbers. The first two have few digits.
     const ZERO: [f64; 3] = [
         1_569_415_565.0 / 1_073_741_824.0,
         381_566_830.0 / 1_073_741_824.0 / 1_073_741_824.0,
@@ -194,8 +194,8 @@ fn digamma_from_1_to_2(x: f64) -> f64 {
     distance * Y + distance * (polynomial(&P) / polynomial(&Q))
 }
 
-/// Derivative of digamma, with as many terms of the asymptotic series (Abramowitz and Stegun 6.4.12) as PyTorch takes: it is
-/// exact to nine digits. Reflection below 1/2 (6.4.7).
+/// Computes the derivative of digamma to nine digits, with as many terms of the asymptotic series (Abramowitz and Stegun 6.4.12) as
+/// PyTorch. Below 1/2 it uses the reflection formula (6.4.7).
 pub(crate) fn trigamma(x: f64) -> f64 {
     let (mut sum, sign, mut x) = match x < 0.5 {
         true => (-(PI / (PI * x).sin()).powi(2), -1.0, 1.0 - x),
@@ -210,10 +210,11 @@ pub(crate) fn trigamma(x: f64) -> f64 {
     sign * sum
 }
 
-/// The Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over k ≥ 0. As PyTorch: ∞ at s = 1, NaN below; ∞ at q = 0, -1, …; NaN at
-/// other negative q where s is no integer.
+/// Computes the Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over k ≥ 0. As in PyTorch, it is ∞ at s = 1 and NaN for s < 1. It is ∞ if q is
+/// 0 or a negative integer, and NaN at other negative q if s is not an integer.
 ///
-/// A few terms, then the Euler-Maclaurin formula (NIST Digital Library of Mathematical Functions, 25.11.5).
+/// The first few terms are added, and the Euler-Maclaurin formula gives the others (NIST Digital Library of Mathematical Functions,
+/// 25.11.5).
 pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;
@@ -230,9 +231,10 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     if s != s.trunc() {
         return f64::NAN;
     }
-    // The terms below 0 are those of a finite sum from `below` to -q, the others begin at 1 - `below`.
+    // The sum is split at the sign of q + k. The magnitudes of the negative q + k go from `below` to -q, and the positive q + k begin at 1
+    // - `below`.
     let below = q.trunc() - q;
-    // Even is also what is infinite: then all terms are 0, 1 or ∞.
+    // An infinite s counts as even: then all terms are 0, 1 or ∞.
     let sign = if s % 2.0 == 1.0 { -1.0 } else { 1.0 };
     sign * (zeta_of_positive(s, below) - zeta_of_positive(s, 1.0 - q)) + zeta_of_positive(s, 1.0 - below)
 }
@@ -258,7 +260,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
         let term = w.powf(-s);
         sum += term;
         w += 1.0;
-        // The terms that are left add up to about term w / (s - 1).
+        // The sum of the remaining terms is about term w / (s - 1).
         if term <= f64::EPSILON / 4.0 * sum / (w / (s - 1.0)).max(1.0) {
             return sum;
         }
@@ -279,10 +281,12 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
     sum
 }
 
-/// The share of Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt that lies below x, or above it where `is_upper`.
+/// Computes the regularized incomplete gamma function: the part of Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from t below x, divided by Γ(a). If `is_upper`, the
+/// part from t above x.
 ///
-/// The series below (Abramowitz and Stegun 6.5.29), the continued fraction above (6.5.31, by W. J. Lentz's method), whichever
-/// converges fast; the other share is 1 minus that. Where both a and x are small, the upper share loses digits by that.
+/// For x < a + 1 the series of the lower part converges fast (Abramowitz and Stegun 6.5.29), otherwise the continued fraction of the upper
+/// part (6.5.31, by W. J. Lentz's method). The other part is 1 minus the computed one. If both a and x are small, this difference costs the
+/// upper part some digits.
 pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;
@@ -296,12 +300,12 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if is_series == is_upper { 1.0 - share } else { share }
 }
 
-/// xᵃ e⁻ˣ / Γ(a + 1).
+/// Computes xᵃ e⁻ˣ / Γ(a + 1).
 fn gamma_weight(a: f64, x: f64) -> f64 {
     if a < 20.0 {
         return (a * x.ln() - x - libm::lgamma(a + 1.0)).exp();
     }
-    // Stirling's series for Γ(a + 1), and ln(x / a) from the distance: nothing large cancels.
+    // Stirling's series gives Γ(a + 1), and `distance` gives ln(x / a). So no large numbers cancel.
     let distance = (x - a) / a;
     let exponent = if distance.abs() < 0.3 {
         // ln(1 + d) - d
@@ -325,7 +329,7 @@ fn gamma_weight(a: f64, x: f64) -> f64 {
 
 fn lower_series(a: f64, x: f64) -> f64 {
     let (mut term, mut sum, mut n) = (1.0, 1.0, a);
-    // Terms fall once n is above x; about √a of them come before that.
+    // The terms decrease once n is above x. About √a terms come before that.
     for _ in 0..1_000_000 {
         n += 1.0;
         term *= x / n;
@@ -356,7 +360,7 @@ fn upper_fraction(a: f64, x: f64) -> f64 {
     gamma_weight(a, x) * a * fraction
 }
 
-/// Greatest common divisor, not negative; gcd(0, 0) = 0.
+/// Returns the greatest common divisor, which is not negative. gcd(0, 0) is 0.
 pub(crate) fn gcd(x: i64, y: i64) -> i64 {
     let (mut a, mut b) = (x.unsigned_abs(), y.unsigned_abs());
     while b != 0 {
@@ -381,7 +385,7 @@ mod tests {
 
     #[test]
     fn normal_quantiles_at_known_points() {
-        // Roots of the distribution function, to 60 digits.
+        // The expected values are roots of the distribution function, computed to 60 digits.
         for (p, expected) in [
             (0.5, 0.0),
             (0.25, -0.674_489_750_196_081_7),
@@ -433,8 +437,8 @@ mod tests {
         assert_eq!((zeta(1.0, 2.0), zeta(2.0, 0.0), zeta(2.0, -3.0)), (f64::INFINITY, f64::INFINITY, f64::INFINITY));
         assert_eq!((zeta(2.0, f64::INFINITY), zeta(f64::INFINITY, 2.0)), (0.0, 0.0));
         assert_eq!(zeta(f64::INFINITY, -0.5), f64::INFINITY);
-        // One large term, and many that decrease slowly.
-        // 1 / (s - 1) + 0.577 beside 6e15, to whole numbers, in ten additions.
+        // One large term, and many that decrease slowly. The rest is 1 / (s - 1) + 0.577. Beside 6e15, each of ten additions rounds it to a
+        // whole number.
         let rest = zeta(1.0078125, f64::EPSILON) - f64::EPSILON.powf(-1.0078125);
         assert!((rest - 128.6).abs() <= 5.0, "{rest}");
         assert!(zeta(0.5, 1.0).is_nan() && zeta(1.5, -0.5).is_nan());

@@ -4,9 +4,9 @@
 //! one task at a time, first from its own seat, then from the other seats. The caller returns when every task is finished.
 //!
 //! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is open. So a helper that arrives late finds empty
-//! ranges and does not access the finished operation.
+//!   ranges and does not access the finished operation.
 //! - The caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper that has not
-//! started.
+//!   started.
 //! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
 //!
 //! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`. So the

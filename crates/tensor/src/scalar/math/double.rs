@@ -1,4 +1,4 @@
-//! Functions of `f64`, by the same methods as for `f32`. Polynomials are our own fits with the smallest relative error.
+//! Functions of `f64`, by the same methods as for `f32`. The polynomials are fits of this project with the smallest relative error.
 #![allow(clippy::excessive_precision)]
 
 use std::f64::consts::{FRAC_2_PI, LN_2, SQRT_2};
@@ -28,11 +28,11 @@ const ERF_NEAR: [f64; 12] = [
     0.128_379_167_095_512_6,
 ];
 
-/// π/2 in four parts: with an integer of up to 20 bits the first three give exact products.
+/// π/2 as a sum of four numbers. The products of the first three with an integer of up to 20 bits are exact.
 const HALF_PI: [f64; 4] =
     [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_711_166_5e-21, 8.478_427_660_368_9e-32];
 
-/// (e^r - 1 - r)/r² for r in -½ ln 2 ..= ½ ln 2.
+/// Computes (e^r - 1 - r)/r² for r in -½ ln 2 ..= ½ ln 2.
 #[inline(always)]
 fn expm1_rest<const FMA: bool>(r: f64) -> f64 {
     let p = [
@@ -50,7 +50,7 @@ fn expm1_rest<const FMA: bool>(r: f64) -> f64 {
     polynomial::<FMA, 10, _>(r, p)
 }
 
-/// Φ(-y) / e^(-y²/2) for y in 0 ..= 38.6, y² given.
+/// Computes Φ(-y) / e^(-y²/2) for y in 0 ..= 38.6. `square` is y².
 #[inline(always)]
 fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
     let even = [
@@ -115,13 +115,12 @@ impl FloatMath for f64 {
     fn split(x: f64) -> (f64, f64) {
         const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
         let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
-        // A conversion to 32 bits: not every instruction set has one to 64.
+        // The conversion is from 32 bits, because not every instruction set converts from 64 bits.
         let n = f64::from((bits >> 52) as i32 - 1023);
         (n, f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0)
     }
 
-    /// As in FreeBSD's `e_log.c`: with s = m/(2 + m),
-    /// ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
+    /// The method of FreeBSD's `e_log.c`: with s = m/(2 + m), ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
     #[inline(always)]
     fn log1p_rest<const FMA: bool>(m: f64) -> f64 {
         let s = m / (2.0 + m);
@@ -168,7 +167,7 @@ impl FloatMath for f64 {
         if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { x.ln() }
     }
 
-    /// Error function; 2 units in the last place: [`ERF_NEAR`], and 1 - 2 Φ(-√2 x) for x of 0.85 and above.
+    /// Error function; 2 units in the last place. It uses [`ERF_NEAR`] for |x| below 0.85, and 1 - 2 Φ(-√2 x) from there on.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f64) -> f64 {
         let square = x * x;
@@ -239,14 +238,14 @@ impl FloatMath for f64 {
     fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
         let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
         let n = shifted - ROUND;
-        // The first difference is exact; the rounding errors of the next two are in `rest`.
+        // The first difference is exact. `rest` has the rounding errors of the next two.
         let first = fma::<FMA, _>(-n, HALF_PI[0], x);
         let second = fma::<FMA, _>(-n, HALF_PI[1], first);
         let r = fma::<FMA, _>(-n, HALF_PI[2], second);
         let lost = fma::<FMA, _>(-n, HALF_PI[1], first - second) + fma::<FMA, _>(-n, HALF_PI[2], second - r);
         let rest = fma::<FMA, _>(-n, HALF_PI[3], lost);
         let z = r * r;
-        // 1 - z/2, in two parts.
+        // 1 - z/2 as a sum of two numbers.
         let parabola = fma::<FMA, _>(-0.5, z, 1.0);
         let below = fma::<FMA, _>(-0.5, z, 1.0 - parabola);
         let p = [
@@ -258,7 +257,7 @@ impl FloatMath for f64 {
             -0.166_666_666_666_666_3,
         ];
         let sine = r + fma::<FMA, _>(polynomial::<FMA, 6, _>(z, p), r * z, rest * parabola);
-        // The sign of 0.
+        // A result of 0 keeps the sign of the argument.
         let sine = if r == 0.0 { r } else { sine };
         let p = [
             -1.135_851_452_252_395_6e-11,
@@ -279,8 +278,8 @@ impl FloatMath for f64 {
         Self::is_ordinary(x) & (y.abs() < 1e20)
     }
 
-    /// xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), given FMA instructions; 1 unit in the last place.
-    /// The logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s = (m - 1)/(m + 1).
+    /// xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), if the processor has FMA instructions; 1 unit in the last
+    /// place. The logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s = (m - 1)/(m + 1).
     #[inline(always)]
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
@@ -327,7 +326,7 @@ impl FloatMath for f64 {
         let t_low = (fraction - t) + low;
         let r = t * LN_2;
         let r_low = t_low.mul_add(LN_2, t.mul_add(LN_2_REST, t.mul_add(LN_2, -r)));
-        // 1 + r exactly, then the small terms: exact powers come out exact.
+        // `sum` and `rest` are 1 + r exactly, and the small terms are added last. So exactly representable powers are exact.
         let sum = 1.0 + r;
         let rest = (1.0 - sum) + r;
         let y = sum + expm1_rest::<true>(r).mul_add(r * r, rest + r_low);

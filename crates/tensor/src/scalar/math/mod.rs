@@ -1,12 +1,12 @@
 //! Exponentials and related functions in plain arithmetic, without branches or calls, so that a loop over a block is vectorized.
 //!
-//! The method is Cody and Waite's ("Software Manual for the Elementary Functions", 1980): reduce the argument, evaluate a
-//! polynomial, put the exponent back. Polynomials are those of S. Moshier's Cephes library, or our own fits. The worst error against
-//! the correctly rounded result, in units in the last place, is stated with each function and measured by the tests.
+//! The method is from W. J. Cody and W. Waite ("Software Manual for the Elementary Functions", 1980): reduce the argument, evaluate a
+//! polynomial, scale by the exponent. The polynomials are from S. Moshier's Cephes library, or fits of this project. Each function states
+//! its worst error against the correctly rounded result, in units in the last place. The tests measure it.
 //!
-//! [`FloatMath`] contains the functions common to both types and declares what each type supplies: constants, polynomials, and the
-//! functions whose method differs. Where vectors can look up numbers in registers, some functions of `f32` use piecewise
-//! polynomials instead: `tables`.
+//! [`FloatMath`] contains the functions common to both types. It declares the items that each type supplies: constants, polynomials, and
+//! the functions whose method differs. If the processor can look up numbers in registers, some functions of `f32` use the piecewise
+//! polynomials of `tables` instead.
 
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 
@@ -16,13 +16,13 @@ pub(crate) mod single;
 pub(crate) mod tables;
 mod wide;
 
-/// x y + z, rounded once with `FMA` (the processor then has an instruction for it).
+/// Computes x y + z. It is rounded once if `FMA`, which is true only if the processor has an instruction for it.
 #[inline(always)]
 pub(crate) fn fma<const FMA: bool, T: FloatMath>(x: T, y: T, z: T) -> T {
     if FMA { x.mul_add(y, z) } else { x * y + z }
 }
 
-/// The polynomial with these coefficients, highest power first.
+/// Evaluates the polynomial with these coefficients. The coefficient of the highest power is first.
 #[inline(always)]
 pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, coefficients: [T; N]) -> T {
     let mut sum = coefficients[0];
@@ -34,25 +34,25 @@ pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, co
     sum
 }
 
-/// The larger of both; NaN if the first is NaN; the first if they are equal.
+/// Returns the larger of two numbers; NaN if the first is NaN, and the first if both are equal.
 #[inline(always)]
 pub(crate) fn larger<T: FloatMath>(x: T, y: T) -> T {
     if x >= y || x.is_nan() { x } else { y }
 }
 
-/// Like [`larger`], for the smaller of both.
+/// Returns the smaller of two numbers; NaN if the first is NaN, and the first if both are equal.
 #[inline(always)]
 pub(crate) fn smaller<T: FloatMath>(x: T, y: T) -> T {
     if x <= y || x.is_nan() { x } else { y }
 }
 
-/// [`larger`] of two numbers of which the second is no NaN: one instruction.
+/// Like [`larger`], if the second number is not NaN. This is a single instruction.
 #[inline(always)]
 pub(crate) fn larger_number<T: PartialOrd>(x: T, y: T) -> T {
     if y > x { y } else { x }
 }
 
-/// [`smaller`], likewise.
+/// Like [`smaller`], if the second number is not NaN. This is a single instruction.
 #[inline(always)]
 pub(crate) fn smaller_number<T: PartialOrd>(x: T, y: T) -> T {
     if y < x { y } else { x }
@@ -65,8 +65,8 @@ macro_rules! declared {
     };
 }
 
-/// The functions of a floating-point type, for one number. Those with `FMA` are vectorized in a loop; the last bit may depend on
-/// it.
+/// The functions of a floating-point type, for one number. Functions with the parameter `FMA` are vectorized in loops, and their last bit
+/// may depend on `FMA`.
 pub(crate) trait FloatMath:
     Scalar
     + Add<Output = Self>
@@ -79,7 +79,7 @@ pub(crate) trait FloatMath:
     /// The number's bits as an integer.
     type Bits: Copy + Shl<u32, Output = Self::Bits> + Shr<u32, Output = Self::Bits> + Sub<Output = Self::Bits>;
 
-    /// Bits of the fraction.
+    /// The number of bits of the fraction.
     const DIGITS: u32;
     /// The exponent field of 1.
     const BIAS: Self;
@@ -87,11 +87,11 @@ pub(crate) trait FloatMath:
     const MAX: Self;
     const INFINITY: Self;
 
-    /// 1.5 · 2^[`DIGITS`](Self::DIGITS): adding and subtracting it rounds to an integer, which is then in the low bits of the sum.
+    /// 1.5 · 2^[`DIGITS`](Self::DIGITS): adding and subtracting it rounds to an integer, and the low bits of the sum are that integer.
     const ROUND: Self;
-    /// Where eˣ is 0, and where it is ∞.
+    /// The bounds outside which eˣ is 0 or ∞.
     const EXP_RANGE: (Self, Self);
-    /// ln 2 in two parts: with an integer exponent the first gives an exact product.
+    /// ln 2 as a sum of two numbers. The product of the first with an integer exponent is exact.
     const LN_2: Self;
     const LN_2_HIGH: Self;
     const LN_2_LOW: Self;
@@ -99,21 +99,21 @@ pub(crate) trait FloatMath:
     const LOG2_E_LOW: Self;
     const LOG10_E: Self;
     const LOG10_E_LOW: Self;
-    /// log₁₀ 2 in two parts, the first one short.
+    /// log₁₀ 2 as a sum of two numbers. The first has few digits.
     const LOG10_2_HIGH: Self;
     const LOG10_2_LOW: Self;
-    /// The exponent that [`falling`](Self::falling) adds, and the power of two that undoes it.
+    /// The exponent that [`falling`](Self::falling) adds, and the power of two that removes it again.
     const RAISED: Self;
     const LOWER: Self;
     /// tanh is a polynomial below the first bound and 1 above the second.
     const TANH_RANGE: (Self, Self);
-    /// Whether [`pow_ordinary`](Self::pow_ordinary) needs FMA instructions to be faster than the library.
+    /// True if [`pow_ordinary`](Self::pow_ordinary) is faster than the standard library only with FMA instructions.
     const POW_NEEDS_FMA: bool;
 
     fn to_bits(self) -> Self::Bits;
     fn from_bits(bits: Self::Bits) -> Self;
     fn is_nan(self) -> bool;
-    /// Whether x is positive, normal and finite: a single comparison of bits, for loops that test many numbers.
+    /// Returns true if x is positive, normal and finite. This is a single comparison of bits, for loops that test many numbers.
     fn is_ordinary(x: Self) -> bool;
 
     declared! {
@@ -123,7 +123,7 @@ pub(crate) trait FloatMath:
 
     /// e^r - 1 for r in -½ ln 2 ..= ½ ln 2.
     fn expm1_reduced<const FMA: bool>(r: Self) -> Self;
-    /// n and m - 1 of x = m 2ⁿ with m in √½ .. √2.
+    /// Returns n and m - 1 for x = m 2ⁿ with m in √½ .. √2.
     fn split(x: Self) -> (Self, Self);
     /// ln(1 + m) - m for 1 + m in √½ .. √2.
     fn log1p_rest<const FMA: bool>(m: Self) -> Self;
@@ -139,36 +139,36 @@ pub(crate) trait FloatMath:
     fn erfc<const FMA: bool>(x: Self) -> Self;
     /// Φ(x), the normal distribution function; 5 units in the last place in the left tail in f32, 7 in f64.
     fn ndtr<const FMA: bool>(x: Self) -> Self;
-    /// Whether the argument of a sine is small enough to be reduced with the parts of π/2.
+    /// Returns true if the argument of a sine is small enough for a reduction with the parts of π/2.
     fn is_moderate(x: Self) -> bool;
     /// sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`](Self::is_moderate).
     fn sine<const FMA: bool>(x: Self, quarters: u64) -> Self;
-    /// Whether [`pow_ordinary`](Self::pow_ordinary) takes this base and exponent.
+    /// Returns true if [`pow_ordinary`](Self::pow_ordinary) supports this base and exponent.
     fn is_power(x: Self, y: Self) -> bool;
     /// xʸ for arguments that satisfy [`is_power`](Self::is_power).
     fn pow_ordinary<const FMA: bool>(x: Self, y: Self) -> Self;
 
-    /// The function over a block by a table; returns `false` and writes nothing if it has no table or the instruction set cannot
-    /// look up in it.
+    /// Computes a function over a block with a table. Returns `false` and writes nothing if the function has no table or the instruction
+    /// set has no table lookup.
     fn by_table(op: Unary, x: &[Self], out: &mut [Self]) -> bool {
         let _ = (op, x, out);
         false
     }
 
-    /// The number whose exponent field is the low bits of `shifted`.
+    /// Returns the number whose exponent field is the low bits of `shifted`.
     #[inline(always)]
     fn power_of_two(shifted: Self) -> Self {
         Self::from_bits(shifted.to_bits() << Self::DIGITS)
     }
 
-    /// [`ROUND`](Self::ROUND) plus twice the bias, for [`scaled`](Self::scaled).
+    /// Returns [`ROUND`](Self::ROUND) plus twice the bias, for [`scaled`](Self::scaled).
     #[inline(always)]
     fn scaled_round() -> Self {
         Self::ROUND + (Self::BIAS + Self::BIAS)
     }
 
-    /// y 2ⁿ, where `shifted` is [`scaled_round`](Self::scaled_round) + n. Multiplies by two factors: 2ⁿ alone may be out of range
-    /// where the result is not.
+    /// Computes y 2ⁿ, where `shifted` is [`scaled_round`](Self::scaled_round) + n. It multiplies by two factors, because 2ⁿ alone may be
+    /// out of range although the result is in range.
     #[inline(always)]
     fn scaled(y: Self, shifted: Self) -> Self {
         let exponent = shifted.to_bits();
@@ -176,13 +176,13 @@ pub(crate) trait FloatMath:
         y * Self::from_bits(half << Self::DIGITS) * Self::from_bits((exponent - half) << Self::DIGITS)
     }
 
-    /// x - n ln 2.
+    /// Computes x - n ln 2.
     #[inline(always)]
     fn reduced<const FMA: bool>(x: Self, n: Self) -> Self {
         fma::<FMA, _>(-n, Self::LN_2_LOW, fma::<FMA, _>(-n, Self::LN_2_HIGH, x))
     }
 
-    /// y² in two parts: the exponential would amplify the first one's rounding error.
+    /// Returns y² as a rounded square and its rounding error. Without the error term, the exponential would amplify the error.
     #[inline(always)]
     fn square<const FMA: bool>(y: Self) -> (Self, Self) {
         let square = y * y;
@@ -197,8 +197,8 @@ pub(crate) trait FloatMath:
         (square, rest)
     }
 
-    /// e^(x - rest) as (1 + q) · power · [`LOWER`](Self::LOWER), for negative x where eˣ is not 0, and a `rest` below an ulp of x:
-    /// the single product with `LOWER` rounds a subnormal result once.
+    /// Returns q and power with e^(x - rest) = (1 + q) · power · [`LOWER`](Self::LOWER). x must be negative with eˣ > 0, and `rest` less
+    /// than an ulp of x. The caller multiplies by `LOWER` last, so that a subnormal result is rounded once.
     #[inline(always)]
     fn falling<const FMA: bool>(x: Self, rest: Option<Self>) -> (Self, Self) {
         let round = Self::ROUND + (Self::BIAS + Self::RAISED);
@@ -206,7 +206,7 @@ pub(crate) trait FloatMath:
         let n = shifted - round;
         let r = match rest {
             None => Self::reduced::<FMA>(x, n),
-            // The exact difference first, the small terms last.
+            // The exact difference is computed first, and the small terms are added last.
             Some(rest) => fma::<FMA, _>(-n, Self::LN_2_HIGH, x) + fma::<FMA, _>(-n, Self::LN_2_LOW, -rest),
         };
         (Self::expm1_reduced::<FMA>(r), Self::power_of_two(shifted))
@@ -218,8 +218,8 @@ pub(crate) trait FloatMath:
         // Outside this range the result is ∞ or 0. A NaN compares neither above nor below.
         let (below, above) = Self::EXP_RANGE;
         let bounded = if x > above { above } else { x };
-        // Results of 0 are not computed: processors of Intel take a hundred cycles for a product that is rounded to 0, and what a mask
-        // excludes from a softmax is -∞.
+        // Results of 0 are not computed, because Intel's processors take a hundred cycles for a product that is rounded to 0. They are
+        // common: a masked softmax has arguments of -∞.
         let bounded = if x < below { Self::ZERO } else { bounded };
         let round = Self::scaled_round();
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
@@ -241,8 +241,8 @@ pub(crate) trait FloatMath:
         Self::scaled(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted)
     }
 
-    /// Whether x is so small that f(x) = x + c x² + … rounds to x; returning x keeps the sign of 0 and the last bit of a subnormal
-    /// number.
+    /// Returns true if x is so small that f(x) = x + c x² + O(x³) rounds to x. The caller then returns x, which keeps the sign of 0 and the
+    /// last bit of a subnormal number.
     #[inline(always)]
     fn is_tiny(x: Self) -> bool {
         x.abs() < Self::from_f64(0.125) * Self::EPSILON
@@ -254,7 +254,7 @@ pub(crate) trait FloatMath:
         let (above, below) = (Self::EXP_RANGE.1, -Self::from_f64(f64::from(Self::DIGITS + 1)));
         let bounded = if x > above { above } else { x };
         let bounded = if bounded < below { below } else { bounded };
-        // Half the power: the whole may be out of range where the result is not.
+        // Half of the power of two, because the whole power may be out of range although the result is in range.
         let round = Self::ROUND + (Self::BIAS - Self::ONE);
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
         let half = Self::power_of_two(shifted);
@@ -266,7 +266,7 @@ pub(crate) trait FloatMath:
     /// 1/(1 + e⁻ˣ); 2 units in the last place.
     #[inline(always)]
     fn sigmoid<const FMA: bool>(x: Self) -> Self {
-        // e⁻ˣ of a large negative argument would overflow where the result is still representable.
+        // The exponential of -|x| is used: for a large negative x, e⁻ˣ would overflow although the result is representable.
         let (magnitude, below) = (-x.abs(), Self::EXP_RANGE.0);
         let (q, power) = Self::falling::<FMA>(if magnitude < below { below } else { magnitude }, None);
         let e = (q + Self::ONE) * power * Self::LOWER;
@@ -279,7 +279,7 @@ pub(crate) trait FloatMath:
     fn tanh<const FMA: bool>(x: Self) -> Self {
         let (near_end, end) = Self::TANH_RANGE;
         let magnitude = x.abs();
-        // Near 0 the difference below would cancel, so an odd polynomial is used.
+        // Near 0 the difference below loses digits by cancellation, so an odd polynomial is used.
         let square = x * x;
         let near = fma::<FMA, _>(Self::tanh_near::<FMA>(square) * square, x, x);
         let z = if magnitude > end { end } else { magnitude };
@@ -293,7 +293,7 @@ pub(crate) trait FloatMath:
         y.copysign(x)
     }
 
-    /// 1 - erf x of magnitude y: e^(-y²) g(t)/(1 + 2y), or `near` below 0.4.
+    /// Computes 1 - erf x, where y is the magnitude of x: e^(-y²) g(t)/(1 + 2y), or `near` for y below 0.4.
     #[inline(always)]
     fn erfc_of<const FMA: bool, const N: usize>(x: Self, y: Self, t: Self, g: [Self; N], near: Self) -> Self {
         let two = Self::from_f64(2.0);
@@ -322,7 +322,7 @@ pub(crate) trait FloatMath:
         fma::<FMA, _>(n, Self::LOG10_2_HIGH, rest)
     }
 
-    /// Whether x is above -1, and 1/x is not subnormal.
+    /// Returns true if x is above -1, and 1/x is not subnormal.
     #[inline(always)]
     fn is_above_minus_one(x: Self) -> bool {
         (x > -Self::ONE) & (x < Self::from_f64(0.25) * Self::MAX)
@@ -331,7 +331,7 @@ pub(crate) trait FloatMath:
     /// ln(1 + x) for arguments that satisfy [`is_above_minus_one`](Self::is_above_minus_one); 2 units in the last place.
     #[inline(always)]
     fn log1p_ordinary<const FMA: bool>(x: Self) -> Self {
-        // The exponent of 1 + x with the fraction of x itself: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
+        // n is the exponent of 1 + x, and m comes from x itself, to avoid the rounding of 1 + x: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
         let (n, _) = Self::split(Self::ONE + x);
         let scale = Self::power_of_two((Self::ROUND + Self::BIAS) - n);
         let m = fma::<FMA, _>(x, scale, scale - Self::ONE);
@@ -401,7 +401,7 @@ mod tests {
     use crate::kernel::elementwise::operand::Operand;
     use crate::scalar::instruction::Binary;
 
-    /// Distance from `got` to the correctly rounded `exact`, in units in the last place of the latter.
+    /// Returns the distance from `got` to the correctly rounded `exact`, in units in the last place of `exact`.
     fn ulps(got: f32, exact: f64) -> f64 {
         let rounded = exact as f32;
         if got.to_bits() == rounded.to_bits() || (got.is_nan() && rounded.is_nan()) || got == rounded {
@@ -414,7 +414,7 @@ mod tests {
         (f64::from(got) - f64::from(rounded)).abs() / unit
     }
 
-    /// The worst error over a dense sample of all f32: both signs, every exponent, and the special values.
+    /// Returns the worst error over a dense sample of all f32: both signs, every exponent, and the special values.
     fn worst(ours: fn(f32) -> f32, exact: fn(f64) -> f64) -> (f64, f32) {
         let special = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX, 1.0, -1.0];
         let sample = (0..=u32::MAX).step_by(2053).map(f32::from_bits);
@@ -433,10 +433,10 @@ mod tests {
         0.5 * libm::erfc(-x / 2f64.sqrt())
     }
 
-    /// A function's name, our version, the f64 version, and the error bounds in f32 and f64.
+    /// A function's name, the version under test, the f64 version of the library, and the error bounds in f32 and f64.
     type Row<T> = (&'static str, fn(T) -> T, fn(f64) -> f64, [f64; 2]);
 
-    /// As blocks compute them, with the library for arguments that our versions do not take.
+    /// Returns the functions as blocks compute them: the library computes the arguments that this module's versions do not support.
     fn functions<T: FloatMath, const FMA: bool>() -> [Row<T>; 14] {
         fn mended<T: FloatMath>(x: T, ordinary: fn(T) -> bool, ours: fn(T) -> T, library: fn(T) -> T) -> T {
             if ordinary(x) { ours(x) } else { library(x) }
@@ -467,8 +467,8 @@ mod tests {
         }
     }
 
-    /// Against functions that are themselves accurate to a unit: this detects gross errors. The last digits of f64, and `ndtr`,
-    /// which no library has, are tested in `accuracy.rs`.
+    /// Compares with library functions that are accurate to one unit in the last place, to detect gross errors. The tests in `accuracy.rs`
+    /// check the last digits of f64, and `ndtr`, which no library has.
     #[test]
     fn doubles_are_near_the_library() {
         let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, f64::MAX, 1.0, -1.0];
@@ -551,7 +551,7 @@ mod tests {
         }
     }
 
-    /// At the reduced arguments nearest to a multiple of π/2, and at π.
+    /// Tests the arguments nearest to a multiple of π/2, and π.
     #[test]
     fn sines_keep_their_digits_near_zeros() {
         let (x, cosine) = (45.553_093_477_052, -6.189_806_365_883_577e-19);

@@ -22,7 +22,7 @@ const LOG: [f32; 9] = [
 const ERF_NEAR: [f32; 7] =
     [8.316_766_6e-5, -8.130_010_7e-4, 5.199_906_4e-3, -2.685_894_1e-2, 0.112_836_88, -0.376_126_32, 0.128_379_17];
 
-/// ln(m 2ⁿ), given the bits of m 2ⁿ minus those of √½, and n minus the exponent in those bits.
+/// Computes ln(m 2ⁿ). `offset` has the bits of the number minus the bits of √½, and `shift` is subtracted from the exponent in these bits.
 #[inline(always)]
 fn log_of<const FMA: bool>(offset: u32, shift: f32) -> f32 {
     // m in √½ .. √2.
@@ -86,14 +86,14 @@ impl FloatMath for f32 {
         let small = x < f32::MIN_POSITIVE;
         let scaled = if small { x * 8_388_608.0 } else { x };
         let y = log_of::<FMA>(scaled.to_bits().wrapping_sub(0x3f35_04f3), if small { 23.0 } else { 0.0 });
-        // By the bits: ∞ and NaN are unchanged, and negative numbers become NaN.
+        // The bits decide: ∞ and NaN are unchanged, and negative numbers become NaN.
         let bits = x.to_bits();
         let y = if bits < 0x7f80_0000 { y } else { f32::from_bits(bits | ((bits as i32) >> 31) as u32) };
         if x == 0.0 { f32::NEG_INFINITY } else { y }
     }
 
-    /// Error function; 2 units in the last place. Both parts are polynomials fitted for relative error: of (erf x)/x - 1 over x²
-    /// below 0.93, and of -ln(1 - erf x) above.
+    /// Error function; 2 units in the last place. Both parts are polynomials fitted for relative error: (erf x)/x - 1 in x² below 0.93, and
+    /// -ln(1 - erf x) above.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f32) -> f32 {
         let square = x * x;
@@ -116,9 +116,9 @@ impl FloatMath for f32 {
         if magnitude < 0.93 { near } else { far }
     }
 
-    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place: e^(-x²) g(t)/(1 + 2x) with t = (x - 2)/(x +
-    /// 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981), where g is a
-    /// polynomial of our own fit.
+    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place. The formula is e^(-x²) g(t)/(1 + 2x) with t = (x -
+    /// 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981). The polynomial g is a
+    /// fit of this project.
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
@@ -141,9 +141,9 @@ impl FloatMath for f32 {
         Self::erfc_of::<FMA, _>(x, y, t, g, near)
     }
 
-    /// Φ(x), the normal distribution function; 5 units in the last place in the left tail, 3 for x of 0 and above: e^(-x²/2) times
-    /// a single rational function of our own fit. All coefficients are positive, so nothing cancels; even and odd powers are summed
-    /// separately, which shortens the chain of roundings.
+    /// Φ(x), the normal distribution function; 5 units in the last place in the left tail, 3 for x of 0 and above. The formula is e^(-x²/2)
+    /// times one rational function, a fit of this project. All coefficients are positive, so no terms cancel. Even and odd powers are
+    /// summed separately, which shortens the chain of roundings.
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();

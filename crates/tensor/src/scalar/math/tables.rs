@@ -1,12 +1,13 @@
-//! Functions of `f32` by tables in registers, for processors with AVX-512, which select 16 numbers out of the 16 in a register, or
-//! out of the 32 in two, by one instruction. The tables are computed in `f64` when a function is first used.
+//! Functions of `f32` with tables in registers, for processors with AVX-512. One instruction selects 16 numbers out of the 16 in one
+//! register or the 32 in two registers. The tables are computed in `f64` when a function is first used.
 //!
-//! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial,
-//!   which interpolates the function at the Chebyshev points of the segment. So a coefficient costs no more than its product, and
-//!   no exponential or division is needed.
-//! - eˣ is a table's power of two times a short polynomial, ln x a table's logarithm plus one, after P. Tang ("Table-driven
-//!   implementation of the exponential function" and "… of the logarithm function", 1989 and 1990). Instructions of the processor
-//!   take numbers apart and put them together, the special ones included.
+//! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial, which
+//!   interpolates the function at the Chebyshev points of the segment. So selecting a coefficient costs no more than its multiplication,
+//!   and no exponential or division is needed.
+//! - eˣ is a power of two from a table times a short polynomial. ln x is a logarithm from a table plus a short polynomial. The methods are
+//!   from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
+//!   function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. They also
+//!   handle special values.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -24,16 +25,16 @@ use crate::scalar::cpu::instruction_set;
 use crate::scalar::math::FloatMath;
 use crate::{InstructionSet, Unary};
 
-/// Numbers in a register, and in a table.
+/// The number of elements in a register, and in a table.
 const LANES: usize = 16;
 const SEGMENTS: usize = 2 * LANES;
 
-/// Coefficients of a polynomial.
+/// The number of coefficients of a polynomial.
 const TERMS: usize = 6;
 
 /// A function f of t in 0 ..= `end`. Beyond that, f(t) rounds to 1.
 struct Table {
-    /// Whether f(-t) is -f(t). Otherwise f(-t) is 1 - f(t), and the table holds f(-t) with full relative accuracy.
+    /// True if f(-t) is -f(t). Otherwise f(-t) is 1 - f(t), and the table has f(-t) with full relative accuracy.
     odd: bool,
     end: f32,
     /// The segment of t is t (`curve` t + `slope`), rounded.
@@ -41,7 +42,7 @@ struct Table {
     slope: f32,
     /// The origin of each segment, which is subtracted from t before its polynomial is evaluated.
     origins: [f32; SEGMENTS],
-    /// Coefficients, the highest power first.
+    /// The coefficients. The coefficient of the highest power is first.
     coefficients: [[f32; SEGMENTS]; TERMS],
 }
 
@@ -54,7 +55,7 @@ static TANH: LazyLock<Table> = LazyLock::new(|| Table::new(true, 10.0, (-0.2, 5.
 impl Table {
     fn new(odd: bool, end: f32, (curve, slope): (f32, f32), function: fn(f64) -> f64) -> Self {
         let (a, b) = (f64::from(curve), f64::from(slope));
-        // The t at which a t² + b t has this value.
+        // Returns the t at which a t² + b t has this value.
         let border = |number: f64| 2.0 * number / (b + (b * b + 4.0 * a * number).sqrt());
         let mut table =
             Table { odd, end, curve, slope, origins: [0.0; SEGMENTS], coefficients: [[0.0; SEGMENTS]; TERMS] };
@@ -66,7 +67,7 @@ impl Table {
                 0 => 0.0,
                 _ => border(segment as f64 - 0.5),
             };
-            // At the end where the function is smallest, so that no term is much larger than the sum.
+            // The origin is the end where the function is smallest, so that no term is much larger than the sum.
             let origin = (if odd { left.max(0.0) } else { right }) as f32;
             table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));
@@ -75,15 +76,15 @@ impl Table {
             }
         }
         if odd {
-            // Exact, so that values near 0 keep full relative accuracy.
+            // The constant term is exactly 0, so that values near 0 keep full relative accuracy.
             table.coefficients[TERMS - 1][0] = 0.0;
         }
         table
     }
 }
 
-/// The coefficients, lowest power first, of the polynomial in x - `origin` that interpolates a function at the Chebyshev points
-/// between two numbers, by Newton's divided differences.
+/// Returns the coefficients, lowest power first, of a polynomial in x - `origin`. It interpolates a function at the Chebyshev points
+/// between `left` and `right`, by Newton's divided differences.
 fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f64) -> [f64; TERMS] {
     let (middle, radius) = (0.5 * (left + right), 0.5 * (right - left));
     let points: [f64; TERMS] = from_fn(|k| middle - origin + radius * (PI * (k as f64 + 0.5) / TERMS as f64).cos());
@@ -102,7 +103,7 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
     sums
 }
 
-/// The function over a block; returns `false` and writes nothing if the processor lacks the instructions or the function has no
+/// Computes a function over a block. Returns `false` and writes nothing if the processor lacks the instructions or the function has no
 /// table.
 pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
     if instruction_set() < InstructionSet::Avx512 {
@@ -121,7 +122,7 @@ pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
     true
 }
 
-/// `out = f(x)`, a register at a time.
+/// Computes `out = f(x)`, one register at a time.
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn each(x: &[f32], out: &mut [f32], mut f: impl FnMut(__m512) -> __m512) {
@@ -180,11 +181,12 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
     });
 }
 
-/// Of each piece of the numbers 0.75 .. 1.5, by the highest four bits of their fractions: about the reciprocal of its middle, and
-/// minus the logarithm of that. The two pieces around 1 have 1 and 0, so that small logarithms keep full relative accuracy.
+/// Two tables over pieces of 0.75 .. 1.5. The highest four bits of a fraction select the piece. The first table has approximately the
+/// reciprocal of a piece's middle, the second has minus the logarithm of that reciprocal. The two pieces around 1 have 1 and 0, so that
+/// small logarithms keep full relative accuracy.
 static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
     let logarithm = |reciprocal: f32| -f64::from(reciprocal).ln();
-    // Of the numbers near a reciprocal, the one whose logarithm is nearest to an f32: then the table adds no error.
+    // Among the numbers near a reciprocal, the table has the one whose logarithm is nearest to an f32. So the table adds almost no error.
     let error = |reciprocal: &f32| (f64::from(logarithm(*reciprocal) as f32) - logarithm(*reciprocal)).abs();
     let reciprocals = from_fn(|piece| {
         if piece == 0 || piece == LANES - 1 {
@@ -207,10 +209,10 @@ fn logarithms(x: &[f32], out: &mut [f32]) {
     let [reciprocals, logarithms] = LOGARITHMS.each_ref().map(|row| load(row));
     let all = |number: f32| _mm512_set1_ps(number);
     each(x, out, |x| {
-        // NaN where x is negative. The exponent of 0 is -∞, that of ∞ is ∞.
+        // `m` is NaN if x is negative. The exponent of 0 is -∞, and the exponent of ∞ is ∞.
         let m = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(x);
         let n = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
-        // Only the lowest bits are used.
+        // The table lookup uses only the lowest bits.
         let piece = _mm512_srli_epi32::<19>(_mm512_castps_si512(m));
         let r = _mm512_fmsub_ps(m, _mm512_permutexvar_ps(piece, reciprocals), all(1.0));
         let mut sum = all(LOG[0]);
@@ -239,7 +241,7 @@ fn run(table: &Table, x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// A [`Table`] in registers, for a whole block.
+/// A [`Table`] in registers, loaded once for a whole block.
 struct Registers {
     end: __m512,
     curve: __m512,
@@ -272,14 +274,14 @@ impl Registers {
         }
     }
 
-    /// The results, and a bit for each lane whose argument is outside the table.
+    /// Returns the results, and a mask of the lanes whose arguments are outside the table.
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     fn apply<const ODD: bool>(&self, x: __m512) -> (__m512, u16) {
         // If one of the two operands is NaN, the instruction returns the second.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
         let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(f32::ROUND));
-        // Only the lowest bits are used.
+        // The table lookup uses only the lowest bits.
         let segment = _mm512_castps_si512(shifted);
         let d = _mm512_sub_ps(t, _mm512_permutex2var_ps(self.origins[0], segment, self.origins[1]));
         let mut sum = _mm512_setzero_ps();
@@ -298,7 +300,7 @@ impl Registers {
     }
 }
 
-/// The left tail of Φ beyond the table, by the general function.
+/// Computes the left tail of Φ outside the table, with the general function.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
@@ -328,7 +330,7 @@ fn left_tail(end: f32, x: &[f32], out: &mut [f32]) {
 mod tests {
     use super::*;
 
-    /// The same computation, one number after the other.
+    /// Does the same computation for a single number.
     fn naive(table: &Table, general: fn(f32) -> f32, x: f32) -> f32 {
         if !table.odd && x < -table.end {
             return general(x);
@@ -347,13 +349,13 @@ mod tests {
 
     type Row = (Unary, &'static LazyLock<Table>, fn(f32) -> f32, fn(f64) -> f64, f64);
 
-    /// Each with its general function, an exact one, and the stated bound.
+    /// Each function with its table, its general version, an exact version, and the stated error bound.
     const TABLES: [Row; 2] = [
         (Unary::Ndtr, &NDTR, f32::ndtr::<true>, f64::ndtr::<false>, 2.0),
         (Unary::Tanh, &TANH, <f32 as FloatMath>::tanh::<true>, f64::tanh, 2.0),
     ];
 
-    /// A dense sample of all arguments, and of those near 0.
+    /// Returns a dense sample of all arguments, and of arguments near 0.
     fn sample() -> Vec<f32> {
         let special = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX];
         let all = (0..=u32::MAX).step_by(20_047).map(f32::from_bits);
@@ -374,7 +376,7 @@ mod tests {
                 let expected = naive(table, general, x);
                 assert!(out.to_bits() == expected.to_bits() || x.is_nan() && out.is_nan(), "{op:?} {x:e}: {out:e}");
             }
-            // Remainders of a block, and lanes of which only some are outside the table.
+            // Tests incomplete registers, and registers in which only some arguments are outside the table.
             for len in 0..40 {
                 let x: Vec<f32> =
                     (0..len).map(|k| if k % 3 == 0 { -8.0 - k as f32 } else { k as f32 * 0.37 - 5.0 }).collect();
@@ -400,7 +402,7 @@ mod tests {
         }
     }
 
-    /// The same computations as `exponentials` and `logarithms`, one number after the other.
+    /// Does the same computations as `exponentials` and `logarithms` for a single number.
     fn naive_exp(x: f32) -> f32 {
         let x = if x > f32::EXP_RANGE.1 { f32::EXP_RANGE.1 } else { x };
         let x = if x < f32::EXP_RANGE.0 { f32::EXP_RANGE.0 } else { x };

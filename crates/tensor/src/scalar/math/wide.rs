@@ -1,5 +1,5 @@
-//! Functions of `f32` that are computed in `f64`, in vectors of half as many numbers: the argument is reduced without loss, short
-//! polynomials suffice, and the result is rounded once, within 0.51 units in the last place.
+//! Functions of `f32` that are computed in `f64`, in vectors of half as many numbers. The argument is reduced without loss, and short
+//! polynomials suffice. The result is rounded once, to within 0.51 units in the last place.
 
 use std::f64::consts::FRAC_2_PI;
 
@@ -7,17 +7,17 @@ use crate::scalar::math::{FloatMath, fma, polynomial};
 
 const ROUND: f64 = f64::ROUND;
 
-/// π/2 in two parts: with an integer of up to 20 bits the first gives an exact product.
+/// π/2 as a sum of two numbers. The product of the first with an integer of up to 20 bits is exact.
 const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
 const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
 
-/// Whether the argument of a sine is small enough to be reduced with two parts of π/2.
+/// Returns true if the argument of a sine is small enough for a reduction with two parts of π/2.
 #[inline(always)]
 pub(crate) fn is_moderate(x: f32) -> bool {
     x.abs() < 1e5
 }
 
-/// sin(x + `quarters` π/2).
+/// Computes sin(x + `quarters` π/2).
 #[inline(always)]
 pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     let x = f64::from(x);
@@ -40,7 +40,7 @@ pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
 }
 
-/// Whether [`pow_ordinary`] takes this base and exponent.
+/// Returns true if [`pow_ordinary`] supports this base and exponent.
 #[inline(always)]
 pub(crate) fn is_power(x: f32, y: f32) -> bool {
     f32::is_ordinary(x) & (y.abs() < f32::INFINITY)
@@ -49,7 +49,7 @@ pub(crate) fn is_power(x: f32, y: f32) -> bool {
 /// xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`].
 #[inline(always)]
 pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
-    // x = m 2ⁿ with m in √½ .. √2; log₂ m as the series of 2 artanh s, s = (m - 1)/(m + 1).
+    // x = m 2ⁿ with m in √½ .. √2; log₂ m is computed by the series of 2 artanh s, s = (m - 1)/(m + 1).
     let bits = x.to_bits().wrapping_sub(0x3f35_04f3);
     let n = f64::from((bits as i32) >> 23);
     let m = f64::from(f32::from_bits((bits & 0x007f_ffff).wrapping_add(0x3f35_04f3)));
