@@ -14,7 +14,7 @@ const KERNELS: [&str; 4] = ["binary", "rows", "update", "arithmetic"];
 const MOST: usize = 5;
 
 /// Folds constants when a program is planned: it adds numbers and never the elements of tensors.
-const CONSTANTS: &str = "engine/plan/values.rs";
+const CONSTANTS: &str = "engine/plan/identities.rs";
 
 /// Returns the tokens of a file without comments, literals and tests.
 fn code(text: &str) -> Vec<String> {

@@ -345,6 +345,12 @@ fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
     rows(op, row, None, y, x);
 }
 
+/// Computes `out = op(x, y)` for an operation of [`by_arithmetic`].
+#[inline(always)]
+fn two_values<T: FloatMath, const N: usize>(op: Binary, x: &[T; N], y: &[T; N], out: &mut [T; N]) {
+    by_arithmetic(op, OverArrays { x, y, out });
+}
+
 /// Computes [`arithmetic`] on block values of `N` elements.
 #[inline(always)]
 fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
@@ -359,7 +365,12 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
             I::Unary(Unary::Sqrt, x) => one_array(value(x), out, |x| x.sqrt()),
             I::Unary(Unary::Reciprocal, x) => one_array(value(x), out, |x| T::ONE / x),
             I::Unary(Unary::Relu, x) => one_array(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
-            I::Binary(op, x, y) if by_arithmetic(op, OverArrays { x: value(x), y: value(y), out: &mut *out }) => {}
+            // An arm for each operation, so that each has a store instruction of its own. If they share one, a processor that predicts
+            // dependences by instruction makes each load wait for the store before it.
+            I::Binary(Binary::Add, x, y) => two_values(Binary::Add, value(x), value(y), out),
+            I::Binary(Binary::Sub, x, y) => two_values(Binary::Sub, value(x), value(y), out),
+            I::Binary(Binary::Mul, x, y) => two_values(Binary::Mul, value(x), value(y), out),
+            I::Binary(Binary::Div, x, y) => two_values(Binary::Div, value(x), value(y), out),
             _ => return number,
         }
     }
