@@ -177,8 +177,9 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 }
 
 /// Fills `out` by rows and columns of the two innermost loops: `f` gets the rows, the first position of each operand, and its part of
-/// `out`. Returns false, and computes nothing, if rows are long or too short, if no operand is [strided](Access::Strided), or if an inner
-/// stride is neither 0 nor 1. `accesses` are the operands that `f` reads. `f` does not read the part of `out` if the part is streamed.
+/// `out`. Computes nothing and returns false in three cases: rows are long or too short, no operand is [strided](Access::Strided), or an
+/// inner stride is neither 0 nor 1. `accesses` are the operands that `f` reads. `f` does not read the part of `out` if the part is
+/// streamed.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],

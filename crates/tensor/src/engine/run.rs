@@ -319,7 +319,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Computes an operation between elements and one number for each row, if there is a loop for it.
+    /// Computes an operation between elements and one number for each row, if the operation has a loop for it.
     #[inline(never)]
     fn over_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };

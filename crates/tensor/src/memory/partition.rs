@@ -4,7 +4,7 @@
 //! partitions split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries. No choice
 //! can make parts overlap, because each part ends where the next one begins.
 //!
-//! Most callers choose boundaries from shapes alone. [`try_ranges`] and the sums of gathered rows (`kernel/rows.rs`) also use the number of
+//! Most callers choose boundaries only from shapes. [`try_ranges`] and the sums of gathered rows (`kernel/rows.rs`) also use the number of
 //! threads. Their tasks compute each element in the same way wherever a part begins, so results do not depend on the boundaries.
 #![allow(unsafe_code)]
 

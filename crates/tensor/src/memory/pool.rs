@@ -105,7 +105,7 @@ impl Allocation {
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
 
-    /// Allocates `bytes` zeros, in huge pages if there are many and the system has huge pages.
+    /// Allocates `bytes` zeros, in huge pages if the size is at least [`MIN_HUGE`] and the system has huge pages.
     fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
         let layout = Self::layout(bytes)?;
         assert!(bytes > 0, "the pool serves no empty buffer");

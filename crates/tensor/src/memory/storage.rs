@@ -199,8 +199,8 @@ impl<T: Scalar> Storage<T> {
             Buffer::Own(data) => data,
             Buffer::Pooled(block) => block,
             Buffer::Lent(data) => (**data).as_ref(),
-            // SAFETY: `from_arc_array`, the only constructor, took `start` and `len` from the lowest to the highest element of an
-            // array, and its owner lives as long as `self` (see `Foreign`).
+            // SAFETY: only `from_arc_array` makes a `Foreign`. Its `start` and `len` cover an array from the lowest to the highest element.
+            // The array lives as long as `self` (see `Foreign`).
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start, foreign.len) },
             // SAFETY: `take` checked that the range lies within the memory's initialised elements; the memory lives as long as
             // `self`. `take` hands out no element twice, and only a range's sole holder writes, through a mutable borrow: nobody

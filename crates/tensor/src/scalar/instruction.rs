@@ -129,7 +129,7 @@ functions! {
         Hardsigmoid = "hardsigmoid", CHEAP;
         /// sin(πx) / (πx), 1 at 0. A primitive because the quotient's formula gives no derivative at 0.
         Sinc = "sinc", EXPENSIVE;
-        /// ln(x / (1 - x)). A primitive because its derivative is NaN outside [0, 1], where the quotient's is not.
+        /// ln(x / (1 - x)). A primitive because its derivative is NaN outside [0, 1]. The derivative of the quotient's formula is not.
         Logit = "logit", EXPENSIVE;
         /// Error function.
         Erf = "erf", EXPENSIVE;

@@ -231,8 +231,8 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     if s != s.trunc() {
         return f64::NAN;
     }
-    // The sum is split at the sign of q + k. The magnitudes of the negative q + k go from `below` to -q, and the positive q + k begin at 1
-    // - `below`.
+    // The sum is split at the sign of q + k. The magnitudes of the negative terms' q + k run from `below` to |q|.
+    // The positive q + k begin at 1 - `below`.
     let below = q.trunc() - q;
     // An infinite s counts as even: then all terms are 0, 1 or ∞.
     let sign = if s % 2.0 == 1.0 { -1.0 } else { 1.0 };
@@ -284,9 +284,9 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
 /// Computes the regularized incomplete gamma function: the part of Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from t below x, divided by Γ(a). If `is_upper`, the
 /// part from t above x.
 ///
-/// For x < a + 1 the series of the lower part converges fast (Abramowitz and Stegun 6.5.29), otherwise the continued fraction of the upper
-/// part (6.5.31, by W. J. Lentz's method). The other part is 1 minus the computed one. If both a and x are small, this difference costs the
-/// upper part some digits.
+/// For x < a + 1, the lower part is computed by a series (Abramowitz and Stegun 6.5.29). Otherwise the upper part is computed by a
+/// continued fraction (6.5.31, by W. J. Lentz's method). Each converges fast in its range. The other part is 1 minus the computed one. If
+/// both a and x are small, this difference costs the upper part some digits.
 pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;

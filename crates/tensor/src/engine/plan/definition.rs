@@ -49,7 +49,7 @@ pub(super) struct Concatenation {
 }
 
 impl Definition {
-    /// Returns the operands, except those of a node and of a concatenation.
+    /// Returns the operands of the definition; no operands for a host operation and a concatenation.
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
         let mut operands = SmallVec::new();
         let mut copy = *self;
@@ -60,7 +60,7 @@ impl Definition {
         operands
     }
 
-    /// Replaces each operand, except those of a node and of a concatenation.
+    /// Replaces each operand. The operands of a host operation and of a concatenation are not replaced.
     pub(super) fn map(&mut self, mut of: impl FnMut(Id) -> Id) {
         match self {
             Definition::Known(_) | Definition::Number(_) | Definition::Cat(_) | Definition::Node(_) => {}

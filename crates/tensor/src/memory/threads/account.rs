@@ -1,8 +1,8 @@
 //! Decides how many helpers an operation may use, from the time that helpers saved and cost in earlier operations.
 //!
-//! On a busy machine the system suspends a helper for milliseconds, and an operation waits for a helper that is suspended in the middle of
-//! a task. Every operation adds the time that its helpers saved to an account, and subtracts the time that the caller waited for them and
-//! the time that they were suspended. When the account is overdrawn, helpers rest, so that operations run on fewer threads. After the rest,
+//! On a busy machine the system suspends a helper for milliseconds. If the helper has a task at that time, the operation waits for it.
+//! Every operation adds the time that its helpers saved to an account. It subtracts the time that the caller waited for helpers, and the
+//! time that helpers were suspended. When the account is overdrawn, helpers rest, so that operations run on fewer threads. After the rest,
 //! a *trial* tests whether the helper has a processor for itself. Every failed trial doubles the next rest.
 //!
 //! This file does not read the clock, so that its tests need no real time.

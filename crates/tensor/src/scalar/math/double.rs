@@ -167,7 +167,7 @@ impl FloatMath for f64 {
         if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { x.ln() }
     }
 
-    /// Error function; 2 units in the last place. It uses [`ERF_NEAR`] for |x| below 0.85, and 1 - 2 Φ(-√2 x) from there on.
+    /// Error function; 2 units in the last place. It uses [`ERF_NEAR`] for |x| below 0.85, and 1 - 2 Φ(-√2 x) for larger |x|.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f64) -> f64 {
         let square = x * x;

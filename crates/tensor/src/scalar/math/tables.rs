@@ -1,9 +1,9 @@
 //! Functions of `f32` with tables in registers, for processors with AVX-512. One instruction selects 16 numbers out of the 16 in one
 //! register or the 32 in two registers. The tables are computed in `f64` when a function is first used.
 //!
-//! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial, which
-//!   interpolates the function at the Chebyshev points of the segment. So selecting a coefficient costs no more than its multiplication,
-//!   and no exponential or division is needed.
+//! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial. The
+//!   polynomial interpolates the function at the Chebyshev points of the segment. So selecting a coefficient costs no more than its
+//!   multiplication, and no exponential or division is needed.
 //! - eˣ is a power of two from a table times a short polynomial. ln x is a logarithm from a table plus a short polynomial. The methods are
 //!   from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
 //!   function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. They also
@@ -159,15 +159,15 @@ static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 /
 /// (eʳ - 1 - r)/r² for r up to (ln 2)/32.
 const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
 
-/// eˣ; 1 unit in the last place: 2ⁿ eʳ, with n in sixteenths.
+/// eˣ; 1 unit in the last place. It is 2ⁿ eʳ, where n is a multiple of 1/16.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn exponentials(x: &[f32], out: &mut [f32]) {
     let powers = load(&POWERS);
     let ((below, above), all) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
     let round = all(f32::ROUND / LANES as f32);
     each(x, out, |x| {
-        // Results of 0 are not computed: processors of Intel take a hundred cycles for a product that is rounded to 0, and what a mask
-        // excludes from a softmax is -∞.
+        // Results of 0 are not computed, because Intel's processors take a hundred cycles for a product that is rounded to 0. They are
+        // common: a masked softmax has arguments of -∞.
         let some = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, all(below));
         // If one of two operands is NaN, the instruction returns the second.
         let x = _mm512_min_ps(all(above), x);
@@ -175,7 +175,7 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
         let n = _mm512_sub_ps(shifted, round);
         let r = _mm512_fnmadd_ps(n, all(f32::LN_2_LOW), _mm512_fnmadd_ps(n, all(f32::LN_2_HIGH), x));
         let q = _mm512_fmadd_ps(_mm512_fmadd_ps(all(EXP[0]), r, all(EXP[1])), _mm512_mul_ps(r, r), r);
-        // The fraction of n is in the lowest bits; its integer part is the exponent.
+        // The lowest bits of `shifted` are the fraction of n, which selects the power. The integer part of n is the exponent.
         let power = _mm512_permutexvar_ps(_mm512_castps_si512(shifted), powers);
         _mm512_maskz_scalef_ps(some, _mm512_fmadd_ps(power, q, power), n)
     });
@@ -203,7 +203,7 @@ static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
 /// (ln(1 + r) - r)/r² for r in -1/32 ..= 1/16.
 const LOG: [f32; 4] = [0.188_664_72, -0.250_081_93, 0.333_344_88, -0.5];
 
-/// ln x; 2 units in the last place: n ln 2 + ln(1/c) + ln(1 + r), with c from the table and 1 + r = c m, where x = m 2ⁿ.
+/// ln x; 2 units in the last place. For x = m 2ⁿ it is n ln 2 + ln(1/c) + ln(1 + r), with c from the table and 1 + r = c m.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn logarithms(x: &[f32], out: &mut [f32]) {
     let [reciprocals, logarithms] = LOGARITHMS.each_ref().map(|row| load(row));
