@@ -18,7 +18,7 @@ pub(crate) mod plan {
     /// there are at most [`FEW_ROWS`]. Cascade Lake.
     pub(crate) const MIN_ROW: usize = 16;
 
-    /// Rows. At most this many rows are reduced within the pass whatever their length. Cascade Lake.
+    /// Rows. At most this many rows are reduced within the pass even if they are shorter than [`MIN_ROW`]. Cascade Lake.
     pub(crate) const FEW_ROWS: usize = 4;
 
     /// Elements per result. If each task of a reduction has its own totals, the reduction must have this many elements for each total.

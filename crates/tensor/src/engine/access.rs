@@ -29,7 +29,7 @@ pub enum Argument<'a, T> {
 pub(crate) enum Access {
     /// A plain number.
     Number,
-    /// One element, at this position, that repeats everywhere.
+    /// The element at this position, for all elements of the shape.
     Uniform(usize),
     /// Contiguous elements, the first one at this position.
     Contiguous(usize),
@@ -55,7 +55,7 @@ impl Access {
         if period == 1 {
             return Access::Uniform(layout.offset());
         }
-        // One period and a block after it are written out, unless that is more than half of all elements.
+        // One period and one more block are copied, unless the copy would have more than half of all elements.
         let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }

@@ -100,7 +100,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     in_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
 }
 
-/// Computes `out = f(x)`. `fresh` says that `f` does not read `out`.
+/// Computes `out = f(x)`. `fresh` is true if `f` does not read `out`.
 fn one<T: Element, U: Element>(
     x: Source<T>,
     out: &mut [U],

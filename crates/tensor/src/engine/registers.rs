@@ -2,7 +2,7 @@
 
 use crate::engine::program::{Output, Program};
 
-/// The memory to which a value is computed.
+/// The memory in which the result of an instruction is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
     /// This slot of the thread that runs the program.

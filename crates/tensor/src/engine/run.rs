@@ -175,7 +175,7 @@ struct Task<'a, 's, 'r, T: Float> {
     layout: Slots,
     first_output: usize,
     slots: &'s mut [&'r mut [T]],
-    /// The values over the present block: the inputs, then the results of the instructions, then [expanded](Self::expand) values.
+    /// The values over the current block: the inputs, then the results of the instructions, then [expanded](Self::expand) values.
     values: &'s mut [BlockValue<'r, T>],
 }
 

@@ -28,7 +28,7 @@ static FRESH: AtomicU64 = AtomicU64::new(0);
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0, buffers: 0 });
 
 struct Pool {
-    /// Keyed by element kind and size in bytes.
+    /// The buffers in the pool, by element kind and size in bytes.
     free: BTreeMap<(u8, usize), Vec<Allocation>>,
     bytes: usize,
     buffers: usize,

@@ -1,5 +1,5 @@
-//! The simplification of values while they are defined: identities, operations on numbers, and views of views. All are exact: no infinity
-//! or NaN appears or vanishes.
+//! The simplification of values while they are defined: identities, operations on numbers, and views of views. All are exact: they neither
+//! add nor remove an infinity or a NaN.
 
 use smallvec::SmallVec;
 

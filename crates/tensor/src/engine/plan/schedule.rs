@@ -20,17 +20,17 @@ use crate::{Float, Reduction};
 /// The part of a plan that computes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// Before the plan runs: data, a number, or a known value.
+    /// The value is known before the plan runs: data, a number, or a known value.
     Source,
-    /// By a separate step.
+    /// A separate step computes the value.
     Single,
-    /// In this kernel, over the whole shape.
+    /// This kernel computes the value over the whole shape.
     Whole(u32),
-    /// In this kernel, as one number for each row.
+    /// This kernel computes the value as one number for each row.
     PerRow(u32),
-    /// By this kernel as a reduction. The result is complete when the kernel has finished.
+    /// This kernel computes the value as a reduction, which is complete when the kernel has finished.
     Reduced(u32),
-    /// Not computed: no root depends on it.
+    /// The value is not computed, because no root depends on it.
     Dead,
 }
 

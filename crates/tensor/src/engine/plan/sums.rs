@@ -1,10 +1,10 @@
-//! Rewrites sums whose terms cost less together than one after the other. Gradients contain them: an array that is read many times has one
-//! term for each reader.
+//! Rewrites sums of many terms as fewer, larger operations. For example, the gradient of an array that is read many times has one term for
+//! each reader.
 //!
 //! | sum | rewritten |
 //! |---|---|
-//! | of adjoints of slices: zeros, each with one part filled in | one concatenation of the parts |
-//! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over the rows of all, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
+//! | of adjoints of slices, each of which is 0 outside one part | one concatenation of the parts |
+//! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
 //! The first sum is the gradient of a sequence that is read step by step. The second sum is the gradient of a weight that every step
 //! multiplies by few rows. Sums are reordered, so the last bits of a result may differ.

@@ -5,9 +5,9 @@
 //! operands' size before the expansion. A sum over an expanded dimension is a multiplication by its size. So the gradient of a sum of any
 //! size is one number.
 //!
-//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once,
-//! operations on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: no infinity or NaN
-//! appears or vanishes.
+//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
+//! on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: they neither add nor remove an
+//! infinity or a NaN.
 
 use std::collections::HashMap;
 use std::mem::take;

@@ -233,7 +233,7 @@ impl SpinThenSleep {
         if gap < SUSPENSION { Duration::ZERO } else { gap }
     }
 
-    /// Spins for the time of a trial and reports whether this thread had a processor for itself.
+    /// Spins for the time of a trial, and reports if this thread had a processor for itself.
     fn trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;

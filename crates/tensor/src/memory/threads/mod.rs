@@ -1,4 +1,4 @@
-//! Threads: distribute the tasks of an operation to the calling thread and its helpers.
+//! Threads: the distribution of an operation's tasks to the calling thread and its helpers.
 //!
 //! Every thread first runs its own range of tasks, and then takes tasks that other threads have not claimed. Neighbouring tasks use
 //! neighbouring memory, so a core's cache keeps the data of its own tasks from one operation to the next. Helpers spin for a while before

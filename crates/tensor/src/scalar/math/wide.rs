@@ -40,7 +40,7 @@ pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
 }
 
-/// Returns true if [`pow_ordinary`] supports this base and exponent.
+/// Returns true if [`pow_ordinary`] computes the power of this base and exponent.
 #[inline(always)]
 pub(crate) fn is_power(x: f32, y: f32) -> bool {
     f32::is_ordinary(x) & (y.abs() < f32::INFINITY)
