@@ -36,7 +36,7 @@ pub(crate) mod plan {
     /// computes it again, because writing and reading it would take longer. Cascade Lake.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// Elements. A smaller concatenation is copied, because planning without the copy would take longer. Zen 4.
+    /// Elements. A smaller concatenation is copied, because planning its memory would take longer than the copy. Zen 4.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
     /// Elements of a row. The longest row of operands that a program writes side by side: the program's values for the row must stay in the

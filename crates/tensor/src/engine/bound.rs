@@ -34,7 +34,7 @@ impl BoundProgram {
         BoundProgram { program, shape, binding: None }
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
@@ -99,7 +99,7 @@ fn outputs<T: Float, R>(
 ///
 /// # Errors
 ///
-/// If memory cannot hold copies of transposed inputs, or totals for each task.
+/// If there is not enough memory for copies of transposed inputs, or for the totals of each task.
 #[wengert_macros::precompiled]
 pub(crate) fn run_bound<T: Float>(
     program: &Program,
@@ -184,7 +184,7 @@ impl Binding {
             Argument::Elements(source) => Some(source.layout.clone()),
         };
         let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
-        // Without elements, nothing is read.
+        // A program over no elements reads no input.
         let access = |layout: &Option<Layout>| match layout {
             Some(layout) if count > 0 => Access::over(layout, shape),
             _ => Access::Number,

@@ -24,7 +24,7 @@ pub(crate) enum TaskShare {
     Totals(Reduction, usize),
 }
 
-/// A function of the number of a task and its part of every output.
+/// A function that runs one task. Its arguments are the task's number and the task's part of every output.
 pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync + 'a;
 
 /// Runs `task` with the number of each task of `tiling` and its part of every output. Returns the totals of all tasks, combined in a
@@ -72,7 +72,8 @@ pub(crate) fn run<T: Element>(
     Ok(totals)
 }
 
-/// A task of [`fill`]. It calls its argument with a function that computes one block, and the argument runs that function for each block.
+/// A task of [`fill`]. It calls its argument with a function that computes a block from the block's first position and elements. The
+/// argument calls that function for each block of the task.
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
 /// Fills `out` block by block. `task` is called once per task, on the task's thread. It creates its state, and calls its argument with a

@@ -18,8 +18,8 @@ pub type Index = u32;
 /// The positions of a node's inputs.
 pub type Inputs = SmallVec<[Index; 3]>;
 
-/// The operation of a node. The shapes of the inputs and the result are not repeated here. Numbers in parentheses are indices into lists of
-/// the expression or of its host.
+/// The operation of a node. Together with the shapes of the inputs and the result, it defines the computation. Numbers in parentheses are
+/// indices into lists of the expression or of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Data through which no derivative flows. The host gives its number.
@@ -315,11 +315,11 @@ pub type ByNode<V> = HashMap<Index, V, BuildHasherDefault<IndexHasher>>;
 pub trait KnownNodes {
     /// Returns the number of nodes.
     fn len(&self) -> usize;
-    /// True if no node is known.
+    /// Returns true if no node is known.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// True if the node is known.
+    /// Returns true if the node is known.
     fn has(&self, node: Index) -> bool;
     /// Returns all nodes, in any order.
     fn nodes(&self) -> Vec<Index>;
