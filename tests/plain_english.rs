@@ -23,7 +23,7 @@ const PHRASES: &[&str] = &[
 ];
 
 /// The folders whose comments are checked.
-const FOLDERS: [&str; 4] = ["src", "tests", "benches", "examples"];
+const FOLDERS: [&str; 5] = ["crates", "src", "tests", "benches", "examples"];
 
 /// The pages that are checked.
 const PAGES: [&str; 16] = [

@@ -176,7 +176,7 @@ impl Vmap {
         });
         let moved: Vec<Var<'t, T>> = moved.collect::<Result<_, _>>()?;
         if let Some(first) = moved.first() {
-            // The results are computed together, also if they are read one by one.
+            // The results are computed together, also if the caller reads each one separately.
             first.tape.record.borrow_mut().group(moved.iter().map(|result| result.index));
         }
         Ok(moved)

@@ -3,7 +3,7 @@
 //!
 //! | sum | rewritten |
 //! |---|---|
-//! | of adjoints of slices, each of which is 0 outside one part | one concatenation of the parts |
+//! | of adjoints of slices; each term is 0 outside one part | one concatenation of the parts |
 //! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
 //! The first sum is the gradient of a sequence that is read step by step. The second sum is the gradient of a weight that every step

@@ -1,8 +1,8 @@
 //! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`, `z` `[n, out, …]`,
 //! with up to three spatial dimensions.
 //!
-//! The [`direct`] kernels, which sum over copied planes, are used where they are faster. All other convolutions, and those of
-//! integers, are matrix products. The windows of `x` are the columns of a matrix ([`im2col`]), which is computed in tiles that
+//! The [`direct`] kernels sum over copied planes; they serve the shapes for which they are faster. All other convolutions, and all
+//! convolutions of integers, are matrix products. The windows of `x` are the columns of a matrix ([`im2col`]), which is computed in tiles that
 //! stay in the second-level cache. The partition depends only on shapes, and partial sums are added in order. So the bits do not
 //! depend on the number of threads.
 //!

@@ -331,7 +331,7 @@ macro_rules! floats {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
                     }
-                    // Two large terms on both sides of 0 may cancel. The oracle adds forty terms, each of which is rounded.
+                    // Two large terms on both sides of 0 may cancel. The oracle adds forty rounded terms.
                     Binary::Zeta => {
                         let (s, q) = (f64::from(x), f64::from(y));
                         let exact = real_binary(op, s, q, |x| x);

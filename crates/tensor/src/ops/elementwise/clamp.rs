@@ -49,7 +49,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
         self.try_clamp_within(Some(min), Some(max))
     }
 
-    /// Applies [`clamp`](Self::clamp) with optional bounds, at least one of which must be given.
+    /// Applies [`clamp`](Self::clamp) with optional bounds. At least one bound must be given.
     #[in_place]
     fn try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<Self> {
         let at = Site::here("clamp_within");
