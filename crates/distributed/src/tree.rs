@@ -115,7 +115,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Plans `leaves` shards on `size` ranks, in nodes of at most `largest` shards.
+    /// Divides `leaves` shards among `size` ranks. Each rank gets consecutive shards, grouped into nodes of at most `largest` shards.
     pub(crate) fn new(leaves: usize, size: usize, largest: usize) -> Self {
         let nodes = (0..size).map(|rank| nodes(part(leaves, size, rank), leaves, largest)).collect();
         Plan { nodes }

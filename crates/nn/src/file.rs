@@ -1,4 +1,4 @@
-//! Files: writing completely or not at all, and reading of regular files only.
+//! File access. A file is written completely or not at all. Only regular files are read.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

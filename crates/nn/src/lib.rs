@@ -1,4 +1,4 @@
-//! Layers, losses, optimisers, data and checkpoints on the tape.
+//! Layers and losses that are recorded on the tape, and optimisers, data sets and checkpoints.
 //!
 //! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no
 //! registry. The parameters of a model are the parameters of its fields (see [`Module`]). This crate works with shapes
@@ -48,7 +48,7 @@
 //! | `loss` | [`CrossEntropyLoss`], [`cross_entropy`] and other losses; [`accuracy`] |
 //! | [`init`], [`schedule`] | initial values of parameters; schedules of the learning rate |
 //! | [`Dataset`], [`DataLoader`] and `data`, [`Normalize`] | tables and other files; splits, batches, augmentation; normalization of inputs |
-//! | [`per_sample_gradients`], [`check_model`] | the gradients of each sample; the check of a model's derivatives against differences |
+//! | [`per_sample_gradients`], [`check_model`] | the gradients of each sample; a comparison of a model's derivatives with finite differences |
 //! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
 //! | [`Checkpoint`], `file`, `bytes` | models and the state of a training in files that PyTorch reads; atomic writing of files |
 //! | [`Fit`], [`History`] | a training loop; its results, epoch by epoch |

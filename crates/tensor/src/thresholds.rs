@@ -1,53 +1,52 @@
-//! Every threshold of this crate: its unit, the trade-off it decides, and where its value was measured.
+//! Thresholds of this crate: the unit of each one, and the trade-off that it decides. The thresholds of reductions and of threads are
+//! beside their code.
 //!
 //! The cost of each instruction is beside its name, in `scalar/instruction.rs`, in units of one addition per element.
 //!
-//! Machines: *Cascade Lake* is a virtual machine with 2 cores of an Intel Xeon (AVX-512), *Zen 4* one with 2 cores of an AMD EPYC
-//! (AVX-512). A value without a machine limits memory or the length of a search, and was not tuned.
+//! The values were measured on virtual machines with two cores and AVX-512, of Intel Xeon and AMD EPYC processors, in November 2026. The
+//! machine of a single value was not recorded. Values that limit memory or the length of a search were not tuned.
 
 /// Planning: the values that are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
-    /// Elements of a row. The longest row that is reduced within a pass: the values of one row must stay in the second-level cache. Cascade
-    /// Lake.
+    /// Elements of a row. The longest row that is reduced within a pass: the values of one row must stay in the second-level cache.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// Elements of a tensor. The largest tensor that is reduced to one number within a pass: one thread runs the pass. Cascade Lake.
+    /// Elements of a tensor. The largest tensor that is reduced to one number within a pass: one thread runs the pass.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
-    /// Elements of a row. Shorter rows are reduced after the pass: running a program row by row costs more than a second pass, unless
-    /// there are at most [`FEW_ROWS`]. Cascade Lake.
+    /// Elements of a row. Shorter rows are reduced after the pass: running a program row by row costs more than a second pass, unless there
+    /// are at most [`FEW_ROWS`].
     pub(crate) const MIN_ROW: usize = 16;
 
-    /// Rows. At most this many rows are reduced within the pass even if they are shorter than [`MIN_ROW`]. Cascade Lake.
+    /// Rows. At most this many rows are reduced within the pass even if they are shorter than [`MIN_ROW`].
     pub(crate) const FEW_ROWS: usize = 4;
 
     /// Elements per result. If each task of a reduction has its own totals, the reduction must have this many elements for each total.
-    /// Cascade Lake.
     pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
 
     /// Values. The largest number of values that the search for a row's operands visits.
     pub(crate) const MAX_SEARCHED: usize = 64;
 
     /// Rows. Products of at most this many rows share a row-major copy of a transposed right matrix. Without the copy, each product would
-    /// rearrange the matrix, which takes a considerable part of its time. Cascade Lake.
+    /// rearrange the matrix, which takes a considerable part of its time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
     /// Additions per element. The cost to compute a value from operands in memory. Up to this cost, each kernel that reads the value
-    /// computes it again, because writing and reading it would take longer. Cascade Lake.
+    /// computes it again, because writing and reading it would take longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// Elements. A smaller concatenation is copied, because planning its memory would take longer than the copy. Zen 4.
+    /// Elements. A smaller concatenation is copied, because planning its memory would take longer than the copy.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
     /// Elements of a row. The longest row of operands that a program writes side by side: the program's values for the row must stay in the
-    /// second-level cache. Cascade Lake.
+    /// second-level cache.
     pub(crate) const MAX_CONCATENATED_ROW: usize = 1 << 12;
 
     /// Elements. The largest operand of a joined product, 64 MiB of f32: joining copies the operands.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
     /// Parts per slice. The sum of overlapping slices is cut into at most this many parts for each slice. More parts mean more steps with
-    /// fewer elements each. Cascade Lake (causal attention).
+    /// fewer elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS: usize = 8;
 
     /// The number of plans that a thread keeps. A training step that reads many values has a plan for each of them.
@@ -64,39 +63,37 @@ pub(crate) mod plan {
 /// Blocks and tasks of elementwise work.
 pub(crate) mod blocks {
     /// Elements of a block. A larger block amortizes the start of each instruction. The operands of a smaller block fit into the
-    /// first-level cache. Cascade Lake, Zen 4.
+    /// first-level cache.
     pub(crate) const BLOCK: usize = 1024;
 
-    /// Elements of an operation. Smaller operations run on one thread, because starting a second thread takes longer. Cascade Lake.
+    /// Elements of an operation. Smaller operations run on one thread, because starting a second thread takes longer.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// Elements of a task of several blocks. Longer tasks leave threads without work at the end, shorter tasks need more starts. Cascade
-    /// Lake.
+    /// Elements of a task of several blocks. Longer tasks leave threads without work at the end, shorter tasks need more starts.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
     /// The largest number of tasks of an operation. With more tasks, successive reads of a thread are less often adjacent, so prefetching
-    /// works worse. Cascade Lake.
+    /// works worse.
     pub(crate) const MAX_TASKS: usize = 64;
 
     /// Bytes of a result. Larger results are written with non-temporal stores, if results and operands together exceed [`MAX_CACHED`].
-    /// Cascade Lake, Zen 4.
     pub(crate) const MIN_STREAMED: usize = 16 << 20;
 
     /// Bytes of a result and its operands. Up to this size, writing the result into a last-level cache of 32 MiB is faster than bypassing
-    /// it. Zen 4.
+    /// it.
     pub(crate) const MAX_CACHED: usize = 36 << 20;
 
     /// Elements of a row. Rows of this length or more are cut into blocks separately, so that operands are not gathered. Shorter rows share
-    /// blocks. Cascade Lake, Zen 4.
+    /// blocks.
     pub(crate) const LONG_ROW: usize = 128;
 
-    /// The same for a program of several instructions, which gathers an operand once and reads it several times. Cascade Lake, Zen 4.
+    /// The same for a program of several instructions, which gathers an operand once and reads it several times.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
     /// Bytes of the longest vectors (AVX-512).
     pub(crate) const VECTOR_BYTES: usize = 64;
 
-    /// The largest number of vectors of a small block. Larger blocks leave too few registers for the values of a program. Cascade Lake.
+    /// The largest number of vectors of a small block. Larger blocks leave too few registers for the values of a program.
     pub(crate) const MAX_SMALL_BLOCK: usize = 4;
 
     /// The largest size of all small blocks of a program, in bytes: a quarter of the second-level cache of most processors.
@@ -112,24 +109,23 @@ pub(crate) mod blocks {
 
 /// Rows of operands that broadcast.
 pub(crate) mod rows {
-    /// Elements of a row. Shorter rows are copied into blocks of several rows, because a loop for each row takes longer. Cascade Lake, Zen
-    /// 4.
+    /// Elements of a row. Shorter rows are copied into blocks of several rows, because a loop for each row takes longer.
     pub(crate) const MIN_LOOPED_ROW: usize = 12;
 
-    /// The same if the row of an operand repeats: such rows are copied faster. Cascade Lake, Zen 4.
+    /// The same if the row of an operand repeats: such rows are copied faster.
     pub(crate) const MIN_LOOPED_REPEATED_ROW: usize = 24;
 
-    /// Elements of a repeating row. Shorter rows are copied; loops over longer rows are fast enough. Cascade Lake, Zen 4.
+    /// Elements of a repeating row. Shorter rows are copied; loops over longer rows are fast enough.
     pub(crate) const MIN_READ_ROW: usize = 128;
 
     /// Elements. The longest period of a repeating operand that is copied: the copy must stay in the first-level cache.
     pub(crate) const MAX_PERIOD: usize = 4096;
 
     /// Elements of a row, in an operation with an operand that has one number for each row. For shorter rows, the numbers are first
-    /// repeated along the rows. Zen 4.
+    /// repeated along the rows.
     pub(crate) const MIN_SCALED_ROW: usize = 32;
 
-    /// Elements of a row. Operands with longer rows are not gathered. Cascade Lake.
+    /// Elements of a row. Operands with longer rows are not gathered.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;
 
     /// The largest number of elements of a gathered piece.
@@ -138,10 +134,10 @@ pub(crate) mod rows {
     /// The number of 4-byte elements of the longest vectors (AVX-512).
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
-    /// Rows. At most this many rows are never gathered: gathering takes longer even if the rows are short. Zen 4.
+    /// Rows. At most this many rows are never gathered: gathering takes longer even if the rows are short.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// Elements of a row. Rows of this length or more are never gathered, whatever their number. Zen 4.
+    /// Elements of a row. Rows of this length or more are never gathered, whatever their number.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies: for so short a copy, a `memcpy` call takes longer.
@@ -150,16 +146,16 @@ pub(crate) mod rows {
 
 /// Programs whose rows are shorter than a vector.
 pub(crate) mod short_axis {
-    /// The largest number of elements of a short axis. A longer row is efficient with a separate loop. Cascade Lake.
+    /// The largest number of elements of a short axis. A longer row is efficient with a separate loop.
     pub(crate) const MAX_LANES: usize = 32;
 
-    /// Elements of a block over all positions of the axis. Several values of a block must stay in the second-level cache. Cascade Lake.
+    /// Elements of a block over all positions of the axis. Several values of a block must stay in the second-level cache.
     pub(crate) const BLOCK: usize = 8192;
 
-    /// The smallest number of elements of a lane: for shorter lanes, a call per lane takes too long. Cascade Lake.
+    /// The smallest number of elements of a lane: for shorter lanes, a call per lane takes too long.
     pub(crate) const MIN_LANE: usize = 32;
 
-    /// Elements. If the last of the dimensions outside the axis is shorter, the longest of these dimensions takes its place. Cascade Lake.
+    /// Elements. If the last of the dimensions outside the axis is shorter, the longest of these dimensions takes its place.
     pub(crate) const LONG_DIMENSION: usize = 128;
 }
 
@@ -169,10 +165,10 @@ pub(crate) mod transpose {
     /// is not tiled.
     pub(crate) const SIDE: usize = 16;
 
-    /// Rows of a tile: two cache lines of each column. Zen 4.
+    /// Rows of a tile: two cache lines of each column.
     pub(crate) const TALL: usize = 32;
 
-    /// Columns of a tile. Rows must be long enough for efficient access to the other operands and the result. Zen 4.
+    /// Columns of a tile. Rows must be long enough for efficient access to the other operands and the result.
     pub(crate) const WIDE: usize = 256;
 
     /// The distance between rows of a tile, in elements.
@@ -200,14 +196,13 @@ pub(crate) mod matmul {
     /// Multiplications. The largest product that is computed by its definition: for larger products `gemm` is faster in spite of its start.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
-    /// Multiplications. The largest product for the kernel without rearrangement. `gemm` rearranges both sides. Cascade Lake, Zen 4.
+    /// Multiplications. The largest product for the kernel without rearrangement. `gemm` rearranges both sides.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The same if both sides are read in place. The value is less than the work of one part of a product that is split by rows. Cascade
-    /// Lake, Zen 4.
+    /// The same if both sides are read in place. The value is less than the work of one part of a product that is split by rows.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
-    /// The same for a product that is not split, on AMD's processors, which read rows across cache lines as fast as others. Zen 4.
+    /// The same for a product that is not split, on AMD's processors, which read rows across cache lines as fast as others.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
     /// Rows. The tallest result for the kernel without rearrangement: rearranging the right side takes as long as computing this many rows.
@@ -219,10 +214,10 @@ pub(crate) mod matmul {
     /// The smallest number of terms of a sum for the kernel for few columns.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// Multiplications. A smaller product runs on one thread. Cascade Lake.
+    /// Multiplications. A smaller product runs on one thread.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The same for one column, where each element of the left side is read for one multiplication. Zen 4.
+    /// The same for one column, where each element of the left side is read for one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
     /// The smallest number of terms of a sum that is split among threads.
@@ -250,7 +245,6 @@ pub(crate) mod matmul {
 /// Convolutions.
 pub(crate) mod conv {
     /// The largest number of elements of a tile of columns, which has at least one window. The tile must stay in the second-level cache.
-    /// Cascade Lake.
     pub(crate) const TILE: usize = 1 << 16;
 
     /// The largest number of partial sums over the batch. More sums give work to more threads, but each sum is as large as the weight.
@@ -313,10 +307,10 @@ pub(crate) mod ops {
     /// Queries. Under a causal mask, the number of queries in a block is a multiple of this.
     pub(crate) const QUERY_UNIT: usize = 32;
 
-    /// The largest number of blocks of queries. More blocks skip more scores, but each block has a fixed cost. Cascade Lake.
+    /// The largest number of blocks of queries. More blocks skip more scores, but each block has a fixed cost.
     pub(crate) const MAX_QUERY_BLOCKS: usize = 8;
 
-    /// Scores. With at least `n²` times this number of scores, `n` blocks are used. Cascade Lake.
+    /// Scores. With at least `n²` times this number of scores, `n` blocks are used.
     pub(crate) const SCORES_PER_BLOCK: usize = 1 << 14;
 }
 
@@ -337,6 +331,6 @@ pub(crate) mod memory {
     /// Bytes of a huge page.
     pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-    /// Bytes. Larger buffers use huge pages, which need fewer page faults. Cascade Lake.
+    /// Bytes. Larger buffers use huge pages, which need fewer page faults.
     pub(crate) const MIN_HUGE: usize = 4 << 20;
 }

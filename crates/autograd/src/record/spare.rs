@@ -11,7 +11,7 @@ use crate::record::record::Record;
 /// The maximum number of records that a thread keeps. Usually no more tapes exist at the same time.
 const MAX_RECORDS: usize = 4;
 
-/// The maximum number of nodes of a kept record, so that a thread keeps only a few megabytes. The memory of longer programs is freed.
+/// The maximum number of nodes of a kept record, so that a thread keeps only a few megabytes. A larger record is freed.
 const MAX_NODES: usize = 1 << 16;
 
 thread_local! {

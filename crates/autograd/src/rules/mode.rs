@@ -35,7 +35,8 @@ pub(super) enum Formula<'t, T: Float> {
     FromReverse,
 }
 
-/// Returns a placeholder for the line of an operation, which a rule does not know. The tape replaces it.
+/// Returns a placeholder site for an operation. A rule does not know the line that called it. The tape replaces the placeholder by
+/// the real line.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)

@@ -22,7 +22,7 @@ impl<T: Float> Tape<T> {
         }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
-            // The tape shares the memory of the recorded values, so changed values are in other memory.
+            // The tape keeps a reference to the memory of the recorded values. A later change of the parameter writes to new memory.
             let recorded = self.record.borrow().leaf(index);
             if recorded.is_some_and(|recorded| !recorded.shares_storage(&parameter.value)) {
                 return Err(Error::ParameterChanged { made: parameter.made(), at });

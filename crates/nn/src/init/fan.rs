@@ -33,8 +33,8 @@ impl Nonlinearity {
     }
 }
 
-/// The choice between values in the forward pass and gradients in the backward pass: which keep their size. PyTorch:
-/// `mode`.
+/// Selects what keeps its size from layer to layer: the values of the forward pass, or the gradients of the backward
+/// pass. PyTorch: `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
     /// Values keep their size: scale by the fan in. PyTorch: `fan_in`.

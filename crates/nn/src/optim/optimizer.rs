@@ -297,7 +297,7 @@ fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>)
     group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
 }
 
-/// Makes a step of `optimizer` over `model`. After an error model and optimiser are unchanged.
+/// Makes a step of `optimizer` over `model`. If the step fails, the model and the optimiser are unchanged.
 #[precompiled]
 fn step<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,

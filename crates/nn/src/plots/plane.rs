@@ -23,8 +23,8 @@ pub fn points<T: Float>(title: &str, points: &Tensor<T>, classes: &Tensor<i64>) 
     draw(title, points, classes, None::<fn(&Tensor<T>) -> Tensor<i64>>)
 }
 
-/// Draws [`points`] over the regions of the classes, in lighter colours. `classify` returns the classes of a grid of
-/// points `[m, 2]`.
+/// Fills the region of each class with a lighter tint of the class's colour, and draws [`points`] over it. `classify`
+/// gets the points of a grid, `[m, 2]`, and returns their classes `[m]`.
 ///
 /// ```
 /// use wengert_nn::plots::decision_boundary;

@@ -173,7 +173,7 @@ fn rotate<T: Scalar>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     }
 }
 
-/// Squares transposed in AVX-512 registers.
+/// The transposition of square blocks of a matrix in AVX-512 registers.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{

@@ -30,7 +30,7 @@ pub enum Error {
     ShapeMismatch {
         /// The sentence.
         message: String,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -43,7 +43,7 @@ pub enum Error {
         broadcast: Box<Shape>,
         /// The mismatch of expanding the right side to the left, which has the sentence of older versions of PyTorch.
         source: Box<ExpandMismatch>,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -60,7 +60,7 @@ pub enum Error {
         shape: Shape,
         /// The requested sizes.
         sizes: Vec<isize>,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -71,7 +71,7 @@ pub enum Error {
         shape: Shape,
         /// The requested shape.
         target: Box<Shape>,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -82,7 +82,7 @@ pub enum Error {
         operand: usize,
         /// The shapes of all operands.
         shapes: Vec<Shape>,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -93,7 +93,7 @@ pub enum Error {
         message: String,
         /// The operands' shapes.
         shapes: Box<(Shape, Shape)>,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -104,7 +104,7 @@ pub enum Error {
         dim: isize,
         /// The number of dimensions.
         rank: usize,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -113,7 +113,7 @@ pub enum Error {
     Reshape {
         /// The sentence.
         message: String,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -122,7 +122,7 @@ pub enum Error {
     Overlap {
         /// Whether elements of the written tensor share memory; else it overlaps the source.
         internal: bool,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -131,7 +131,7 @@ pub enum Error {
     MatmulShape {
         /// The sentence, and a hint on a second line if there is one.
         message: String,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -140,7 +140,7 @@ pub enum Error {
     IndexRange {
         /// The sentence, and a hint on a second line if there is one.
         message: String,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -149,7 +149,7 @@ pub enum Error {
     EmptyReduction {
         /// The sentence.
         message: String,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -158,7 +158,7 @@ pub enum Error {
     Argument {
         /// The sentence, and a hint on a second line if there is one.
         message: String,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -167,7 +167,7 @@ pub enum Error {
     ElementType {
         /// The element type.
         dtype: DType,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -178,7 +178,7 @@ pub enum Error {
         shape: Shape,
         /// Element type.
         dtype: DType,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -189,7 +189,7 @@ pub enum Error {
         shape: Shape,
         /// Element type.
         dtype: DType,
-        /// Where.
+        /// The operation and the line that called it.
         at: Site,
     },
 }

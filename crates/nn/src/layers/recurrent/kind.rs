@@ -36,8 +36,8 @@ pub trait RecurrentKind<T: Float>: Copy + 'static {
     /// The state that is passed from step to step.
     type State<'t>: RecurrentState<'t, T>;
 
-    /// Computes the next state. `x` is the product of the input with its weight, with the bias added, `[n, g ·
-    /// hidden]`.
+    /// Computes the next state. `x` is the product of the input and its weight, plus the bias. Its shape is
+    /// `[n, g · hidden]`, where `g` is the number of gates.
     ///
     /// # Errors
     ///

@@ -76,7 +76,8 @@ enum Target {
 }
 
 impl Upsample {
-    /// Returns a layer whose output has these sizes after the first two dimensions, one number for all or one for each.
+    /// Returns a layer that resamples all dimensions after the first two to `size`. `size` has one number for each of these
+    /// dimensions, or a single number for all of them.
     /// PyTorch: `size`.
     #[track_caller]
     pub fn to_size(size: impl Into<Sizes>, mode: InterpolateMode) -> Self {

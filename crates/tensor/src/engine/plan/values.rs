@@ -238,7 +238,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the value of a number.
+    /// Returns the id of the planner's value for the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
         let bits = value.to_f64().to_bits();
         let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {

@@ -46,7 +46,8 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(self, p.into(), &Dims::from(..), false, Site::here("norm"))
     }
 
-    /// Returns the `p`-norm of all elements of the difference. The shapes broadcast. Derivative 0 at equal points. PyTorch: `dist`.
+    /// Returns the `p`-norm of `self - other` over all elements. The shapes broadcast. The derivative is 0 if all elements of both
+    /// operands are equal. PyTorch: `dist`.
     fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         let at = Site::here("dist");

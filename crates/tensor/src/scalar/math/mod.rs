@@ -341,7 +341,7 @@ pub(crate) trait FloatMath:
     }
 }
 
-/// Items that the standard library has for both types.
+/// Defines the trait's constants and methods that the standard library provides for both `f32` and `f64`.
 macro_rules! from_std {
     ($type:ident $bits:ident) => {
         type Bits = $bits;
