@@ -44,8 +44,8 @@
 //!
 //! # What to read next
 //!
-//! - The course, sixteen numbered examples with visible results: `examples/README.md` in the repository, and
-//!   `cargo run --release --example 01_broadcasting`.
+//! - The course, numbered examples with visible results: `examples/README.md` in the repository, and
+//!   `cargo run --release --example 02_broadcasting`.
 //! - The guide, in short chapters: `docs/guide` in the repository.
 //! - [`Tensor`], whose page has a table of all operations, and [`Tape`].
 //!

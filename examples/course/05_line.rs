@@ -1,4 +1,4 @@
-//! 3. A line fitted to points: the loop of every training.
+//! 5. A line fitted to points: the loop of every training.
 //!
 //! Predict, measure the loss, take its gradient, make a small step downhill. A line also has a formula, which shows where the
 //! loop should end.
@@ -9,7 +9,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("03_line", "A line fitted to noisy points by gradient descent");
+    let options = Options::new("05_line", "A line fitted to noisy points by gradient descent");
     run(options.option("steps", 100, "Number of steps").option("lr", 0.3, "Size of a step"), line)
 }
 

@@ -1,4 +1,4 @@
-//! 2. Gradients: by hand, by differences, and by a tape.
+//! 3. Gradients: by hand, by differences, and by a tape.
 //!
 //! A tape records the computation. `grad` walks it backwards and records the derivative on the same tape. The derivative is a
 //! variable like any other, and it has derivatives itself.
@@ -11,7 +11,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
 
 fn main() -> ExitCode {
-    run(Options::new("02_gradients", "Derivatives by hand, by differences, and by a tape"), gradients)
+    run(Options::new("03_gradients", "Derivatives by hand, by differences, and by a tape"), gradients)
 }
 
 /// y = sin(x²) eˣ.

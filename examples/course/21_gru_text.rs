@@ -1,4 +1,4 @@
-//! 11. A recurrent network that writes text, one character after the other.
+//! 21. A recurrent network that writes text, one character after the other.
 //!
 //! New: sequences. Characters become vectors (`Embedding`), and a `GRU` carries a state from one character to the next. The
 //! training predicts the next character at every position. To write, the program draws a character from the prediction and
@@ -12,7 +12,7 @@ use wengert::prelude::*;
 use wengert_course::{Options, PLAY, Result, draw, run, text};
 
 fn main() -> ExitCode {
-    let options = Options::new("11_gru_text", "A recurrent network that writes text");
+    let options = Options::new("21_gru_text", "A recurrent network that writes text");
     let options = options.option("text", PLAY, "Text to learn from").option("epochs", 3, "Epochs of 100 batches");
     let options = options.option("lr", 1e-2, "Learning rate of the first step");
     run(options.option("temperature", 0.7, "Below 1 prefers likely characters, above 1 unlikely ones"), write_text)

@@ -1,4 +1,4 @@
-//! 10. An autoencoder and a variational autoencoder: digits encoded in a few numbers and decoded again.
+//! 20. An autoencoder and a variational autoencoder: digits encoded in a few numbers and decoded again.
 //!
 //! The first network encodes 64 pixels in two numbers, so every digit is a point in the plane. The second network gives a
 //! *distribution* for each of its eight numbers and draws from it. The loss keeps these distributions close to a standard
@@ -13,7 +13,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("10_autoencoder", "An autoencoder and a variational one");
+    let options = Options::new("20_variational", "An autoencoder and a variational one");
     run(options.option("epochs", 60, "Number of passes over the digits"), autoencoders)
 }
 

@@ -1,4 +1,4 @@
-//! 13. Two methods that are mostly broadcasting: k-means, and kernel regression with a learned width.
+//! 23. Two methods that are mostly broadcasting: k-means, and kernel regression with a learned width.
 //!
 //! The differences of every point and every centre are `[n, 1, 2] - [k, 2]`; the differences of every two points are `[n, 1] -
 //! [n]`. k-means needs no gradient. Kernel regression predicts a value as the mean of the other values, weighted by the
@@ -12,7 +12,7 @@ use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
     let about = "k-means by broadcasting, and kernel regression with a learned width";
-    let options = Options::new("13_clusters_and_kernels", about).option("clusters", 5, "Number of clusters, 1 to 10");
+    let options = Options::new("23_clusters", about).option("clusters", 5, "Number of clusters, 1 to 10");
     run(options, |options| {
         clusters(options)?;
         kernels(options)

@@ -1,4 +1,4 @@
-//! 4. Logistic regression: classes instead of numbers, a layer and an optimiser instead of formulas.
+//! 7. Logistic regression: classes instead of numbers, a layer and an optimiser instead of formulas.
 //!
 //! A `Linear` layer gives one score for each class, and `cross_entropy` compares the scores with the class. A straight boundary
 //! cannot separate two moons. The same model can separate them if it is given powers of the coordinates.
@@ -11,7 +11,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("04_logistic", "Two classes of points, and the boundary between them");
+    let options = Options::new("07_layers", "Two classes of points, and the boundary between them");
     run(options.option("steps", 300, "Number of steps"), logistic)
 }
 

@@ -1,4 +1,4 @@
-//! 12. A small transformer that writes better text than the recurrent network, from the same text and the same number of steps.
+//! 22. A small transformer that writes better text than the recurrent network, from the same text and the same number of steps.
 //!
 //! New: attention. Every character looks at all earlier characters at once, so the training has no loop over positions. Writing
 //! has a loop; a cache keeps the results of earlier characters, and each new character costs a single row.
@@ -15,7 +15,7 @@ use wengert::tensor::ops::AttentionMask;
 use wengert_course::{Options, PLAY, Result, draw, run, text};
 
 fn main() -> ExitCode {
-    let options = Options::new("12_transformer_text", "A small transformer that writes text");
+    let options = Options::new("22_transformer_text", "A small transformer that writes text");
     let options = options.option("text", PLAY, "Text to learn from").option("epochs", 3, "Epochs of 100 batches");
     let options = options.option("lr", 1e-2, "Largest learning rate");
     run(options.option("temperature", 0.7, "Below 1 prefers likely characters, above 1 unlikely ones"), write_text)

@@ -1,4 +1,4 @@
-//! 7. Your own operation: the log-density of Student's t, fused into one pass over the data.
+//! 17. Your own operation: the log-density of Student's t, fused into one pass over the data.
 //!
 //! ```text
 //! log p(x) = c - (ν + 1)/2 ln(1 + x²/ν)      c = ln Γ((ν+1)/2) - ln Γ(ν/2) - ln(πν)/2
@@ -17,7 +17,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
 
 fn main() -> ExitCode {
-    run(Options::new("07_own_operation", "Your own operation, differentiated twice"), own_operation)
+    run(Options::new("17_own_operation", "Your own operation, differentiated twice"), own_operation)
 }
 
 /// The log-density with ν degrees of freedom.

@@ -1,4 +1,4 @@
-//! 5. Handwritten digits with a network of three layers.
+//! 8. Handwritten digits with a network of three layers.
 //!
 //! New: a sequence of layers (`Sequential`), inputs of one scale, batches, and a learning rate that decreases. A quarter of the
 //! data is held out: the network never trains on it, so it measures the quality of the network.
@@ -14,7 +14,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, row_svg, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("05_digits_mlp", "Handwritten digits with a network of three layers");
+    let options = Options::new("08_digits_mlp", "Handwritten digits with a network of three layers");
     let options = options.option("epochs", 40, "Number of passes over the digits");
     run(options.option("data", DIGITS, "Table of pixels, the class last, or a folder of MNIST's files"), train)
 }

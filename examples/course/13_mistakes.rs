@@ -1,4 +1,4 @@
-//! 6. The same digits with a convolutional network.
+//! 13. The same digits with a convolutional network.
 //!
 //! New: images as `[n, 1, 8, 8]`; convolutions with batch normalisation; training images that are shifted by a pixel at random
 //! in every epoch; and `Fit`, which is the loop of the last example. The result is one page with curves, the digits with the
@@ -20,7 +20,7 @@ use wengert::prelude::*;
 use wengert_course::{DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("06_digits_cnn", "Handwritten digits with a convolutional network");
+    let options = Options::new("13_mistakes", "Handwritten digits with a convolutional network");
     let options = options.option("epochs", 30, "Number of passes over the digits");
     run(options.option("data", DIGITS, "Table of pixels, the class last, or a folder of MNIST's files"), train)
 }

@@ -1,4 +1,4 @@
-//! 16. Reinforcement learning: a network learns to keep a pole on a cart upright.
+//! 27. Reinforcement learning: a network learns to keep a pole on a cart upright.
 //!
 //! Many carts run at once. In each step the network gives the probability of a push to the right, a push is drawn, and the
 //! carts move. Pushes that were followed by more time upright than usual become more likely, by the gradient of Σ log π(push) ·
@@ -12,7 +12,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("16_pole", "A pole on a cart, kept upright by policy gradients");
+    let options = Options::new("27_pole", "A pole on a cart, kept upright by policy gradients");
     run(options.option("rounds", 60, "Number of updates"), learn)
 }
 

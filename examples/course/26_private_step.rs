@@ -1,4 +1,4 @@
-//! 15. Per-sample gradients, and a private training step.
+//! 26. Per-sample gradients, and a private training step.
 //!
 //! The gradient of a batch is a mean, in which one unusual sample can dominate. With the gradient of every sample, the step
 //! clips each gradient to a bound. It adds noise that hides whether a sample was in the batch. (Abadi et al. 2016, "Deep
@@ -12,7 +12,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("15_private_step", "Per-sample gradients, clipped, with noise");
+    let options = Options::new("26_private_step", "Per-sample gradients, clipped, with noise");
     let options = options.option("steps", 150, "Number of steps").option("bound", 1.0, "Maximum length of a gradient");
     run(options.option("noise", 0.6, "Standard deviation of the noise, in units of the bound"), train)
 }

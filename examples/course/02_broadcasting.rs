@@ -1,4 +1,4 @@
-//! 1. Broadcasting: tensors of different shapes in one operation.
+//! 2. Broadcasting: tensors of different shapes in one operation.
 //!
 //! Shapes are compared from the right. Two sizes fit if they are equal or if one of them is 1; a missing dimension counts as 1.
 //! A dimension of size 1 repeats its element without a copy.
@@ -12,7 +12,7 @@ use wengert::tensor::explain_named;
 use wengert_course::{Options, Result, run};
 
 fn main() -> ExitCode {
-    run(Options::new("01_broadcasting", "Tensors of different shapes in one operation"), broadcasting)
+    run(Options::new("02_broadcasting", "Tensors of different shapes in one operation"), broadcasting)
 }
 
 fn broadcasting(options: &Options) -> Result {

@@ -1,4 +1,4 @@
-//! 9. An equation solved by a network: Burgers' equation, in which a smooth wave becomes a front.
+//! 18. An equation solved by a network: Burgers' equation, in which a smooth wave becomes a front.
 //!
 //! ```text
 //! u_t + u u_x = ν u_xx      u(x, 0) = -sin(πx)      u(-1, t) = u(1, t) = 0
@@ -17,7 +17,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("09_burgers", "Burgers' equation solved by a network");
+    let options = Options::new("18_burgers", "Burgers' equation solved by a network");
     run(options.option("steps", 40, "Steps of L-BFGS, with up to 20 updates each"), solve)
 }
 

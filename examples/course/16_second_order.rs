@@ -1,4 +1,4 @@
-//! 8. Second order: steps that use the curvature.
+//! 16. Second order: steps that use the curvature.
 //!
 //! Gradient descent uses the slope. Newton's method also uses the Hessian, which is a derivative of a derivative on the same
 //! tape. If there are too many numbers for a Hessian, L-BFGS approximates it from the last gradients.
@@ -11,7 +11,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
 
 fn main() -> ExitCode {
-    run(Options::new("08_second_order", "Newton's method, products with a Hessian, and L-BFGS"), second_order)
+    run(Options::new("16_second_order", "Newton's method, products with a Hessian, and L-BFGS"), second_order)
 }
 
 /// Rosenbrock's valley (1960): curved, narrow, nearly flat along its floor, with the minimum at (1, 1).

@@ -1,4 +1,4 @@
-//! 14. Fine-tuning: frozen layers from PyTorch, and a new head that learns from few labels.
+//! 25. Fine-tuning: frozen layers from PyTorch, and a new head that learns from few labels.
 //!
 //! Images are cheap, but labels are not. `digit_features.safetensors` has layers that PyTorch trained on 1,200 digits without
 //! labels (see `make_digit_features.py` beside it), in half precision. The example uses the labels of only a few other digits.
@@ -16,7 +16,7 @@ const WEIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digit_featur
 const SEEN: usize = 1200;
 
 fn main() -> ExitCode {
-    let options = Options::new("14_fine_tuning", "Frozen layers from PyTorch with a new head");
+    let options = Options::new("25_fine_tuning", "Frozen layers from PyTorch with a new head");
     let options = options.option("each", 3, "Labelled samples of each digit");
     run(options.option("steps", 150, "Number of training steps"), fine_tune)
 }
