@@ -1,256 +1,268 @@
-//! Thresholds of this crate: the unit of each one, and the trade-off that it decides. The thresholds of reductions and of threads are
-//! beside their code.
+//! Thresholds of this crate. Each comment names the threshold's unit and what a larger or smaller value would cost. The thresholds of
+//! reductions and of threads are beside their code.
 //!
-//! The cost of each instruction is beside its name, in `scalar/instruction.rs`, in units of one addition per element.
+//! The cost of each instruction is beside its name in `scalar/instruction.rs`. Its unit is the cost of one addition per element.
 //!
-//! The values were measured on virtual machines with two cores and AVX-512, of Intel Xeon and AMD EPYC processors, in November 2026. The
-//! machine of a single value was not recorded. Values that limit memory or the length of a search were not tuned.
+//! The values were measured on virtual machines with two cores and AVX-512 (Intel Xeon and AMD EPYC processors) in November 2026. It was
+//! not recorded which value was measured on which machine. Values that limit memory or the length of a search were not tuned.
 
-/// Planning: the values that are fused, computed again, or written directly into a larger result.
+/// Thresholds of the planner, which decides what values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
-    /// Elements of a row. The longest row that is reduced within a pass: the values of one row must stay in the second-level cache.
+    /// The longest row, in elements, that is reduced within a pass. The values of one row must stay in the second-level cache.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// Elements of a tensor. The largest tensor that is reduced to one number within a pass: one thread runs the pass.
+    /// The largest tensor, in elements, that is reduced to one value within a pass. Only one thread runs this pass.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
-    /// Elements of a row. Shorter rows are reduced after the pass: running a program row by row costs more than a second pass, unless there
-    /// are at most [`FEW_ROWS`].
+    /// The shortest row, in elements, that is reduced within a pass. A program that runs row by row over shorter rows costs more than a
+    /// second pass, unless there are at most [`FEW_ROWS`].
     pub(crate) const MIN_ROW: usize = 16;
 
-    /// Rows. At most this many rows are reduced within the pass even if they are shorter than [`MIN_ROW`].
+    /// The number of rows up to which rows shorter than [`MIN_ROW`] are reduced within the pass too.
     pub(crate) const FEW_ROWS: usize = 4;
 
-    /// Elements per result. If each task of a reduction has its own totals, the reduction must have this many elements for each total.
+    /// The number of elements that a reduction must have for each of its totals before each of its tasks gets totals of its own.
     pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
 
-    /// Values. The largest number of values that the search for a row's operands visits.
+    /// The largest number of values that the planner visits when it searches for the operands of a row.
     pub(crate) const MAX_SEARCHED: usize = 64;
 
-    /// Rows. Products of at most this many rows share a row-major copy of a transposed right matrix. Without the copy, each product would
-    /// rearrange the matrix, which takes a considerable part of its time.
+    /// The largest number of rows of products that share a row-major copy of a transposed right matrix. Without the copy, each product
+    /// would rearrange the matrix, which takes a considerable part of its time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
-    /// Additions per element. The cost to compute a value from operands in memory. Up to this cost, each kernel that reads the value
-    /// computes it again, because writing and reading it would take longer.
+    /// A cost in additions per element. If computing a value from operands in memory costs at most this, each kernel that reads the value
+    /// computes it again. Writing the value and reading it back would take longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// Elements. A smaller concatenation is copied, because planning its memory would take longer than the copy.
+    /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller one, planning takes
+    /// longer than a copy.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
-    /// Elements of a row. The longest row of operands that a program writes side by side: the program's values for the row must stay in the
+    /// The longest row, in elements, of operands that a program writes side by side. The program's values for the row must stay in the
     /// second-level cache.
     pub(crate) const MAX_CONCATENATED_ROW: usize = 1 << 12;
 
-    /// Elements. The largest operand of a joined product, 64 MiB of f32: joining copies the operands.
+    /// The largest operand of a joined product, in elements (64 MiB of f32). Joining products copies the operands.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
-    /// Parts per slice. The sum of overlapping slices is cut into at most this many parts for each slice. More parts mean more steps with
-    /// fewer elements each. Measured with causal attention.
+    /// The largest number of parts, for each slice, into which a sum of overlapping slices is cut. More parts mean more steps with fewer
+    /// elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS: usize = 8;
 
-    /// The number of plans that a thread keeps. A training step that reads many values has a plan for each of them.
+    /// The number of plans that a thread keeps. A training step that reads many values needs a plan for each of them.
     pub(crate) const MAX_PLANS: usize = 1024;
 
-    /// The number of nodes of all plans that a thread keeps. Planning a larger expression takes little time compared with its run.
+    /// The number of nodes in all plans that a thread keeps. A larger expression is planned anew each time, which takes little time
+    /// compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
-    /// The number of shapes and views of an expression that are compared directly. Further shapes are hashed, and further views are not
-    /// merged.
+    /// The number of shapes and views of an expression that are compared directly. Further shapes are found by their hashes, and further
+    /// equal views are not merged.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
-/// Blocks and tasks of elementwise work.
+/// Thresholds for the blocks and tasks of elementwise work. A block is the piece of a tensor that one call of a kernel processes.
 pub(crate) mod blocks {
-    /// Elements of a block. A larger block amortizes the start of each instruction. The operands of a smaller block fit into the
-    /// first-level cache.
+    /// The number of elements of a block. With larger blocks, the operands leave the first-level cache. With smaller ones, the start of
+    /// each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
-    /// Elements of an operation. Smaller operations run on one thread, because starting a second thread takes longer.
+    /// The smallest operation, in elements, that runs on several threads. For a smaller one, starting a second thread takes longer than the
+    /// work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// Elements of a task of several blocks. Longer tasks leave threads without work at the end, shorter tasks need more starts.
+    /// The number of elements of a task, which has several blocks. Longer tasks leave threads without work at the end; shorter tasks need
+    /// more starts.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
     /// The largest number of tasks of an operation. With more tasks, successive reads of a thread are less often adjacent, so prefetching
     /// works worse.
     pub(crate) const MAX_TASKS: usize = 64;
 
-    /// Bytes of a result. Larger results are written with non-temporal stores, if results and operands together exceed [`MAX_CACHED`].
+    /// The smallest result, in bytes, that is written with non-temporal stores, if result and operands together exceed [`MAX_CACHED`].
     pub(crate) const MIN_STREAMED: usize = 16 << 20;
 
-    /// Bytes of a result and its operands. Up to this size, writing the result into a last-level cache of 32 MiB is faster than bypassing
-    /// it.
+    /// The largest total size of a result and its operands, in bytes, for which the result is written into the cache. Up to this size,
+    /// writing into a last-level cache of 32 MiB is faster than bypassing it.
     pub(crate) const MAX_CACHED: usize = 36 << 20;
 
-    /// Elements of a row. Rows of this length or more are cut into blocks separately, so that operands are not gathered. Shorter rows share
-    /// blocks.
+    /// The shortest row, in elements, whose blocks do not contain elements of other rows. Such blocks need not be gathered. Shorter rows
+    /// share blocks.
     pub(crate) const LONG_ROW: usize = 128;
 
-    /// The same for a program of several instructions, which gathers an operand once and reads it several times.
+    /// The value of [`LONG_ROW`] for a program of several instructions, which gathers an operand once and reads it several times.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
-    /// Bytes of the longest vectors (AVX-512).
+    /// The size of the longest vectors (AVX-512), in bytes.
     pub(crate) const VECTOR_BYTES: usize = 64;
 
-    /// The largest number of vectors of a small block. Larger blocks leave too few registers for the values of a program.
+    /// The largest number of vectors in a small block. Larger blocks leave too few registers for the values of a program.
     pub(crate) const MAX_SMALL_BLOCK: usize = 4;
 
     /// The largest size of all small blocks of a program, in bytes: a quarter of the second-level cache of most processors.
     pub(crate) const MAX_SMALL_BLOCKS: usize = 1 << 18;
 
-    /// Elements per total. A task with fewer elements per total spends more time on clearing and combining its totals than on the
-    /// reduction.
+    /// The smallest number of elements of a task for each of its totals. With fewer elements, clearing and combining the totals takes
+    /// longer than the reduction.
     pub(crate) const MIN_PER_TOTAL: usize = 4;
 
-    /// Blocks that are accumulated before their total is put aside. More blocks cause larger rounding errors, fewer blocks cause more work.
+    /// The number of blocks that are accumulated before their total is put aside. With more blocks, rounding errors are larger; with fewer
+    /// blocks, there is more work.
     pub(crate) const STAGE: usize = 16;
 }
 
-/// Rows of operands that broadcast.
+/// Thresholds for the rows of operands that broadcast.
 pub(crate) mod rows {
-    /// Elements of a row. Shorter rows are copied into blocks of several rows, because a loop for each row takes longer.
+    /// The shortest row, in elements, for which each row gets a loop of its own. Shorter rows are copied into blocks of several rows.
     pub(crate) const MIN_LOOPED_ROW: usize = 12;
 
-    /// The same if the row of an operand repeats: such rows are copied faster.
+    /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster.
     pub(crate) const MIN_LOOPED_REPEATED_ROW: usize = 24;
 
-    /// Elements of a repeating row. Shorter rows are copied; loops over longer rows are fast enough.
+    /// The shortest repeated row, in elements, that is read in a loop for each repetition. Shorter rows are copied.
     pub(crate) const MIN_READ_ROW: usize = 128;
 
-    /// Elements. The longest period of a repeating operand that is copied: the copy must stay in the first-level cache.
+    /// The longest period of a repeating operand, in elements, that is copied. The copy must stay in the first-level cache.
     pub(crate) const MAX_PERIOD: usize = 4096;
 
-    /// Elements of a row, in an operation with an operand that has one number for each row. For shorter rows, the numbers are first
+    /// The shortest row, in elements, for an operation with an operand that has one value per row. For shorter rows, the values are first
     /// repeated along the rows.
     pub(crate) const MIN_SCALED_ROW: usize = 32;
 
-    /// Elements of a row. Operands with longer rows are not gathered.
+    /// The shortest row, in elements, whose operands are not gathered.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;
 
-    /// The largest number of elements of a gathered piece.
+    /// The largest number of elements that are gathered at once.
     pub(crate) const MAX_PIECE: usize = 2 * LONG_GATHERED_ROW;
 
     /// The number of 4-byte elements of the longest vectors (AVX-512).
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
-    /// Rows. At most this many rows are never gathered: gathering takes longer even if the rows are short.
+    /// The number of rows up to which rows are never gathered: gathering takes longer even if the rows are short.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// Elements of a row. Rows of this length or more are never gathered, whatever their number.
+    /// The shortest row, in elements, that is never gathered, whatever the number of rows.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
-    /// The largest number of elements that a plain loop copies: for so short a copy, a `memcpy` call takes longer.
+    /// The largest number of elements that a plain loop copies. For so short a copy, a call of `memcpy` takes longer.
     pub(crate) const MAX_LOOP_COPY: usize = 16;
 }
 
-/// Programs whose rows are shorter than a vector.
+/// Thresholds for programs whose rows are shorter than a vector. A *lane* is the block's elements at one position of the short axis.
 pub(crate) mod short_axis {
-    /// The largest number of elements of a short axis. A longer row is efficient with a separate loop.
+    /// The largest number of elements of a short axis. For a longer row, a loop of its own is efficient.
     pub(crate) const MAX_LANES: usize = 32;
 
-    /// Elements of a block over all positions of the axis. Several values of a block must stay in the second-level cache.
+    /// The number of elements of a block over all positions of the short axis. Several values of a block must stay in the second-level
+    /// cache.
     pub(crate) const BLOCK: usize = 8192;
 
-    /// The smallest number of elements of a lane: for shorter lanes, a call per lane takes too long.
+    /// The smallest number of elements of a lane. With shorter lanes, one call per lane takes too long.
     pub(crate) const MIN_LANE: usize = 32;
 
-    /// Elements. If the last of the dimensions outside the axis is shorter, the longest of these dimensions takes its place.
+    /// The size from which the last dimension outside the short axis becomes the inner loop. If it is smaller, the longest outer dimension
+    /// takes its place.
     pub(crate) const LONG_DIMENSION: usize = 128;
 }
 
-/// Tiles of transposed matrices.
+/// Thresholds for the tiles in which transposed matrices are read.
 pub(crate) mod transpose {
-    /// The number of rows and columns of the squares that are transposed at once in the registers of AVX-512. A matrix with a shorter side
-    /// is not tiled.
+    /// The number of rows and columns of the squares that AVX-512 transposes in registers. A matrix with a shorter side is not tiled.
     pub(crate) const SIDE: usize = 16;
 
-    /// Rows of a tile: two cache lines of each column.
+    /// The number of rows of a tile: two cache lines of each column.
     pub(crate) const TALL: usize = 32;
 
-    /// Columns of a tile. Rows must be long enough for efficient access to the other operands and the result.
+    /// The number of columns of a tile. Its rows must be long enough for efficient access to the other operands and the result.
     pub(crate) const WIDE: usize = 256;
 
     /// The distance between rows of a tile, in elements.
     pub(crate) const PITCH: usize = WIDE + SIDE;
 
-    /// Elements of the buffer of a tile; the last tile includes a remainder smaller than a square.
+    /// The number of elements of a tile's buffer. The last tile also contains the remaining rows, which are fewer than a square has.
     pub(crate) const TILE: usize = (TALL + SIDE) * PITCH;
 }
 
-/// Matrix products.
+/// Thresholds for matrix products.
 pub(crate) mod matmul {
-    /// Columns. The widest floating-point product that is computed by its definition.
+    /// The largest number of columns of a floating-point product that is computed by its definition.
     pub(crate) const FEW_COLUMNS: usize = 64;
 
-    /// Columns. The widest product for the kernel for few columns, which keeps one sum for each column in registers.
+    /// The largest number of columns for the kernel that keeps the sum of each column in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// Elements of each column that are read before the next columns, so that these elements of the left side's rows stay in the
+    /// The number of elements of each column that are read before the next columns. So these elements of the left side's rows stay in the
     /// first-level cache.
     pub(crate) const SEGMENT: usize = 1024;
 
-    /// Elements of a row that are summed at once.
+    /// The number of elements of a row of the result that are computed at once.
     pub(crate) const STRIP: usize = 4096;
 
-    /// Multiplications. The largest product that is computed by its definition: for larger products `gemm` is faster in spite of its start.
+    /// The largest number of multiplications of a product that is computed by its definition. For larger products `gemm` is faster in spite
+    /// of its start.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
-    /// Multiplications. The largest product for the kernel without rearrangement. `gemm` rearranges both sides.
+    /// The largest number of multiplications for the kernel without rearrangement. `gemm` rearranges both sides.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The same if both sides are read in place. The value is less than the work of one part of a product that is split by rows.
+    /// The value of [`MAX_COMPACT`] if both sides are read in place. It is less than the work of one part of a product that is split by
+    /// rows.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
-    /// The same for a product that is not split, on AMD's processors, which read rows across cache lines as fast as others.
+    /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. They read rows that cross cache lines as fast as
+    /// other rows.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// Rows. The tallest result for the kernel without rearrangement: rearranging the right side takes as long as computing this many rows.
+    /// The largest number of rows for the kernel without rearrangement. Rearranging the right side takes as long as computing this many
+    /// rows.
     pub(crate) const MAX_COMPACT_ROWS: usize = 12;
 
-    /// Elements. The longest single row that this kernel computes with all sums in registers.
+    /// The longest single row, in elements, that the kernel without rearrangement computes with all sums in registers.
     pub(crate) const MAX_COMPACT_ROW: usize = 128;
 
     /// The smallest number of terms of a sum for the kernel for few columns.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// Multiplications. A smaller product runs on one thread.
+    /// The smallest number of multiplications of a product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The same for one column, where each element of the left side is read for one multiplication.
+    /// The value of [`MIN_PARALLEL`] for a product with one column, which reads each element of the left side for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
     /// The smallest number of terms of a sum that is split among threads.
     pub(crate) const MIN_SPLIT_SUM: usize = 1024;
 
-    /// Rows of a unit of row splits: as many as the kernels compute at once.
+    /// Products are split among threads at multiples of this number of rows. The kernels compute this many rows at once.
     pub(crate) const ROW_UNIT: usize = 8;
 
-    /// Columns of a unit of column splits: as many as the kernels compute at once.
+    /// Products are split among threads at multiples of this number of columns. The kernels compute this many columns at once.
     pub(crate) const COLUMN_UNIT: usize = 64;
 
-    /// Columns of a unit in a product with fewer than [`MIN_WIDE`] columns.
+    /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns.
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
     /// The smallest number of columns of a wide product.
     pub(crate) const MIN_WIDE: usize = 512;
 
-    /// Rows. A product with more rows is split by columns only if it has at least twice as many columns as rows.
+    /// The number of rows above which a product is split by columns only if it has at least twice as many columns as rows.
     pub(crate) const MANY_ROWS: usize = 256;
 
     /// The largest number of parts of a product that is split by columns. Each part reads the whole left side.
     pub(crate) const MAX_COLUMN_PARTS: usize = 16;
 }
 
-/// Convolutions.
+/// Thresholds for convolutions.
 pub(crate) mod conv {
-    /// The largest number of elements of a tile of columns, which has at least one window. The tile must stay in the second-level cache.
+    /// The largest number of elements of a tile of the matrix of windows. It must stay in the second-level cache. A tile has at least one
+    /// window.
     pub(crate) const TILE: usize = 1 << 16;
 
     /// The largest number of partial sums over the batch. More sums give work to more threads, but each sum is as large as the weight.
     pub(crate) const MAX_SUMS: usize = 8;
 
-    /// Windows that are computed before they are copied to the result: a multiple of the windows that each kernel computes at once.
+    /// The number of windows that are computed before they are copied to the result: a multiple of the number that each kernel computes at
+    /// once.
     pub(crate) const CHUNK: usize = 384;
 
     /// The approximate number of windows that the kernels compute at once.
@@ -259,78 +271,78 @@ pub(crate) mod conv {
     /// The number of elements that kernels may read past the last valid element.
     pub(crate) const SLACK: usize = 128;
 
-    /// Elements of a run whose dot products are computed one after the other: the run must stay in the first-level cache.
+    /// The number of elements of a piece of a plane. Several dot products are computed with one piece while it is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
     /// The approximate number of elements of the planes of a group of dot products.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
-/// Pooling.
+/// Thresholds for pooling.
 pub(crate) mod pool {
-    /// The approximate number of elements of the planes of a part. Smaller parts need more starts, larger parts leave threads without work.
+    /// The approximate number of elements of the planes in a task. Smaller tasks need more starts; larger tasks leave threads without work.
     pub(crate) const PART: usize = 1 << 14;
 
-    /// Windows that are computed at once: a vector of AVX2.
+    /// The number of windows that are computed at once: a vector of AVX2.
     pub(crate) const WINDOWS_AT_ONCE: usize = 8;
 }
 
-/// Sorting and running sums.
+/// Thresholds for sorting and running sums. A *lane* is a line of elements along the sorted dimension.
 pub(crate) mod scan {
-    /// Elements. Smaller operations run on one thread.
+    /// The smallest operation, in elements, that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// Adjacent lanes that are processed together: a cache line of f32.
+    /// The number of adjacent lanes that are processed together: a cache line of f32.
     pub(crate) const ADJACENT: usize = 16;
 
     /// The smallest number of elements of a lane that several threads sort.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
 }
 
-/// Parts of other kernels.
+/// Thresholds for the tasks of other kernels.
 pub(crate) mod parts {
-    /// Columns in a part of a row: enough that few cache lines belong to two parts.
+    /// The number of columns in a task's part of a row. It is large enough that few cache lines belong to two tasks.
     pub(crate) const COLUMNS: usize = 32;
 
-    /// Elements of a part of an optimiser's step: enough to make the start on another thread cheap.
+    /// The number of elements of a task in an optimiser's step. It is large enough to make the start on another thread cheap.
     pub(crate) const STEP_PART: usize = 1 << 15;
 
-    /// Elements that an optimiser's step copies to local arrays at a time. Loops over local arrays need no check for overlap.
+    /// The number of elements that an optimiser's step copies to local arrays at a time. Loops over local arrays need no check for overlap.
     pub(crate) const STEP_BLOCK: usize = 64;
 }
 
-/// Operations.
+/// Thresholds of operations.
 pub(crate) mod ops {
-    /// Elements. For smaller tensors, several passes take less time than tracing one fused pass.
+    /// The smallest tensor, in elements, for which several passes are traced and fused into one. For smaller tensors, tracing takes longer.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// Queries. Under a causal mask, the number of queries in a block is a multiple of this.
+    /// Under a causal mask, the number of queries in a block is a multiple of this value.
     pub(crate) const QUERY_UNIT: usize = 32;
 
     /// The largest number of blocks of queries. More blocks skip more scores, but each block has a fixed cost.
     pub(crate) const MAX_QUERY_BLOCKS: usize = 8;
 
-    /// Scores. With at least `n²` times this number of scores, `n` blocks are used.
+    /// The number of scores that justifies one more block: `n` blocks are used if there are at least `n²` times this number of scores.
     pub(crate) const SCORES_PER_BLOCK: usize = 1 << 14;
 }
 
-/// Memory.
+/// Thresholds of memory requests.
 pub(crate) mod memory {
-    /// Bytes. Smaller requests are not compared with the available memory, because the check reads a file of the operating system.
+    /// The smallest request, in bytes, that is compared with the available memory. The check reads a file of the operating system.
     pub(crate) const MIN_CHECKED: usize = 256 << 20;
 
-    /// Bytes. Smaller buffers come from the allocator, which is as fast as the pool.
+    /// The smallest buffer, in bytes, that comes from the pool. For smaller ones, the allocator is as fast as the pool.
     pub(crate) const MIN_POOLED: usize = 1 << 10;
 
     /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it.
     pub(crate) const POOL_CAPACITY: usize = 1 << 30;
 
-    /// Bytes of a cache line.
+    /// The size of a cache line, in bytes.
     pub(crate) const CACHE_LINE: usize = 64;
 
-    /// Bytes of a huge page.
+    /// The size of a huge page, in bytes.
     pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-    /// Bytes. Larger buffers use huge pages, which need fewer page faults.
+    /// The smallest buffer, in bytes, that uses huge pages, which need fewer page faults.
     pub(crate) const MIN_HUGE: usize = 4 << 20;
 }

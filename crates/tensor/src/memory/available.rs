@@ -1,28 +1,29 @@
 //! The memory that is available to the process.
 //!
-//! An operating system may promise memory that it does not have, and kill the process when it uses the memory. So large requests
-//! are first compared with the available memory of the machine and of the process's control groups.
+//! An operating system may promise memory that it does not have, and kill the process when the process uses the memory. So large requests
+//! are first compared with the available memory of the machine and of the process's control groups (Linux's limits for groups of
+//! processes).
 
 use std::fs::read_to_string;
 
-/// An error: there is not enough memory for the request.
+/// The error of a request for more memory than there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationError;
 
-/// Returns the bytes of `len` elements, or an error if no allocation may be that large.
+/// Returns the size of `len` elements in bytes, or an error if no allocation may be that large.
 pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, AllocationError> {
     len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(AllocationError)
 }
 
-/// Returns the available bytes if the system reports them (Linux): the minimum of `MemAvailable` and the rest that each control group
-/// allows.
+/// Returns the available memory in bytes, or `None` if the system does not report it (only Linux does). It is the minimum of `MemAvailable`
+/// and the amounts that the control groups still allow.
 pub(crate) fn available() -> Option<u64> {
     let read = |path: &str| read_to_string(path).ok();
     let machine = 1024 * field(&read("/proc/meminfo")?, "MemAvailable:")?;
     Some(left_by_groups(read).map_or(machine, |groups| groups.min(machine)))
 }
 
-/// Returns the number in the line that begins with `name`.
+/// Returns the value in the line that begins with `name`.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
@@ -42,7 +43,7 @@ fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         };
         let number = |group: &str, file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };
         let left = |group: &str| {
-            // The system reclaims inactive file cache when memory is needed.
+            // The system reclaims inactive file cache when memory is needed, so it does not count as used.
             let reclaimable = read(&format!("{group}/memory.stat")).and_then(|text| field(&text, cache)).unwrap_or(0);
             let used = number(group, used)?.saturating_sub(reclaimable);
             Some(number(group, limit)?.saturating_sub(used))

@@ -1,11 +1,11 @@
 //! Splits buffers among the tasks of an operation, so that no two parts overlap. Nothing else in the crate splits buffers.
 //!
-//! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of
-//! partitions split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries. No choice
-//! can make parts overlap, because each part ends where the next one begins.
+//! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of them
+//! split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries. No choice can make parts
+//! overlap, because each part ends where the next one begins.
 //!
 //! Most callers choose boundaries only from shapes. [`try_ranges`] and the sums of gathered rows (`kernel/rows.rs`) also use the number of
-//! threads. Their tasks compute each element in the same way wherever a part begins, so results do not depend on the boundaries.
+//! threads. In these two, the result of an element does not depend on the part that contains it, so the boundaries do not change results.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -52,7 +52,7 @@ pub(crate) trait Split: Sync {
 
     /// Returns part `number`.
     ///
-    /// # Safety
+    /// Returns the part with index `number`.
     ///
     /// Each part may be requested only once.
     unsafe fn part(&self, number: usize) -> Self::Part;
@@ -65,7 +65,8 @@ struct SharedSlice<'a, T> {
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: threads access the elements only through parts. Each part goes to one thread, which a `&mut [T]` may do if `T: Send`.
+// SAFETY: threads access the elements only through parts, and each part goes to one thread. A `&mut [T]` may be sent to a thread if `T:
+// Send`.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
 impl<'a, T> SharedSlice<'a, T> {
@@ -109,7 +110,7 @@ pub(crate) struct Grid<'a, T> {
     width: usize,
     rows: Boundaries<'a>,
     columns: Boundaries<'a>,
-    /// The number of rectangles in a row of rectangles.
+    /// The number of rectangles side by side in the matrix.
     across: usize,
 }
 
@@ -152,7 +153,7 @@ impl<'a, T: Send> Split for Grid<'a, T> {
 
 /// A rectangle of a row-major matrix.
 pub struct Tile<'a, T> {
-    /// Start and row width of the matrix.
+    /// A pointer to the matrix's first element, and the width of its rows.
     start: *mut T,
     width: usize,
     /// The rows and columns that only this tile may access.
@@ -226,7 +227,7 @@ impl<S: Split> Split for SmallVec<[S; 4]> {
     }
 }
 
-/// Calls `task` with each number of `0 .. count` and the parts of that number.
+/// Calls `task` once with each index in `0 .. count` and the parts with that index.
 pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: impl Fn(usize, S::Part) + Sync) {
     threads::run(count, schedule, |number| {
         // SAFETY: `threads::run` calls this once for each number, and only this function owns `split`.
@@ -234,7 +235,7 @@ pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: im
     });
 }
 
-/// Calls `task` with the number of each chunk of `size` elements of `out` (the last may be shorter) and the chunk.
+/// Splits `out` into chunks of `size` elements (the last may be shorter). Calls `task` with the index of each chunk and the chunk.
 pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, task: impl Fn(usize, &mut [T]) + Sync) {
     if (1..=size).contains(&out.len()) {
         return task(0, out);
@@ -268,8 +269,8 @@ pub(crate) fn try_chunks<T: Send>(
     try_run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task)
 }
 
-/// Splits `out` into units of `size` elements (the last may be shorter), and calls `task` with ranges of at least `least` consecutive
-/// units: the number of the first unit, and the elements.
+/// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units:
+/// the index of the first unit, and the elements.
 ///
 /// There is one range for each thread, so `task` must compute each unit in the same way in every range.
 pub(crate) fn try_ranges<T: Send>(

@@ -28,7 +28,7 @@ static FRESH: AtomicU64 = AtomicU64::new(0);
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0, buffers: 0 });
 
 struct Pool {
-    /// The buffers in the pool, by element kind and size in bytes.
+    /// The buffers in the pool, by kind of element ([`kind`]) and size in bytes.
     free: BTreeMap<(u8, usize), Vec<Allocation>>,
     bytes: usize,
     buffers: usize,
@@ -115,7 +115,7 @@ impl Allocation {
             let start = NonNull::new(alloc(layout)).ok_or(AllocationError)?;
             #[cfg(target_os = "linux")]
             if bytes >= MIN_HUGE {
-                // An error is ignored: without huge pages the program is only slower.
+                // The error is ignored, because without huge pages the program is only slower.
                 libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
             }
             start.as_ptr().write_bytes(0, bytes);
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn released_buffers_are_reused() {
-        // A size that no other test uses.
+        // No other test uses buffers of this size.
         let len = 1_234_567;
         let first = allocate::<f64>(len, 8 * len).unwrap();
         let start = first.as_ptr();

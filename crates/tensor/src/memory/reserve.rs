@@ -12,8 +12,8 @@ pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     Ok(data)
 }
 
-/// Returns a buffer of `len` elements with unspecified values, for callers that write all of them. The pool must
-/// [serve](pool::serves) this length.
+/// Returns a buffer of `len` elements with unspecified values. The caller must write all of them. The pool must [serve](pool::serves) this
+/// length.
 pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let bytes = bytes_of::<T>(len)?;
     if let Some(block) = pool::reuse(len, bytes) {
@@ -43,7 +43,7 @@ pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationE
     Ok(data)
 }
 
-/// Returns the number of elements of `shape`. No tensor is larger than `isize::MAX` bytes, even if it is expanded from fewer elements.
+/// Returns the number of elements of `shape`. No tensor may be larger than `isize::MAX` bytes, even if it is expanded from fewer elements.
 ///
 /// # Errors
 ///

@@ -7,14 +7,14 @@ use crate::memory::available::AllocationError;
 use crate::memory::pool::{self, PooledBuffer};
 use crate::memory::reserve;
 
-/// A temporary buffer: from the pool, with unspecified elements, or a vector of zeros if the pool does not serve the size.
+/// A temporary buffer: a buffer from the pool with unspecified elements, or a vector of zeros if the pool does not serve the size.
 pub(crate) enum Scratch<T> {
     Pooled(PooledBuffer<T>),
     Own(Vec<T>),
 }
 
 impl<T: Scalar> Scratch<T> {
-    /// Returns a buffer of `len` elements, for callers that write all of them.
+    /// Returns a buffer of `len` elements with unspecified values. The caller must write all of them.
     pub(crate) fn new(len: usize) -> Result<Self, AllocationError> {
         if pool::serves::<T>(len) {
             return reserve::scratch(len).map(Scratch::Pooled);

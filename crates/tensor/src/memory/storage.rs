@@ -19,7 +19,7 @@ use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) enum Storage<T> {
-    /// Few elements, in one allocation with the reference count. A second allocation would take longer than the operation.
+    /// A short buffer, in one allocation with its reference count. A second allocation would take longer than the operation.
     Small(Arc<[T]>),
     Large(Arc<Buffer<T>>),
 }
@@ -36,23 +36,23 @@ pub(crate) enum Buffer<T> {
 pub(crate) struct MemoryRange<T> {
     memory: Arc<Divided<T>>,
     range: Range<usize>,
-    /// If this is a concatenation: the buffers that make up the range. Neither the parts nor the range are writable while this
-    /// `MemoryRange` exists.
+    /// The joined buffers, if this range is a concatenation; otherwise empty. While this `MemoryRange` exists, neither the joined buffers
+    /// nor the range are writable.
     parts: Vec<Storage<T>>,
 }
 
-/// An allocation whose elements are read and written only through [`MemoryRange`]s.
+/// An allocation that is read and written only through [`MemoryRange`]s.
 struct Divided<T> {
     start: *mut T,
-    /// Owns the elements; never read while there are ranges.
+    /// The owner of the elements. It is not read while there are ranges.
     _memory: PooledBuffer<T>,
 }
 
-/// An allocation that hands out disjoint ranges as separate buffers.
+/// An allocation that hands out disjoint ranges as separate buffers, which can later be joined without a copy.
 pub(crate) struct ConcatMemory<T> {
     memory: Arc<Divided<T>>,
     len: usize,
-    /// For the start of each range that was handed out, the range's end.
+    /// The ranges that were handed out: each start maps to its end.
     taken: BTreeMap<usize, usize>,
 }
 
@@ -64,7 +64,7 @@ impl<T: Scalar> ConcatMemory<T> {
         Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
     }
 
-    /// Returns `range` as a buffer that its only holder may write. `None` if an element of the range was handed out before.
+    /// Returns `range` as a buffer that its only holder may write. Returns `None` if an element of the range was handed out before.
     pub(crate) fn take(&mut self, range: Range<usize>) -> Option<Storage<T>> {
         let before = self.taken.range(..range.end).next_back();
         if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {
@@ -78,8 +78,8 @@ impl<T: Scalar> ConcatMemory<T> {
     }
 }
 
-// SAFETY: the memory is owned and moves with this value. A shared reference reads only `start`. The elements are borrowed through the
-// parts, which follow the borrow rules.
+// SAFETY: the memory is owned and moves with this value. A shared reference to it reads only the pointer `start`. The elements are borrowed
+// through the ranges, which follow the borrow rules.
 unsafe impl<T: Send + Sync> Send for Divided<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Divided<T> {}
@@ -90,7 +90,7 @@ unsafe impl<T: Send + Sync> Sync for Divided<T> {}
 pub(crate) struct Foreign<T> {
     start: *const T,
     len: usize,
-    /// The array that contains `start`; dropped with the buffer.
+    /// The array that contains the memory at `start`. It is dropped with the buffer.
     _owner: Box<dyn Any + Send + Sync>,
 }
 
@@ -110,7 +110,7 @@ impl<T: Scalar> Storage<T> {
         Storage::Small(Arc::new([value]))
     }
 
-    /// Returns a buffer of `len` elements that `fill` has written. `fill` gets unspecified elements and must write all of them.
+    /// Returns a buffer of `len` elements. `fill` gets elements with unspecified values and must write all of them.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl<T: Scalar> Storage<T> {
         Ok(fresh.shared())
     }
 
-    /// Returns a buffer of `len` elements with unspecified values, for callers that write all of them.
+    /// Returns a buffer of `len` elements with unspecified values. The caller must write all of them.
     pub(crate) fn scratch(len: usize) -> Result<Self, AllocationError> {
         Self::build(len, |_| {})
     }
@@ -148,14 +148,14 @@ impl<T: Scalar> Storage<T> {
         (storage, inside(shape, &strides, before, len))
     }
 
-    /// Returns a buffer that shares a view's elements, and the view's layout. `None` if the view has gaps: another view of the same memory
-    /// may write to the gaps.
+    /// Returns a buffer that shares a view's elements, and the view's layout. Returns `None` if the view has gaps, because another view of
+    /// the same memory may write to the gaps.
     pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
         let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
         if shape.numel() == 0 {
             return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
         }
-        // Removes repeated elements. A view without gaps is then a slice.
+        // Removes repeated elements, so that a view without gaps is a slice.
         let mut distinct = view.into_dyn();
         for axis in (0..shape.rank()).filter(|&axis| strides[axis] == 0) {
             distinct.collapse_axis(Axis(axis), 0);
@@ -180,7 +180,7 @@ impl<T: Scalar> Storage<T> {
         isize::try_from(layout.numel()).ok()?;
         let stride = |axis: usize| if shape[axis] == 1 { 0 } else { layout.strides()[axis] };
         let steps: Vec<usize> = (0..shape.rank()).map(|axis| stride(axis).unsigned_abs()).collect();
-        // The view starts at the lowest element with positive strides. Axes with negative strides are inverted below.
+        // The view starts at the lowest element and has positive strides. Axes with negative strides are inverted below.
         let lowest = &data[layout.extent().0..];
         let mut view = ArrayViewD::from_shape(IxDyn(shape).strides(IxDyn(&steps)), lowest).ok()?;
         for axis in (0..shape.rank()).filter(|&axis| stride(axis) < 0) {
@@ -202,18 +202,17 @@ impl<T: Scalar> Storage<T> {
             // SAFETY: only `from_arc_array` makes a `Foreign`. Its `start` and `len` cover an array from the lowest to the highest element.
             // The array lives as long as `self` (see `Foreign`).
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start, foreign.len) },
-            // SAFETY: `take` checked that the range lies within the memory's initialised elements; the memory lives as long as
-            // `self`. `take` hands out no element twice, and only a range's sole holder writes, through a mutable borrow: nobody
-            // writes while this range is borrowed. A concatenation is a second holder of each of its parts, which make up its range
-            // without a gap.
+            // SAFETY: `take` checked that the range lies within the memory's initialised elements. The memory lives as long as `self`.
+            // `take` hands out no element twice. Only the sole holder of a range writes to it, through a mutable borrow, so nobody writes
+            // while the range is borrowed here. A concatenation holds each of its parts a second time, so no part is writable.
             Buffer::Range(MemoryRange { memory, range, .. }) => unsafe {
                 std::slice::from_raw_parts(memory.start.add(range.start), range.len())
             },
         }
     }
 
-    /// Returns one buffer with the elements of all `parts`, without a copy. The parts are then no longer writable. `None` unless the parts
-    /// follow each other in one [`ConcatMemory`].
+    /// Joins `parts` into one buffer without a copy. The parts are then no longer writable. Returns `None` unless the parts are adjacent,
+    /// in this order, in one [`ConcatMemory`].
     pub(crate) fn joined(parts: Vec<Self>) -> Option<Self> {
         let part = |storage: &Self| match storage {
             Storage::Large(buffer) => match &**buffer {
@@ -258,8 +257,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Returns the elements as a vector if the buffer is a vector that no other tensor holds, or has few elements. Otherwise returns
-    /// the unchanged buffer.
+    /// Converts the buffer into a vector if it is a vector that no other tensor holds, or if it is short. Otherwise returns the unchanged
+    /// buffer as the error.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         let buffer = match self {
             Storage::Small(mut data) => {
@@ -287,7 +286,7 @@ impl<T: Scalar> Storage<T> {
     }
 }
 
-/// A new buffer with a single holder.
+/// A new buffer that nothing else holds.
 enum Fresh<T: Scalar> {
     Small(Arc<[T]>),
     Pooled(PooledBuffer<T>),
@@ -309,8 +308,8 @@ impl<T: Scalar> Fresh<T> {
 
     fn elements(&mut self) -> &mut [T] {
         match self {
-            // SAFETY: the elements are initialised, and `data` has been their only holder since `new`, because this type never
-            // clones it. `Arc::get_mut` would check this with a locked instruction.
+            // SAFETY: the elements are initialised. `data` has been their only holder since `new`, because this type never clones it.
+            // `Arc::get_mut` would check this with a slow locked instruction.
             Fresh::Small(data) => unsafe { &mut *Arc::as_ptr(data).cast_mut() },
             Fresh::Pooled(block) => block,
             Fresh::Own(data) => data,
@@ -343,8 +342,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// Returns the number of positions before the first element, and the length of the range that the elements span. The sums cannot overflow,
-/// because the array exists.
+/// Returns the distance from the lowest element to the first element, and the length of the range that the elements span. The sums cannot
+/// overflow, because the array exists.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);
@@ -354,7 +353,7 @@ fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     (before, before + after + 1)
 }
 
-/// Returns the layout of an existing array.
+/// Returns the layout of an existing array in a buffer of `len` elements.
 fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout {
     Layout::strided(shape, strides, offset, len).expect("the elements of an array lie in its memory")
 }
@@ -386,7 +385,7 @@ mod tests {
     fn a_foreign_buffer_is_never_writable() {
         let array = ArcArray::from(vec![1.0, 2.0]);
         let (mut storage, _) = Storage::from_arc_array(array.clone());
-        // The storage is not writable while `array` shares the memory, and not after `array` is dropped.
+        // The storage is not writable while `array` shares the memory. It stays unwritable after `array` is dropped.
         assert_eq!(storage.as_slice().as_ptr(), array.as_ptr());
         assert!(storage.get_mut().is_none());
         drop(array);
@@ -420,7 +419,7 @@ mod tests {
             assert_eq!(part.len(), [300, 0, 500][number]);
             part.get_mut().unwrap().fill(number as f64);
         }
-        // No element is handed out twice, and no element outside the memory is handed out.
+        // `take` hands out no element twice, and none outside the memory.
         assert!(memory.take(300..300).is_some());
         for range in [0..1, 299..301, 300..500, 799..800, 0..800, 800..801] {
             assert!(memory.take(range).is_none());

@@ -1,8 +1,8 @@
 //! The broadcasting rule. It only needs lists of sizes.
 //!
-//! Shapes are aligned at their last dimensions. Two sizes agree if they are equal or one of them is 1; the result has the other
-//! size. A missing size counts as 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The rule is defined for
-//! any number of shapes of any rank. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
+//! Shapes are aligned at their last dimensions. Two sizes agree if they are equal or if one of them is 1. The result takes the common size,
+//! or the size that is not 1. A missing dimension counts as size 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The
+//! rule is defined for any list of shapes. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
 //!
 //! No other code in the workspace compares shapes for broadcasting.
 
@@ -18,11 +18,11 @@ use crate::shape::shape::INLINE_RANK;
 pub struct Mismatch {
     /// The joint shape of the operands before the failing one.
     pub merged: Shape,
-    /// Position of the failing operand in the list.
+    /// The position of the failing operand in the list of operands.
     pub operand: usize,
     /// The failing operand's shape.
     pub shape: Shape,
-    /// The last failing dimension, as a dimension of the joint shape of both.
+    /// The last dimension that does not broadcast, as a dimension of the joint shape of both.
     pub axis: usize,
     /// The size of `merged` in that dimension.
     pub left: usize,
@@ -30,18 +30,18 @@ pub struct Mismatch {
     pub right: usize,
 }
 
-/// A shape that does not expand to another. `Display` writes the sentence of PyTorch's `expand`.
+/// The error for a shape that does not expand to another. `Display` writes the sentence of PyTorch's `expand`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpandMismatch {
     /// The tensor's shape.
     pub shape: Shape,
     /// The requested sizes, as written.
     pub target: Vec<isize>,
-    /// The last failing dimension of the target; 0 if the tensor has more dimensions than the target.
+    /// The last dimension of the target that fails; 0 if the tensor has more dimensions than the target.
     pub axis: usize,
-    /// The requested size in that dimension; 1 for a missing dimension.
+    /// The requested size in the failing dimension; 1 for a missing dimension.
     pub expected: isize,
-    /// The tensor's size in that dimension.
+    /// The tensor's size in the failing dimension.
     pub existing: usize,
 }
 
@@ -52,7 +52,7 @@ impl ExpandMismatch {
         ExpandMismatch::with_sizes(shape, &sizes)
     }
 
-    /// Returns the mismatch like [`between`](Self::between), for target sizes of any sign. Compares only the dimensions that the
+    /// Returns the mismatch like [`between`](Self::between), but accepts negative target sizes. Compares only the dimensions that the
     /// tensor has, since new dimensions may have any size.
     pub(crate) fn with_sizes(shape: &Shape, target: &[isize]) -> Option<Self> {
         let refused = |axis, expected, existing| {
@@ -159,7 +159,7 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
     from.iter().zip(&to[lead..]).all(|(&size, &target)| size == target || size == 1)
 }
 
-/// The expansion of one shape to a larger one: which dimensions are new and which are stretched from size 1.
+/// The expansion of one shape to a larger one. It lists the new dimensions and the dimensions that are stretched from size 1.
 ///
 /// The gradient of an expansion is the sum over these dimensions. The sum removes new dimensions and keeps stretched ones with
 /// size 1.

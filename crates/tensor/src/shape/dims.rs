@@ -13,7 +13,7 @@ pub type Axes = SmallVec<[usize; INLINE_RANK]>;
 pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
 
 impl Dims {
-    /// Returns the positions of the dimensions. Refuses duplicates. As in PyTorch, rank 0 accepts 0 and -1, and an empty list stays
+    /// Returns the positions of the dimensions. Refuses duplicates. As in PyTorch, a tensor of rank 0 accepts 0 and -1. An empty list stays
     /// empty.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
@@ -31,12 +31,12 @@ impl Dims {
         Ok(axes)
     }
 
-    /// Returns whether these are all dimensions (`..`).
+    /// Returns true if the caller wrote `..`, which means all dimensions.
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the positions like [`resolve`](Self::resolve), but all dimensions for an empty list, as in PyTorch's reductions.
+    /// Returns the positions like [`resolve`](Self::resolve), except that an empty list means all dimensions, as in PyTorch's reductions.
     pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         match &self.0 {
             Some(dims) if dims.is_empty() => Ok(all(rank)),
@@ -45,7 +45,7 @@ impl Dims {
     }
 }
 
-/// Returns every dimension of a tensor of rank `rank`.
+/// Returns the positions of all dimensions of a tensor of rank `rank`.
 fn all(rank: usize) -> Axes {
     let mut axes = list_of(0, rank);
     axes.iter_mut().enumerate().for_each(|(axis, own)| *own = axis);
@@ -67,8 +67,8 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
     }
 }
 
-/// A dimension, a position or a length as callers write it: an `isize`, an `i32` or a `usize`. Operations document where negative
-/// numbers count from the end.
+/// A dimension, an index or a length as callers write it: an `isize`, an `i32` or a `usize`. Each operation documents where negative values
+/// count from the end.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -77,7 +77,7 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 /// assert_eq!(x.select(0, last), x.select(-1, -1));
 /// ```
 pub trait Position: Copy {
-    /// Returns the number; `isize::MAX`, which every operation refuses, if it does not fit.
+    /// Returns the value. If it does not fit, returns `isize::MAX`, which every operation refuses.
     fn position(self) -> isize;
 }
 
@@ -99,12 +99,12 @@ impl Position for usize {
     }
 }
 
-/// Implements the conversions from one number or a list of numbers of several types.
+/// Implements the conversions from one integer or a list of integers of several types.
 macro_rules! from_numbers {
     ($name:ident, $listed:expr, $($number:ty)*) => {$(
         impl From<&[$number]> for $name {
             fn from(numbers: &[$number]) -> Self {
-                // Every operation refuses `isize::MAX`.
+                // A value that does not fit becomes `isize::MAX`, which every operation refuses.
                 #[allow(clippy::useless_conversion)]
                 $listed(numbers.iter().map(|&number| isize::try_from(number).unwrap_or(isize::MAX)).collect())
             }
@@ -155,7 +155,7 @@ impl Sizes {
         &self.0
     }
 
-    /// Resolves the sizes of `reshape`: a single -1 becomes the size that makes the numbers of elements equal.
+    /// Returns the shape for `reshape`. A single -1 becomes the size that keeps the number of elements.
     pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let numel = shape.numel();
         let text = || crate::shape::diagnostic::sizes_text(&self.0);
@@ -187,7 +187,7 @@ impl Sizes {
         }
     }
 
-    /// Resolves the sizes of `expand` for a tensor of shape `shape`: -1 keeps an existing dimension.
+    /// Returns the shape for `expand` of a tensor of shape `shape`. A size of -1 keeps an existing dimension.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
             return Err(self.not_expanded(dtype, shape, at));
@@ -205,8 +205,8 @@ impl Sizes {
         if target.numel() <= isize::MAX as usize { Ok(target) } else { Err(self.not_expanded(dtype, shape, at)) }
     }
 
-    /// Returns the error for an array of shape `shape` that does not expand to these sizes. Of several mistakes it reports the one
-    /// in the last dimension, as PyTorch does.
+    /// Returns the error for an array of shape `shape` that does not expand to these sizes. If several dimensions fail, it reports the last
+    /// one, as PyTorch does.
     #[cold]
     fn not_expanded(&self, dtype: DType, shape: &Shape, at: Site) -> Error {
         let mut sizes = self.0.clone();
@@ -221,7 +221,7 @@ impl Sizes {
         Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at }
     }
 
-    /// Resolves sizes for operations that do not accept -1.
+    /// Returns the shape for operations that do not accept -1.
     pub fn resolve_plain(&self, at: Site) -> Result<Shape, Error> {
         let refused = |size| Error::argument(at, format_args!("a size must not be negative, but got {size}"));
         self.0.iter().map(|&size| usize::try_from(size).map_err(|_| refused(size))).collect()
@@ -256,7 +256,7 @@ mod tests {
         for part in [x.narrow(1i32, 1usize, 1isize), x.narrow(1usize, -1, 1), x.narrow(-1isize, 1i32, 1usize)] {
             assert_eq!(part.to_vec(), [2.0, 4.0]);
         }
-        let beyond = usize::MAX; // as an isize it would be -1, which counts from the end
+        let beyond = usize::MAX; // As an isize this would be -1, which counts from the end.
         for refused in [x.try_select(0, beyond), x.try_select(beyond, 0), x.try_narrow(0, beyond, 1)] {
             assert!(refused.is_err());
         }

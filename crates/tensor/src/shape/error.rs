@@ -25,7 +25,7 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
-    /// Sizes that do not broadcast in an operation with a PyTorch sentence of its own: index tensors, assigned values.
+    /// Sizes that do not broadcast in an operation with its own PyTorch sentence: index tensors, assigned values.
     #[error("{}", diagnostic::with_site(message, at))]
     ShapeMismatch {
         /// The sentence.
@@ -34,14 +34,14 @@ pub enum Error {
         at: Site,
     },
 
-    /// An in-place operation whose result does not have the shape of the left side.
+    /// An operation in place whose result does not have the shape of the tensor on the left side.
     #[error("{}", diagnostic::in_place(output, broadcast, &source.shape, at))]
     InPlaceShape {
         /// The shape of the left side.
         output: Box<Shape>,
         /// The broadcast shape of the operands.
         broadcast: Box<Shape>,
-        /// The mismatch of expanding the right side to the left, which has the sentence of older versions of PyTorch.
+        /// The mismatch of expanding the right side to the left. Its text is the sentence of older versions of PyTorch.
         source: Box<ExpandMismatch>,
         /// The operation and the line that called it.
         at: Site,
@@ -64,7 +64,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A shape that `sum_to` cannot reach, because it does not expand to the shape of the tensor.
+    /// A shape that `sum_to` cannot produce, because it does not expand to the shape of the tensor.
     #[error("{}", diagnostic::with_site(format_args!("size {{{target}}} is not expandable to size {{{shape}}}."), at))]
     SumTo {
         /// The tensor's shape.
@@ -78,7 +78,7 @@ pub enum Error {
     /// A 0-dim tensor under [`compat::Rules::strict`](crate::shape::compat::Rules::strict).
     #[error("{}", diagnostic::zero_dim(*operand, shapes, at))]
     ZeroDim {
-        /// Position of the first operand without a dimension.
+        /// The position of the first operand without dimensions.
         operand: usize,
         /// The shapes of all operands.
         shapes: Vec<Shape>,
@@ -120,7 +120,7 @@ pub enum Error {
     /// An in-place operation on a tensor whose elements share memory, or that partly overlaps a source.
     #[error("{}", diagnostic::overlap(*internal, at))]
     Overlap {
-        /// Whether elements of the written tensor share memory; else it overlaps the source.
+        /// True if elements of the written tensor share memory; false if the tensor overlaps the source.
         internal: bool,
         /// The operation and the line that called it.
         at: Site,
@@ -144,7 +144,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A reduction over no elements by an operation without an identity.
+    /// A reduction of zero elements by an operation without an identity.
     #[error("{}", diagnostic::with_site(message, at))]
     EmptyReduction {
         /// The sentence.
@@ -209,7 +209,7 @@ impl Error {
     pub fn sentence(&self) -> String {
         let text = self.to_string();
         match self {
-            // This sentence itself has two lines.
+            // The sentence of this error has two lines.
             Error::Denied { message, .. } => message.clone(),
             _ => text.split("\n  --> ").next().unwrap_or_default().to_owned(),
         }
@@ -242,7 +242,7 @@ impl Error {
         Error::Argument { message: message.to_string(), at }
     }
 
-    /// Adds a hint, which is shown below the line of code. Ignored for errors without a `message`.
+    /// Adds a hint, which is shown below the line of code. Does nothing for errors without a `message`.
     pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         if let Error::MatmulShape { message, .. }
         | Error::IndexRange { message, .. }
@@ -254,7 +254,7 @@ impl Error {
     }
 }
 
-/// Returns an [`Error::Argument`] with the formatted message from the surrounding function, unless the condition holds.
+/// Returns an [`Error::Argument`] with the formatted message from the surrounding function if the condition is false.
 macro_rules! ensure {
     ($holds:expr, $at:expr, $($message:tt)+) => {{
         let holds: bool = $holds;
@@ -265,7 +265,7 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Panics at the caller's line with the whole diagnostic. For functions that return no `Result`.
+/// Panics at the caller's line with the whole diagnostic. Functions that return no `Result` call it.
 ///
 /// The panic message is the unescaped diagnostic. `unwrap` would print it with escaped line breaks.
 #[track_caller]

@@ -1,7 +1,7 @@
-//! The loops over several layouts of the same shape, in row-major order. Dimensions of size 1 are dropped, and adjacent dimensions
-//! that are contiguous in every layout are merged.
+//! Nested loops over several layouts of the same shape, in row-major order. Dimensions of size 1 are dropped, and adjacent dimensions that
+//! are contiguous in every layout are merged into one loop.
 //!
-//! This is arithmetic of strides and positions, without data.
+//! This file computes strides and positions and reads no elements.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -13,18 +13,17 @@ use crate::{Layout, Shape};
 pub(crate) struct IterationSpace<const N: usize> {
     /// The loops, outermost first. There is at least one: it has size 1 for a single element, and size 0 for no elements.
     loops: SmallVec<[Loop<N>; INLINE_RANK]>,
-    /// The start position of each operand.
+    /// The buffer position of each operand's first element.
     offsets: [usize; N],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Loop<const N: usize> {
     size: usize,
-    /// The stride of each operand.
+    /// The stride of each operand along this loop.
     strides: [isize; N],
-    /// ⌈2⁶⁴ / size⌉, with which a multiplication divides an index below 2³² exactly (T. Granlund and P. Montgomery, "Division by
-    /// invariant integers using multiplication", 1994). 0 if indices may be larger, and for the outermost loop, which needs no
-    /// division.
+    /// ⌈2⁶⁴ / size⌉. A multiplication by it divides an index below 2³² exactly by the size (T. Granlund and P. Montgomery, "Division by
+    /// invariant integers using multiplication", 1994). 0 if indices may be larger, and for the outermost loop, which needs no division.
     reciprocal: u64,
 }
 
@@ -34,7 +33,7 @@ fn reciprocal(size: usize) -> u64 {
 }
 
 impl<const N: usize> Loop<N> {
-    /// Returns the quotient of `index` by the size, and the remainder.
+    /// Returns the quotient and the remainder of `index` divided by the loop's size.
     #[inline(always)]
     fn divide(&self, index: usize) -> (usize, usize) {
         match self.reciprocal {
@@ -47,16 +46,16 @@ impl<const N: usize> Loop<N> {
     }
 }
 
-/// The positions of one operand over consecutive elements.
+/// The buffer positions of one operand for a range of consecutive elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
-    /// Contiguous, starting at this position.
+    /// The elements are contiguous and start at this position.
     Slice(usize),
-    /// One repeated element, at this position.
+    /// One element, at this position, is repeated.
     Splat(usize),
-    /// Constant stride, starting at this position.
+    /// The elements start at this position and have this constant stride.
     Strided(usize, isize),
-    /// No single stride: use [`walk`](IterationSpace::walk).
+    /// The elements have no single stride: call [`walk`](IterationSpace::walk).
     Walk,
 }
 
@@ -65,14 +64,14 @@ impl<const N: usize> IterationSpace<N> {
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
         let offsets = layouts.map(Layout::offset);
         if shape.contains(&0) {
-            // No elements: one empty loop. The other sizes are ignored, since their product may overflow.
+            // Without elements there is one empty loop. The other sizes are ignored, since their product may overflow.
             return IterationSpace { loops: smallvec![Loop { size: 0, strides: [1; N], reciprocal: 0 }], offsets };
         }
         let loops = (0..shape.rank()).map(|axis| (shape[axis], layouts.map(|layout| layout.strides()[axis])));
         Self::of_loops(offsets, loops)
     }
 
-    /// Returns the iteration space of nonempty loops with these sizes and strides, outermost first.
+    /// Returns the iteration space for these sizes and strides, outermost first. All sizes are above 0.
     #[inline(always)]
     pub(crate) fn of_loops(offsets: [usize; N], loops: impl IntoIterator<Item = (usize, [isize; N])>) -> Self {
         let mut space = IterationSpace { loops: SmallVec::new(), offsets };
@@ -80,7 +79,8 @@ impl<const N: usize> IterationSpace<N> {
         space
     }
 
-    /// Adds loops to an iteration space that has none. Works in place, since moving the space takes longer than a small operation.
+    /// Adds loops to an iteration space that has none. Changes `self` because moving an iteration space takes longer than a small
+    /// operation.
     fn merge(&mut self, loops: impl IntoIterator<Item = (usize, [isize; N])>) {
         let own = &mut self.loops;
         for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {
@@ -104,7 +104,7 @@ impl<const N: usize> IterationSpace<N> {
         self.loops.iter().map(|own| own.size).product()
     }
 
-    /// Returns the length of the innermost loop.
+    /// Returns the size of the innermost loop.
     pub(crate) fn row(&self) -> usize {
         self.loops[self.loops.len() - 1].size
     }
@@ -119,12 +119,13 @@ impl<const N: usize> IterationSpace<N> {
         self.loops.iter().skip_while(|own| own.strides == [0; N]).map(|own| own.size).product()
     }
 
-    /// Returns whether each row of `row` elements repeats one element, and the elements of successive rows are contiguous.
+    /// Returns true if each row of `row` elements repeats one element, and the elements of successive rows are adjacent in memory.
     pub(crate) fn counts_rows(&self, row: usize) -> bool {
         matches!(&self.loops[..], [outer, inner] if outer.strides == [1; N] && inner.strides == [0; N] && inner.size == row)
     }
 
-    /// Returns how often each contiguous row is repeated before the next row; `None` if rows are not contiguous or not repeated.
+    /// Returns how many times each contiguous row is repeated before the next row. Returns `None` if rows are not contiguous or not
+    /// repeated.
     pub(crate) fn repeats(&self) -> Option<usize> {
         match &self.loops[..] {
             [.., outer, inner] if outer.strides == [0; N] && inner.strides == [1; N] => Some(outer.size),
@@ -142,7 +143,7 @@ impl<const N: usize> IterationSpace<N> {
         (self.loops[axis].size, self.loops[axis].strides)
     }
 
-    /// Returns the positions of operand `k` for elements `start .. start + len`.
+    /// Returns the positions of the elements `start .. start + len` of operand `k`.
     #[inline]
     pub(crate) fn segment(&self, k: usize, start: usize, len: usize) -> Segment {
         let Some((inner, outer)) = self.loops.split_last() else { return Segment::Walk };
@@ -159,7 +160,7 @@ impl<const N: usize> IterationSpace<N> {
         self.segment_of_rows(k, start)
     }
 
-    /// Returns the positions like [`segment`](Self::segment), for elements of several rows.
+    /// Returns the positions like [`segment`](Self::segment), for a range that covers several rows.
     fn segment_of_rows(&self, k: usize, start: usize) -> Segment {
         let (mut contiguous, mut constant) = (true, true);
         let mut expected = 1isize;
@@ -175,12 +176,12 @@ impl<const N: usize> IterationSpace<N> {
         }
     }
 
-    /// Returns the position of element number `index` of operand `k`.
+    /// Returns the buffer position of the element with index `index` of operand `k`.
     pub(crate) fn position(&self, k: usize, index: usize) -> usize {
         self.position_in(&self.loops, k, index) as usize
     }
 
-    /// Returns the position of operand `k` at iteration number `index` of the outermost loops `loops`.
+    /// Returns the buffer position of operand `k` at iteration `index` of the outermost loops `loops`.
     #[inline(always)]
     fn position_in(&self, loops: &[Loop<N>], k: usize, index: usize) -> isize {
         let mut position = self.offsets[k] as isize;

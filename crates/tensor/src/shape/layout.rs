@@ -12,7 +12,7 @@ use crate::shape::shape::{INLINE_RANK, copy_of, list_of};
 /// Strides in elements, one per dimension.
 pub type Strides = SmallVec<[isize; INLINE_RANK]>;
 
-/// Shape, strides and offset, all counted in elements.
+/// The shape and strides of a tensor, and the offset of its first element in the buffer, all in elements.
 #[derive(Debug, Eq)]
 pub struct Layout {
     shape: Shape,
@@ -35,8 +35,8 @@ impl PartialEq for Layout {
     }
 }
 
-/// Sorts a few items by descending key. Items with equal keys keep their order. The standard library's sort is optimized for many
-/// items and takes long to compile for each type and key.
+/// Sorts a short list by descending key. Items with equal keys keep their order. The standard library's sort is optimized for long lists
+/// and takes long to compile for each type and key.
 pub(crate) fn sort_few<L>(items: &mut [L], key: impl Fn(&L) -> usize) {
     for end in 1..items.len() {
         let mut place = end;
@@ -55,8 +55,8 @@ impl Layout {
         Layout { shape, strides, offset: 0 }
     }
 
-    /// Returns a layout with any strides and offset; `None` if there is not one stride per dimension, or an element would be outside
-    /// a buffer of `buffer_len` elements.
+    /// Returns a layout with the given strides and offset. Returns `None` if the lengths of `shape` and `strides` differ, or if an element
+    /// would be outside a buffer of `buffer_len` elements.
     pub fn strided(shape: Shape, strides: &[isize], offset: usize, buffer_len: usize) -> Option<Self> {
         if shape.rank() != strides.len() {
             return None;
@@ -109,19 +109,20 @@ impl Layout {
         true
     }
 
-    /// Returns the dimensions from the longest stride to the shortest.
+    /// Returns the dimensions, sorted from the longest stride to the shortest.
     pub(crate) fn axes_by_stride(&self) -> SmallVec<[usize; INLINE_RANK]> {
         let mut axes: SmallVec<[usize; INLINE_RANK]> = (0..self.shape.rank()).collect();
         sort_few(&mut axes, |&axis| self.strides[axis].unsigned_abs());
         axes
     }
 
-    /// Returns whether several elements share a position by PyTorch's in-place rule: a dimension of size above 1 has stride 0.
+    /// Returns true if several elements share a position by PyTorch's rule for operations in place: a dimension of size above 1 has stride
+    /// 0.
     pub fn has_internal_overlap(&self) -> bool {
         self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&size, &stride)| size > 1 && stride == 0)
     }
 
-    /// Returns whether the elements fill a range of the buffer, each position once, in any order of the dimensions.
+    /// Returns true if the elements fill a range of the buffer without gaps or repetitions. The dimensions may be in any order.
     pub fn is_dense(&self) -> bool {
         if self.is_contiguous() {
             return true;
@@ -136,9 +137,9 @@ impl Layout {
         true
     }
 
-    /// Returns whether the strides prove that no two elements share a position: each stride exceeds the extent of the dimensions with
-    /// smaller strides. True for every view of a contiguous tensor except expansions and overlapping windows. False for strides that
-    /// interleave without sharing positions.
+    /// Returns true if the strides prove that no two elements share a position: each stride exceeds the extent of the dimensions with
+    /// smaller strides. True for every view of a contiguous tensor except expansions and overlapping windows. False for some layouts whose
+    /// elements interleave but do not share positions.
     pub fn is_injective(&self) -> bool {
         if self.is_contiguous() || self.numel() == 0 {
             return true;
@@ -154,7 +155,7 @@ impl Layout {
         true
     }
 
-    /// Returns the same positions without repetitions: dimensions of stride 0 get size 1.
+    /// Returns the layout without repeated elements: dimensions of stride 0 get size 1.
     pub(crate) fn distinct(&self) -> Self {
         let mut layout = self.clone();
         for axis in 0..self.shape.rank() {
@@ -165,7 +166,7 @@ impl Layout {
         layout
     }
 
-    /// Returns the lowest and the highest position in the buffer. Meaningless for an empty layout.
+    /// Returns the lowest and the highest position of the elements in the buffer. Meaningless for an empty layout.
     pub fn extent(&self) -> (usize, usize) {
         let (first, last) = self.checked_extent().expect("a layout's positions are checked when it is made");
         (first as usize, last as usize)
@@ -210,12 +211,12 @@ impl Layout {
         Some(Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Returns two layouts: of the dimensions that are not in `axes`, and of the dimensions in `axes`.
+    /// Returns two layouts: one of the dimensions that are not in `axes`, and one of the dimensions in `axes`.
     pub(crate) fn split(&self, axes: &[usize]) -> (Self, Self) {
         (self.of_axes(|axis| !axes.contains(&axis)), self.of_axes(|axis| axes.contains(&axis)))
     }
 
-    /// Returns the layout of the dimensions selected by `keep`, at index 0 of the other dimensions.
+    /// Returns the layout of the dimensions for which `keep` is true, at index 0 of the other dimensions.
     pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
         for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {
@@ -238,8 +239,7 @@ impl Layout {
     pub fn slice(&self, axis: usize, start: usize, len: usize, step: isize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = len;
-        // The offset of an empty layout and the stride of a single element do not matter. Both stay unchanged, since the products
-        // could overflow.
+        // An empty layout needs no offset, and a single element needs no stride. Both stay unchanged, since the products could overflow.
         if layout.numel() > 0 {
             layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }
@@ -313,7 +313,7 @@ impl Layout {
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = (self.shape[axis] - size) / step + 1;
-        // As in `slice`, the stride of a single window does not matter.
+        // A single window needs no stride, and the product could overflow.
         if layout.shape[axis] > 1 {
             let step = isize::try_from(step).unwrap_or(isize::MAX);
             layout.strides[axis] = self.strides[axis].saturating_mul(step);
@@ -362,7 +362,7 @@ impl Layout {
         (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Returns whether PyTorch refuses to write through `self` while reading `other` of the same buffer. Its rule: both are dense,
+    /// Returns true if PyTorch refuses to write through `self` while it reads `other` of the same buffer. It refuses if both are dense,
     /// their ranges intersect, and the layouts differ.
     pub fn overlaps_partly(&self, other: &Layout) -> bool {
         if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {

@@ -13,19 +13,19 @@ use smallvec::SmallVec;
 /// 6, each copy was a function call, which took most of the time of small operations.
 pub(crate) const INLINE_RANK: usize = 4;
 
-/// Returns a copy of `list`. `SmallVec`'s own `clone` copies element by element through an iterator.
+/// Returns a copy of `list`. It is faster than `SmallVec`'s own `clone`, which copies element by element through an iterator.
 #[inline]
 pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> SmallVec<[T; INLINE_RANK]> {
     let own = list.as_slice();
     if own.len() > INLINE_RANK {
         return SmallVec::from_slice(own);
     }
-    // Copies a fixed number of elements. The compiler would turn a loop over the actual length into a call of `memcpy`.
+    // Copies all `INLINE_RANK` elements. The compiler would turn a loop over the actual length into a call of `memcpy`.
     let copy = std::array::from_fn(|axis| if axis < own.len() { own[axis] } else { T::default() });
     SmallVec::from_buf_and_len(copy, own.len())
 }
 
-/// Returns `len` copies of `value`. `SmallVec`'s own constructor pushes each element separately.
+/// Returns a list of `len` copies of `value`. It is faster than `SmallVec`'s own constructor, which pushes each element separately.
 #[inline]
 pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK]> {
     match len {
@@ -60,7 +60,7 @@ impl Hash for Shape {
     }
 }
 
-// A loop compares the sizes. For short shapes, a call of `memcmp` takes longer.
+// Compares the sizes in a loop, because a call of `memcmp` takes longer for short shapes.
 impl PartialEq for Shape {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
@@ -105,7 +105,7 @@ impl Shape {
         self.checked_numel().unwrap_or(usize::MAX)
     }
 
-    /// Returns the number of elements, or `None` if the product overflows. With a size of 0, it is 0 for all other sizes.
+    /// Returns the number of elements, or `None` if the product overflows. If one size is 0, the result is 0, whatever the other sizes are.
     #[inline]
     pub fn checked_numel(&self) -> Option<usize> {
         let (mut count, mut overflows) = (1usize, false);
@@ -140,7 +140,7 @@ impl Shape {
         self.0.remove(axis)
     }
 
-    /// Returns the shape with size `size` in dimension `axis`.
+    /// Returns the shape with the size of dimension `axis` replaced by `size`.
     #[must_use]
     pub(crate) fn with_size(&self, axis: usize, size: usize) -> Self {
         let mut shape = self.clone();
@@ -148,7 +148,7 @@ impl Shape {
         shape
     }
 
-    /// Returns the shape with dimensions of sizes `new` in place of the dimensions `axes`.
+    /// Returns the shape with the dimensions `axes` replaced by dimensions of sizes `new`.
     #[must_use]
     pub fn replaced(&self, axes: Range<usize>, new: &[usize]) -> Self {
         self[..axes.start].iter().chain(new).chain(&self[axes.end..]).copied().collect()
@@ -156,14 +156,15 @@ impl Shape {
 
     /// Returns the strides, in elements, of a row-major (C order) tensor of this shape.
     ///
-    /// A size of 0 counts as 1, as in PyTorch.
+    /// A dimension of size 0 counts as size 1, as in PyTorch.
     #[inline]
     pub fn row_major_strides(&self) -> SmallVec<[isize; INLINE_RANK]> {
         let next_stride =
             |stride: isize, size: usize| stride.saturating_mul(isize::try_from(size.max(1)).unwrap_or(isize::MAX));
         let (sizes, mut next) = (self.sizes(), 1isize);
         if sizes.len() <= INLINE_RANK {
-            // A loop of a fixed length keeps the strides in registers. Otherwise, copies of the list would wait for its parts.
+            // A loop of fixed length keeps the strides in registers. A loop of variable length writes them to memory one at a time, and a
+            // later copy of the list would wait for these writes.
             let mut strides = [1; INLINE_RANK];
             for axis in (0..INLINE_RANK).rev() {
                 strides[axis] = next;

@@ -1,4 +1,4 @@
-//! The operation that failed or warns, and the line of code that called it.
+//! An operation that failed or warns, and the line of code that called it.
 
 use std::panic::Location;
 
@@ -12,7 +12,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Returns the line of code that called the surrounding function, which must be `#[track_caller]`.
+    /// Returns the operation and the line of code that called the surrounding function, which must be `#[track_caller]`.
     #[track_caller]
     pub const fn here(operation: &'static str) -> Self {
         Site { operation, location: Location::caller() }

@@ -6,9 +6,9 @@ use crate::{Axes, Layout, Shape};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum View {
-    /// Expands to a shape: new and stretched dimensions get stride 0. The only operation that broadcasts.
+    /// Expands to a shape: new and stretched dimensions get stride 0. No other view broadcasts.
     Expand(Shape),
-    /// Gives the elements another shape, in row-major order. Copies them if the strides do not allow a view.
+    /// Arranges the elements, in row-major order, in another shape. Copies them if the strides do not allow a view.
     Reshape(Shape),
     /// Reorders the dimensions.
     Permute(Axes),
@@ -18,16 +18,16 @@ pub enum View {
     Slice {
         /// The dimension.
         axis: usize,
-        /// The first element.
+        /// The index of the first selected element.
         start: usize,
-        /// The number of elements.
+        /// The number of selected elements.
         len: usize,
-        /// The distance between neighbouring elements; negative for the reverse order.
+        /// The distance between selected elements; negative for the reverse order.
         step: isize,
     },
     /// Selects a diagonal of two dimensions, which becomes the last dimension.
     Diagonal {
-        /// The distance above the main diagonal; negative for below.
+        /// The distance of the diagonal above the main diagonal; negative if it is below.
         offset: isize,
         /// The dimension of the rows.
         first: usize,
@@ -46,7 +46,7 @@ pub enum View {
 }
 
 impl View {
-    /// Returns PyTorch's name.
+    /// Returns PyTorch's name of the operation.
     pub fn name(&self) -> &'static str {
         match self {
             View::Expand(_) => "expand",

@@ -13,7 +13,7 @@ fn all<T: Float>(x: &Tensor<T>, y: &Tensor<T>, close: impl Fn(T, T) -> bool) -> 
     x.shape() == y.shape() && x.iter().zip(y.iter()).all(|(x, y)| close(x, y))
 }
 
-/// Tensors of different shapes are unequal for every `epsilon`.
+/// Compares tensors by absolute difference. Tensors of different shapes are unequal for every `epsilon`.
 ///
 /// ```
 /// use approx::assert_abs_diff_eq;
@@ -33,7 +33,7 @@ impl<T: Float + AbsDiffEq<Epsilon = T>> AbsDiffEq for Tensor<T> {
     }
 }
 
-/// Tensors of different shapes are unequal for every tolerance.
+/// Compares tensors by relative difference. Tensors of different shapes are unequal for every tolerance.
 ///
 /// ```
 /// use approx::{assert_relative_eq, assert_relative_ne};
@@ -53,7 +53,7 @@ impl<T: Float + RelativeEq<Epsilon = T>> RelativeEq for Tensor<T> {
     }
 }
 
-/// Tensors of different shapes are unequal for every number of ulps.
+/// Compares tensors by units in the last place (ulps). Tensors of different shapes are unequal for every tolerance.
 ///
 /// ```
 /// use approx::assert_ulps_eq;
@@ -81,7 +81,7 @@ mod tests {
     fn closeness_as_a_table() {
         let row = |values: [f64; 2]| Tensor::from(values);
         let (nan, inf) = (f64::NAN, f64::INFINITY);
-        // x, y, and whether they are close: absolutely (1e-3), relatively (1e-3), within 4 ulps.
+        // The columns: x, y, and whether they are close absolutely (1e-3), relatively (1e-3), and within 4 ulps.
         let table = [
             (row([1.0, 2.0]), row([1.0, 2.0]), [true; 3]),
             (row([1.0, 2.0]), row([1.0, 2.0 + 1e-15]), [true; 3]),

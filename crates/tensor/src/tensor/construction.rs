@@ -56,7 +56,7 @@ impl<T: Element> Tensor<T> {
         Ok(Tensor::from_parts(Storage::from_vec(data), layout))
     }
 
-    /// Returns a number expanded to `shape`. The buffer has one element.
+    /// Returns `value` expanded to `shape`. The buffer has only one element.
     pub(crate) fn splat(value: T, shape: &Shape, at: Site) -> Result<Self, Error> {
         addressable::<T>(shape, at)?;
         let layout = Layout::contiguous(Shape::scalar());
@@ -77,7 +77,7 @@ impl<T: Element> Tensor<T> {
         Tensor::build(&shape, at, |out| out.fill(value))
     }
 
-    /// Returns zeros (`false` for masks). PyTorch: `zeros`.
+    /// Returns a tensor of zeros (`false` for masks). PyTorch: `zeros`.
     ///
     /// # Panics
     ///
@@ -87,7 +87,7 @@ impl<T: Element> Tensor<T> {
         Tensor::full(shape, T::ZERO)
     }
 
-    /// Returns ones (`true` for masks). PyTorch: `ones`.
+    /// Returns a tensor of ones (`true` for masks). PyTorch: `ones`.
     ///
     /// # Panics
     ///
@@ -97,12 +97,12 @@ impl<T: Element> Tensor<T> {
         Tensor::full(shape, T::ONE)
     }
 
-    /// Returns a tensor of rank 0.
+    /// Returns a tensor of rank 0 that holds `value`.
     pub fn scalar(value: T) -> Self {
         Tensor::from_parts(Storage::one(value), Layout::contiguous(Shape::scalar()))
     }
 
-    /// Returns a tensor whose elements are `f` of their indices. Calls `f` in row-major order.
+    /// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -150,7 +150,7 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Number> Tensor<T> {
-    /// Returns `0, 1, …, n - 1`. PyTorch: `arange`.
+    /// Returns the vector `0, 1, …, n - 1`. PyTorch: `arange`.
     ///
     /// # Panics
     ///
@@ -177,7 +177,7 @@ impl<T: Float> Tensor<T> {
     pub fn linspace(start: f64, end: f64, n: usize) -> Self {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
         Tensor::from_fn([n], |index| {
-            // Computed from the nearer end, so that both ends are exact.
+            // Each element is computed from the nearer end, so that both ends are exact.
             let i = index[0];
             T::from_f64(if 2 * i < n { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 })
         })
@@ -185,7 +185,7 @@ impl<T: Float> Tensor<T> {
 }
 
 impl<T: Element> Default for Tensor<T> {
-    /// Returns a single zero.
+    /// Returns a tensor of rank 0 that holds zero.
     fn default() -> Self {
         Tensor::scalar(T::ZERO)
     }
@@ -204,7 +204,7 @@ impl<T: Element> From<&[T]> for Tensor<T> {
 }
 
 impl<T: Element> From<Vec<T>> for Tensor<T> {
-    /// Returns a vector.
+    /// Returns a tensor of one dimension.
     fn from(data: Vec<T>) -> Self {
         let shape = Shape::from([data.len()]);
         Tensor::from_parts(Storage::from_vec(data), Layout::contiguous(shape))
@@ -237,8 +237,8 @@ impl<T: Element, const A: usize, const B: usize, const C: usize, const D: usize>
     }
 }
 
-// An integer literal without a suffix is an i32, which is not an element type. So `Tensor::from([1, 2])` has type i64, as in
-// PyTorch.
+// This converts integer literals without a suffix. They are i32, which is not an element type. So `Tensor::from([1, 2])` has type i64, as
+// in PyTorch.
 impl From<Vec<i32>> for Tensor<i64> {
     fn from(data: Vec<i32>) -> Self {
         Tensor::from(data.into_iter().map(i64::from).collect::<Vec<_>>())

@@ -1,8 +1,8 @@
-//! Tensors as text: a line with type and shape, then the elements in nested brackets with aligned columns, as NumPy prints them.
+//! Prints tensors: a line with type and shape, then the elements in nested brackets with aligned columns, as NumPy prints them.
 //!
-//! `Display` rounds to at most four decimals. `Debug` writes all digits that distinguish an element from other numbers of its
-//! type. A precision (`{:.2}`) overrides both. A tensor of more than 1000 elements shows the first and last three along each
-//! dimension, and only these are read.
+//! `Display` rounds to at most four decimals. `Debug` writes as many digits as are needed to read the same element back. A precision
+//! (`{:.2}`) overrides both. A tensor of more than 1000 elements shows the first and last three along each dimension, and only the shown
+//! elements are read.
 
 use std::fmt::{self, Debug, Display, LowerExp, Write};
 use std::iter::repeat_n;
@@ -15,7 +15,7 @@ const WHOLE: usize = 1000;
 /// The number of elements shown at each end of a dimension of an elided tensor.
 const EDGE: usize = 3;
 
-/// The largest number of elements shown of an elided tensor. At high rank this leaves fewer than [`EDGE`] at each end.
+/// The largest number of elements shown of an elided tensor. A tensor of high rank then shows fewer than [`EDGE`] elements at each end.
 const SHOWN: usize = 2000;
 
 /// The width of a line, in characters.
@@ -23,8 +23,8 @@ const WIDTH: usize = 80;
 
 /// Writes `Tensor<f32> [4, 3]`, then the rows, for people to read.
 ///
-/// All floats have as many decimals as the element that needs most, but at most four. Scientific notation is used if rounding
-/// would make an element look like zero, or if one reaches 10⁸. A tensor of rank 0 is one line.
+/// All floats have the same number of decimals: at most four, and only as many as an element needs. Scientific notation is used if rounding
+/// would make an element look like zero, or if an element reaches 10⁸. A tensor of rank 0 is one line.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -43,7 +43,7 @@ impl<T: Element> Display for Tensor<T> {
     }
 }
 
-/// Writes the elements like [`Display`], but with all digits.
+/// Writes the elements like [`Display`], but with all digits that are needed to read the same element back.
 impl<T: Element> Debug for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write(self, f, None)
@@ -67,13 +67,13 @@ fn write<T: Element>(x: &Tensor<T>, f: &mut fmt::Formatter<'_>, decimals: Option
     }
 }
 
-/// Returns the positions to show in each dimension, with `None` for positions that are left out.
+/// Returns the positions to show in each dimension. `None` stands for positions that are left out.
 fn shown(sizes: &[usize], numel: usize) -> Vec<Vec<Option<usize>>> {
     if numel <= WHOLE {
         let all = |&size: &usize| (0..if numel == 0 { 0 } else { size }).map(Some).collect();
         return sizes.iter().map(all).collect();
     }
-    // The number of elements at each end of each dimension; 0 means only the first element.
+    // The number of elements shown at each end of each dimension; 0 means only the first element.
     let mut edges = vec![EDGE; sizes.len()];
     let count = |(&size, &edge): (&usize, &usize)| size.min((2 * edge).max(1));
     while sizes.iter().zip(&edges).map(count).fold(1, usize::saturating_mul) > SHOWN {
@@ -110,14 +110,14 @@ fn read<T: Element>(x: &Tensor<T>, shown: &[Vec<Option<usize>>]) -> Vec<T> {
     values
 }
 
-/// The notation of floats, with the number of decimals.
+/// The notation of floats. Each variant holds the number of decimals.
 #[derive(Clone, Copy)]
 enum Notation {
     Fixed(usize),
     Scientific(usize),
 }
 
-/// Returns the text of each value, all in the same notation.
+/// Returns the text of each value. All texts have the same notation.
 fn cells<T: Element>(values: &[T], precision: Option<usize>, most: Option<usize>) -> Vec<String> {
     match T::DTYPE {
         DType::F32 => floats(&values.iter().map(|x| x.to_f64() as f32).collect::<Vec<_>>(), precision, most),
@@ -134,19 +134,19 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
     let finite: Vec<F> = values.iter().copied().filter(|&x| x.into().is_finite()).collect();
     let sizes = || finite.iter().map(|&x| x.into().abs()).filter(|&size| size > 0.0);
     let (smallest, largest) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
-    // The number of decimals of the shortest text that parses to the same number: `0.1`, `1.5e-7`.
+    // Counts the decimals of the shortest text that parses to the same float: 1 for `0.1` and for `1.5e-7`.
     let decimals = |text: String| text.split('e').next().and_then(|x| x.split_once('.')).map_or(0, |(_, x)| x.len());
     let fixed = finite.iter().map(|x| decimals(x.to_string())).max().unwrap_or(0).max(1);
     let scientific = || finite.iter().map(|x| decimals(format!("{x:e}"))).max().unwrap_or(0).max(1);
     let notation = match (precision, most) {
         (Some(precision), _) if largest < 1e16 => Notation::Fixed(precision),
         (Some(precision), _) => Notation::Scientific(precision),
-        // Rounded to four decimals, 10⁻⁵ would look like 0, and 0.0012 would lose digits.
+        // Four decimals would show 10⁻⁵ as 0 and would lose digits of 0.0012, so these elements need scientific notation.
         (None, Some(most)) => match largest >= 1e8 || fixed > most && (smallest < 1e-4 || largest < 1e-2) {
             false => Notation::Fixed(fixed.min(most)),
             true => Notation::Scientific(scientific().min(most)),
         },
-        // The rule of the standard library's `Debug` for floats.
+        // Applies the rule of the standard library's `Debug` for floats.
         (None, None) => match largest >= 1e16 || smallest < 1e-5 {
             false => Notation::Fixed(fixed),
             true => Notation::Scientific(scientific()),
@@ -165,8 +165,8 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
 fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[String]) -> fmt::Result {
     let outer = shown.len() - 1;
     let mut rows = cells.chunks(shown[outer].iter().flatten().count());
-    // The index of the next row in `shown`, and the number of open brackets before it. A loop, because recursion could overflow
-    // the stack: a tensor may have any number of dimensions.
+    // `index` is the index of the next row in `shown`, and `depth` the number of open brackets before it. A recursion could overflow the
+    // stack, because a tensor may have any number of dimensions.
     let mut index = vec![0; outer];
     let mut depth = 0usize;
     loop {
@@ -208,7 +208,7 @@ fn row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], in
         let cell = if position.is_none() { "..." } else { cells.next().map_or("", String::as_str) };
         if i > 0 {
             f.write_char(',')?;
-            // Includes the comma or bracket after the cell.
+            // The 1 is for the comma or bracket after the cell.
             if column + 2 + cell.len() + 1 > WIDTH {
                 repeat_n(' ', indent)
                     .fold(f.write_char('\n'), |done, space| done.and_then(|()| f.write_char(space)))?;
@@ -386,7 +386,7 @@ Tensor<f32> [1099511627776, 1048576]
 
     #[test]
     fn tensors_of_high_rank_are_elided() {
-        // 2⁴⁰ elements in dimensions of size 2.
+        // This tensor has 2⁴⁰ elements, in dimensions of size 2.
         let deep = Tensor::scalar(1u8).expand(vec![2isize; 40]);
         let text = deep.to_string();
         assert!(text.matches('1').count() < 3000 && text.ends_with(" ...]"), "{text}");

@@ -9,7 +9,7 @@
 //! | [`&Tensor`](Tensor) | [`ArrayViewD`], by [`as_ndarray`](Tensor::as_ndarray) | never, whatever the strides |
 //! | [`Tensor`] | [`ArrayD`] | unless it is contiguous, covers its buffer, and shares it with nothing |
 //!
-//! The storage implements the sharing of memory, so this module needs no `unsafe`.
+//! The module `memory::storage` implements the sharing of memory, so this module needs no `unsafe`.
 
 use ndarray::{ArcArray, Array, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, Slice};
 
@@ -21,7 +21,7 @@ use crate::memory::storage::Storage;
 use crate::{Element, Error, Layout, Shape, Site, Strides, Tensor};
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
-    /// Takes the array's memory. Strides, also negative ones, and offset stay as they are.
+    /// Takes over the array's memory. The strides, also negative ones, and the offset stay the same.
     ///
     /// ```
     /// use ndarray::{array, s};
@@ -36,7 +36,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
         let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
         let (data, offset) = array.into_raw_vec_and_offset();
         let layout = match offset {
-            // The strides of an empty array do not matter.
+            // The strides of an empty array have no meaning, so its tensor is contiguous.
             None => Layout::contiguous(shape),
             Some(_) if shape.numel() == 0 => Layout::contiguous(shape),
             Some(offset) => match Layout::strided(shape, &strides, offset, data.len()) {
@@ -68,7 +68,7 @@ impl<T: Element, D: Dimension> From<ArcArray<T, D>> for Tensor<T> {
 }
 
 impl<T: Element, D: Dimension> From<ArrayView<'_, T, D>> for Tensor<T> {
-    /// Copies the elements, without the repetitions of a broadcast view. See [`from_ndarray`](Tensor::from_ndarray).
+    /// Copies the elements of a view. Elements that a broadcast view repeats are copied once. See [`from_ndarray`](Tensor::from_ndarray).
     ///
     /// # Panics
     ///
@@ -95,8 +95,8 @@ impl<T: Element> From<Tensor<T>> for ArrayD<T> {
 impl<T: Element> Tensor<T> {
     /// Returns a copy of a view's elements. PyTorch: `torch.tensor(array)`.
     ///
-    /// A copy is necessary because clones of a tensor may outlive any borrow. If you can give away the array itself,
-    /// `Tensor::from(array)` copies nothing. A dimension with stride 0 is copied once and expanded again.
+    /// A copy is necessary because the tensor may outlive the view's borrow. If you own the array, `Tensor::from(array)` copies nothing. A
+    /// dimension with stride 0 is copied once and expanded again.
     ///
     /// ```
     /// use ndarray::array;
@@ -156,8 +156,8 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Returns the same elements as a view of `ndarray`, without a copy. Any layout is supported: an expanded dimension has
-    /// stride 0, a flipped one a negative stride. PyTorch: `numpy()`.
+    /// Returns a view of the elements as an `ndarray` view, without a copy. Any layout is supported: an expanded dimension has stride 0, a
+    /// flipped one a negative stride. PyTorch: `numpy()`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -177,7 +177,7 @@ impl<T: Element> Tensor<T> {
         storage.view(layout).ok_or_else(|| uncountable::<T>(layout.shape(), at))
     }
 
-    /// Returns a copy as an array in row-major order.
+    /// Returns a copy of the elements as an array in row-major order.
     ///
     /// # Errors
     ///
@@ -188,9 +188,8 @@ impl<T: Element> Tensor<T> {
         array(self.shape(), data).ok_or_else(|| uncountable::<T>(self.shape(), at))
     }
 
-    /// Converts to an array in row-major order. Moves the elements if the tensor was made from a vector, is contiguous, covers its
-    /// buffer and shares it with nothing; else copies them. Results of operations are copied, since their buffers are not
-    /// vectors.
+    /// Converts to an array in row-major order. Moves the elements if the tensor was made from a vector, is contiguous, covers its buffer
+    /// and shares it with nothing; otherwise copies them. The results of operations are always copied, since their buffers are not vectors.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -240,7 +239,7 @@ mod tests {
         array.iter().map(std::ptr::from_ref).min().unwrap()
     }
 
-    /// Returns arrays of all layouts that ndarray can own: row-major, column-major, flipped, stepped, windows, sizes 0 and 1,
+    /// Returns arrays of all layouts that an ndarray array can have: row-major, column-major, flipped, stepped, windows, sizes 0 and 1,
     /// rank 0.
     fn owned() -> Vec<ArrayD<f64>> {
         let cube = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as f64);
@@ -338,7 +337,7 @@ mod tests {
         assert_eq!(array, before);
         assert_eq!(x.to_ndarray(), ((&before + 1.0) * array![2.0, 3.0, 4.0]).into_dyn());
 
-        // The reverse: writing to the array copies it, and the tensor stays unchanged.
+        // In the other direction, writing to the array copies it, and the tensor stays unchanged.
         let mut array = array;
         let x = Tensor::from(array.clone());
         array[[0, 0]] = 99.0;

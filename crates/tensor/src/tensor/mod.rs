@@ -1,4 +1,4 @@
-//! The tensor: a shared buffer and a layout over it.
+//! The tensor type: a shared buffer, and a layout that says where the elements are in it.
 
 pub(crate) mod approximate;
 pub(crate) mod construction;

@@ -1,4 +1,4 @@
-//! Programs over tensors. The engine below knows elements and layouts, but no tensors.
+//! Runs fused programs on tensors. The engine itself works on slices and layouts and does not know the tensor type.
 
 use smallvec::SmallVec;
 
@@ -50,7 +50,7 @@ mod tests {
 
     fn shapes() -> [Shape; 9] {
         [
-            // Several rows per block, in full blocks and in blocks with a remainder.
+            // These shapes give blocks with several rows: full blocks, and blocks with a remainder.
             Shape::from([307, 10]),
             Shape::from([41, 9, 7]),
             Shape::from([5, 3, 400]),
@@ -119,7 +119,7 @@ mod tests {
                 let program = Program::new(1, vec![Instruction::Unary(Unary::Square, 0)], outputs, None);
                 let results = program.run(&[Argument::from(&x)], &shape, at()).unwrap();
                 let sum = if list.is_empty() { x.square() } else { x.square().sum_keepdim(&list[..]) };
-                // All values are whole numbers, so every order of summation gives the same result.
+                // All values are small whole numbers, so every order of summation gives the same result.
                 assert_eq!(results[0], sum, "{shape} over {list:?}");
                 assert_eq!(results[2], x.square());
                 if shape.numel() > 0 && !list.is_empty() {
@@ -161,12 +161,12 @@ mod tests {
             let shape = Shape::from(shape);
             let x = Tensor::<f64>::from_fn(&shape, |index| ((index[0] * 31 + index[1] * 17) % 23) as f64);
             let column = Tensor::<f64>::from_fn([shape[0], 1], |index| index[0] as f64);
-            // All values are whole numbers, so every order of summation gives the same result.
+            // All values are small whole numbers, so every order of summation gives the same result.
             let instructions = vec![
-                Instruction::Reduce(Reduction::Sum, 0),     // 2: one number per row
-                Instruction::Binary(Binary::Add, 2, 1),     // 3: with an input of one number per row
-                Instruction::Reduce(Reduction::Sum, 3),     // 4: times the length of a row
-                Instruction::Select(3, 0, 4),               // 5: one number per element, from all three kinds
+                Instruction::Reduce(Reduction::Sum, 0),     // Value 2: one element per row.
+                Instruction::Binary(Binary::Add, 2, 1),     // Value 3: adds an input that has one element per row.
+                Instruction::Reduce(Reduction::Sum, 3),     // Value 4: sums a constant row.
+                Instruction::Select(3, 0, 4),               // Value 5: combines all three kinds.
                 Instruction::Binary(Binary::Mul, 3, 3),     // 6
                 Instruction::Binary(Binary::Maximum, 1, 0), // 7
             ];
@@ -260,7 +260,7 @@ mod tests {
         let _ = program.run(&[Argument::from(&Tensor::<f32>::ones([3]))], &Shape::from([4]), at());
     }
 
-    /// Each row is one block, longer than the buffer for a repeated operand.
+    /// Runs programs in which each row is one block, longer than the buffer for a repeated operand.
     #[test]
     fn operands_that_repeat_within_long_rows() {
         let shape = Shape::from([6, 3000, 4]);

@@ -1,4 +1,4 @@
-//! The value type: a shared buffer and a layout over it.
+//! The tensor type: a shared buffer, and a layout that says where the elements are in it.
 //!
 //! Tensors share buffers and copy on write, so changing one tensor never changes another. A view is a clone with another layout.
 
@@ -54,7 +54,7 @@ impl<T: Element> Tensor<T> {
         Tensor { storage, layout }
     }
 
-    /// Returns a tensor like [`build`](Self::build). The elements are zeros before `fill` writes them.
+    /// Returns a tensor like [`build`](Self::build), except that `fill` gets zeros.
     pub(crate) fn build_on_zeros<F: Filled>(
         shape: &Shape,
         at: Site,
@@ -66,7 +66,7 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Returns a new contiguous tensor. `fill` must write all elements, in row-major order; their initial values are arbitrary.
+    /// Returns a new contiguous tensor. `fill` gets elements with unspecified values, and must write all of them in row-major order.
     pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
@@ -86,7 +86,7 @@ impl<T: Element> Tensor<T> {
         (self.storage, self.layout)
     }
 
-    /// Returns the elements and the layout in the form that kernels take.
+    /// Returns the elements and the layout as a [`Source`], the type that kernels take.
     #[inline]
     pub(crate) fn source(&self) -> Source<'_, T> {
         Source { data: self.storage.as_slice(), layout: &self.layout }
@@ -103,8 +103,8 @@ impl<T: Element> Tensor<T> {
         self.with_layout(self.layout.distinct())
     }
 
-    /// Returns the buffer for writing through the layout. Copies the elements first if another tensor shares the buffer or two
-    /// elements may have the same position. The layout of the copy is contiguous.
+    /// Returns the buffer for writing through the layout. First copies the elements if another tensor shares the buffer, or if two elements
+    /// may have the same position. The copy is contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
         if !self.layout.is_injective() || self.storage.get_mut().is_none() {
             *self = self.copied(at)?;
@@ -162,7 +162,7 @@ impl<T: Element> Tensor<T> {
         self.storage.same(&other.storage)
     }
 
-    /// Returns the element at `index`, or `None` if the index is out of range or has another length than the shape.
+    /// Returns the element at `index`. Returns `None` if the index is out of range or has another length than the shape.
     pub fn get(&self, index: &[usize]) -> Option<T> {
         self.layout.position(index).map(|position| self.storage.as_slice()[position])
     }
@@ -211,9 +211,9 @@ impl<T: Element> Tensor<T> {
         Ok(&mut data[start..start + count])
     }
 
-    /// Updates this tensor and `states` in one pass: `f` maps an element of this tensor, of `input` and of each state to the new
-    /// elements of this tensor and of the states. All have the same shape. Does not allocate memory for a tensor whose buffer
-    /// is not shared.
+    /// Updates this tensor and `states` in one pass. `f` maps an element of this tensor, of `input` and of each state to the new elements
+    /// of this tensor and of the states. All tensors have the same shape. Does not allocate memory for a tensor that does not share its
+    /// buffer.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -330,8 +330,8 @@ impl<T: Element> Tensor<T> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copied(Site::here("contiguous")) }
     }
 
-    /// Converts the elements to another type like Rust's `as`: floats round toward zero and saturate, integers wrap. `true` is 1,
-    /// and every nonzero number is `true`. PyTorch: `to`.
+    /// Converts the elements to another type like Rust's `as`: floats round toward zero and saturate, integers wrap. `true` becomes 1, and
+    /// every nonzero value becomes `true`. PyTorch: `to`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -348,7 +348,7 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Returns `f` of each element.
+    /// Returns a tensor with `f` applied to each element.
     ///
     /// # Panics
     ///
@@ -368,17 +368,17 @@ impl<T: Element> Clone for Tensor<T> {
     }
 }
 
-/// Equal shapes and equal elements. A NaN equals nothing.
+/// Tensors are equal if their shapes and all their elements are equal. A NaN equals nothing.
 impl<T: Element> PartialEq for Tensor<T> {
     fn eq(&self, other: &Self) -> bool {
         self.shape() == other.shape() && self.iter().zip(other.iter()).all(|(x, y)| x == y)
     }
 }
 
-/// The bound on an index in `[]`. No type meets it: an index expression can only return a reference to a value in memory, but a row
-/// or a range is a new tensor.
+/// The bound on the type of an index in `tensor[index]`. No type implements it: an index expression can only return a reference to a value
+/// in memory, but a row or a range of a tensor is a new tensor.
 ///
-/// No type implements this trait. It exists for the compiler's error message.
+/// This trait exists for the compiler's error message.
 #[diagnostic::on_unimplemented(
     message = "a tensor is not indexed by `[]`",
     label = "no index of a tensor",

@@ -9,19 +9,19 @@
 
 use std::time::{Duration, Instant};
 
-/// Upper limit of the account, in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each (Linux, 250 Hz).
-/// With a lower one, a single suspension by an interrupt or another virtual machine sends a helper to rest.
+/// The upper limit of the account, in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each (Linux, 250
+/// Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to rest.
 const LIMIT: i64 = 5_000_000;
 
-/// The account after a passed trial, in nanoseconds. The next suspension sends the helper to rest again.
+/// The account after a passed trial, in nanoseconds. It is so low that the next suspension sends the helper to rest again.
 const AFTER_TRIAL: i64 = 1_000_000;
 
-/// The first rest. A longer one costs more after a short disturbance; a shorter one makes trials more frequent on a machine that
-/// stays busy, until the rests have grown.
+/// The duration of the first rest. A longer rest costs more after a short disturbance. A shorter one makes trials more frequent on a busy
+/// machine, until the rests have grown.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 
-/// The longest rest. A longer one makes trials cheaper on a machine that is always busy: a trial takes up to
-/// [`TRIAL`](super::helpers::TRIAL). A shorter one finds out earlier that the machine is idle again.
+/// The duration of the longest rest. A longer rest makes trials cheaper on a machine that is always busy: a trial takes up to
+/// [`TRIAL`](super::helpers::TRIAL). With a shorter one, helpers return earlier when the machine is idle again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// The time that an operation took, by cause.
@@ -92,7 +92,7 @@ impl Account {
             self.rest = SHORTEST_REST;
         }
         if self.balance < 0 && helpers > 0 {
-            // A quarter of the helpers rests, not all: if one of many processors is busy, the others can still help.
+            // Only a quarter of the helpers rests: if one of many processors is busy, the other helpers can still help.
             self.resting += helpers.div_ceil(4);
             self.begin_rest(now);
             self.balance = AFTER_TRIAL;
@@ -125,12 +125,12 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// An operation in which one helper ran as many tasks as the caller, and then the caller waited.
+    /// Returns the times of an operation in which one helper ran as many tasks as the caller, and the caller then waited.
     fn half_helped(own: Duration, waited: Duration) -> Spent {
         Spent { own, own_tasks: 4, helped_tasks: 4, waited, suspended: Duration::ZERO }
     }
 
-    /// Records operations until the only helper rests. Returns the time and the number of operations.
+    /// Records operations until the only helper rests. Returns the time at the end and the number of operations.
     fn until_rest(account: &mut Account, mut now: Instant, spent: Spent) -> (Instant, usize) {
         for number in 1..100 {
             now += spent.own + spent.waited;
@@ -147,7 +147,7 @@ mod tests {
         let (mut account, mut now) = (Account::new(), Instant::now());
         for number in 0..10_000 {
             assert_eq!(account.allowance(3, now), Allowance { helpers: 3, trial: false });
-            // An occasional suspension of 4 ms does not send a helper to rest.
+            // A suspension of 4 ms in one of 1000 operations does not send a helper to rest.
             let waited = if number % 1000 == 999 { 4 * MS } else { MS / 1000 };
             account.enter(3, half_helped(MS / 50, waited), now);
             now += MS / 50 + waited;
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_bound_on_the_loss_of_a_busy_machine_holds() {
-        // Every trial passes, and every helper is then suspended for 4 ms in its first task.
+        // In this test every trial passes, and every helper is then suspended for 4 ms in its first task.
         let (mut account, start) = (Account::new(), Instant::now());
         let (mut now, mut lost) = (start, Duration::ZERO);
         while now - start < 60 * 1000 * MS {

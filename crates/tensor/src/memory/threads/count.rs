@@ -10,7 +10,7 @@ use crate::memory::threads::team::range;
 /// The maximum number of threads.
 pub(super) const MAX_THREADS: usize = 256;
 
-/// The number of threads that operations use; 0 until it is first needed.
+/// The number of threads that operations use; 0 until the first operation.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the number of threads that an operation may use, the calling one included.
@@ -30,18 +30,18 @@ pub fn num_threads() -> usize {
     }
 }
 
-/// Sets `setting` to `threads` if it is 0, and returns the current value. The value of a concurrent [`set_num_threads`] is kept.
+/// Sets `setting` to `threads` if it is 0, and returns its value. A value that a concurrent [`set_num_threads`] has set is kept.
 fn set_first(setting: &AtomicUsize, threads: usize) -> usize {
     setting.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|set| set, |_| threads)
 }
 
-/// Uses at most `threads` threads for later operations, clamped to 1 ..= 256. Results have the same bits for every number of threads.
-/// PyTorch: `torch.set_num_threads`.
+/// Sets the number of threads that later operations use at most, clamped to 1 ..= 256. Results have the same bits for every number of
+/// threads. PyTorch: `torch.set_num_threads`.
 pub fn set_num_threads(threads: usize) {
     THREADS.store(threads.clamp(1, MAX_THREADS), Ordering::Relaxed);
 }
 
-/// Returns the starts of nearly equal ranges of `0 .. count`, one for each thread, none shorter than `least`.
+/// Splits `0 .. count` into nearly equal ranges, at most one per thread and none shorter than `least`. Returns the starts of the ranges.
 pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
     let threads = num_threads().min(count / least.max(1)).max(1);
     (0..threads).map(|thread| range(thread, threads, count).start).collect()

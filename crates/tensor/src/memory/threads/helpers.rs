@@ -19,18 +19,19 @@ use crate::memory::threads::team::{Idle, Tasks, Team, Wait};
 /// shorter time saves energy.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// The duration of a trial: more than two timer ticks of 4 ms (Linux, 250 Hz), at which the system switches between threads.
+/// The duration of a trial, which is more than two timer ticks of 4 ms (Linux, 250 Hz). At a timer tick the system switches between
+/// threads.
 pub(super) const TRIAL: Duration = Duration::from_millis(10);
 
-/// The shortest pause of a spinning thread that counts as a suspension. Interrupts are shorter, time slices are longer.
+/// The shortest pause of a spinning thread that counts as a suspension. Interrupts cause shorter pauses, other threads cause longer ones.
 const SUSPENSION: Duration = Duration::from_micros(100);
 
 /// The number of times that a spinning thread tests its condition before it reads the clock and yields. This takes 1 µs on AMD Zen 4, 3 µs
 /// on Intel Skylake.
 const SPINS: u32 = 64;
 
-/// The number of times that a thread tests whether a range's owner has finished it, before the thread takes the owner's tasks. This takes 5
-/// µs on AMD Zen 4.
+/// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the owner has
+/// finished the range. All tests together take 5 µs on AMD Zen 4.
 const PATIENCE: u32 = 256;
 
 /// The number of times that the caller tests whether helpers have finished before it yields its processor. This takes 40 µs on AMD Zen 4.
@@ -46,7 +47,7 @@ pub(super) fn inside_task() -> bool {
     INSIDE.get()
 }
 
-/// The states of a helper's trial, and the order to leave.
+/// The states of a helper's trial; the last one is the order to end the thread.
 const NO_TRIAL: u8 = 0;
 const REQUESTED: u8 = 1;
 const PASSED: u8 = 2;
@@ -57,7 +58,7 @@ const LEAVE: u8 = 4;
 struct Report {
     /// Nanoseconds for which the helper was suspended while it had no task.
     suspended: AtomicU64,
-    /// The state of the helper's trial, or the order to leave.
+    /// The state of the helper's trial, or the order to end the thread.
     trial: AtomicU8,
 }
 
@@ -152,7 +153,7 @@ impl ThreadPool {
         allowance.helpers
     }
 
-    /// Records in the account the time that an operation took.
+    /// Adds the times of an operation to the account.
     fn settle(
         &mut self,
         helpers: usize,
@@ -181,7 +182,7 @@ impl ThreadPool {
 }
 
 impl Drop for ThreadPool {
-    /// Tells the helpers to end. The process's pool is never dropped; the pools of tests are.
+    /// Tells the helper threads to end. The process's pool is never dropped; only the pools of tests are.
     fn drop(&mut self) {
         for helper in &self.helpers {
             helper.report.trial.store(LEAVE, Ordering::Relaxed);
@@ -190,16 +191,16 @@ impl Drop for ThreadPool {
     }
 }
 
-/// The state of a caller that waits for the tasks claimed by helpers.
+/// The state of a caller that waits until helpers have finished their claimed tasks.
 #[derive(Default)]
 struct Waiting {
     turns: u32,
-    /// The time when the wait became long enough to read the clock.
+    /// The time at which the caller first read the clock in this wait. `None` in a short wait.
     since: Option<Instant>,
 }
 
 impl Waiting {
-    /// Spins. In a long wait, yields the processor instead, because a suspended helper may need it.
+    /// Spins once. In a long wait, yields the processor instead, because a suspended helper may need it.
     fn turn(&mut self) {
         self.turns += 1;
         if self.turns == SPINS {
@@ -233,7 +234,7 @@ impl SpinThenSleep {
         if gap < SUSPENSION { Duration::ZERO } else { gap }
     }
 
-    /// Spins for the time of a trial, and reports if this thread had a processor for itself.
+    /// Spins for the duration of a trial, and reports whether this thread had a processor for itself.
     fn trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;
@@ -242,7 +243,7 @@ impl SpinThenSleep {
             suspended += self.pause();
         }
         let result = if suspended < TRIAL / 4 { PASSED } else { FAILED };
-        // The exchange fails if the helper was told to leave during the trial.
+        // This exchange fails if the helper was told to end during the trial.
         let _ = self.report.trial.compare_exchange(REQUESTED, result, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -316,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_caller_does_not_wait_for_a_helper_that_has_not_started() {
-        // This spawn function reports success but starts no thread.
+        // This spawn function returns the test's own thread as the helper and starts none.
         let mut pool = ThreadPool::new(|_, _| Ok(thread::current()));
         check(&mut pool, 3, 100);
         assert_eq!(pool.helpers.len(), 3);

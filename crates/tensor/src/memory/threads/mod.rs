@@ -2,7 +2,7 @@
 //!
 //! Every thread first runs its own range of tasks, and then takes tasks that other threads have not claimed. Neighbouring tasks use
 //! neighbouring memory, so a core's cache keeps the data of its own tasks from one operation to the next. Helpers spin for a while before
-//! they sleep, so an operation starts within 1 µs. A general thread pool wakes its threads through a mutex and a condition variable, which
+//! they sleep, so an operation starts within 1 µs. A general thread pool wakes its threads through a mutex and a condition variable. That
 //! takes 10 to 100 µs, often longer than the operation.
 //!
 //! Successive operations on large tensors alternate between ascending and descending order ([`Schedule::Sweep`]). So the next operation
@@ -34,18 +34,18 @@ pub use count::{num_threads, set_num_threads};
 use crate::memory::threads::helpers::{ThreadPool, inside_task};
 use crate::memory::threads::team::{MAX_TASKS, Task, Tasks};
 
-/// The largest tensor, in bytes, for which sweeps alternate their direction. Too little of a larger tensor stays in the caches, and memory
-/// is faster in ascending order.
+/// The largest tensor, in bytes, for which sweeps alternate their direction. Caches keep too little of a larger tensor, and memory is
+/// faster in ascending order.
 const CACHED: usize = 8 << 20;
 
-/// The threads on which tasks run, and the order of tasks.
+/// The threads on which tasks run, and the order in which they run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Schedule {
-    /// On the calling thread, in order.
+    /// Tasks run on the calling thread in ascending order.
     Serial,
-    /// On several threads, each range of tasks in order.
+    /// Tasks run on several threads, each range of tasks in ascending order.
     Parallel,
-    /// On several threads. If `bytes` bytes may still be in the caches, the order alternates between ascending and descending.
+    /// Tasks run on several threads. If `bytes` bytes may still be in the caches, the order alternates between ascending and descending.
     Sweep { bytes: usize },
 }
 
@@ -61,16 +61,16 @@ impl Schedule {
     }
 }
 
-/// Calls `task` once with each number of `0 .. count`. If a task calls this function, the inner tasks run on the same thread.
+/// Calls `task` once with each index in `0 .. count`. If a task calls this function, the inner tasks run on the task's thread.
 ///
 /// # Panics
 ///
-/// If a task panics, with its payload. If tasks run on several threads, all other tasks run before this function panics.
+/// If a task panics; the panic has the task's payload. If tasks run on several threads, all other tasks run before this function panics.
 pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
     distribute(count, schedule, &task);
 }
 
-/// Runs the tasks of [`run`]. Not generic, so that it is compiled once.
+/// Runs the tasks of [`run`]. It is not generic, so that it is compiled once.
 fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
     static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
     let descending = match schedule {
@@ -169,7 +169,7 @@ mod tests {
         let result = catch_unwind(|| {
             for_each(2, |_| {
                 arrived.fetch_add(1, Ordering::SeqCst);
-                // Both tasks run on different threads, unless another test uses the pool.
+                // The two tasks run on different threads, unless another test uses the pool at the same time.
                 let since = Instant::now();
                 while arrived.load(Ordering::SeqCst) < 2 && since.elapsed() < Duration::from_millis(20) {
                     std::hint::spin_loop();

@@ -1,4 +1,4 @@
-//! The synchronization primitives of [`super::team`]. The model check compiles that file with loom's primitives in their place.
+//! The synchronization primitives of [`super::team`]. The model check compiles `team.rs` with the primitives of the `loom` crate instead.
 
 pub(super) use std::hint::spin_loop;
 pub(super) use std::sync::Mutex;

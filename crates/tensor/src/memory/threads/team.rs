@@ -9,8 +9,8 @@
 //!   started.
 //! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
 //!
-//! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`. So the
-//! model check in the workspace's tests (`threads_protocol`) can compile this file with loom.
+//! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`, so that
+//! the model check in the workspace's tests (`threads_protocol`) can compile this file with the primitives of the `loom` crate.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -20,7 +20,7 @@ use std::sync::PoisonError;
 
 use super::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, fence, park, spin_loop};
 
-/// The function that runs each task by number.
+/// The function that runs a task, given the task's index.
 pub(super) type Task<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// The largest number of tasks in one operation: both ends of a range share 64 bits.
@@ -30,7 +30,7 @@ pub(super) const MAX_TASKS: usize = u32::MAX as usize;
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// The unclaimed tasks and the state of one thread. Seat 0 is the caller's.
+/// The unclaimed tasks and the state of one thread. Seat 0 belongs to the caller.
 struct Seat {
     /// The range of unclaimed tasks: the start in the upper 32 bits, the end in the lower 32 bits.
     unclaimed: AtomicU64,
@@ -38,9 +38,9 @@ struct Seat {
     asleep: AtomicBool,
 }
 
-/// The open operation. Only the caller writes, and only while no task is claimed.
+/// The open operation. Only the caller writes to it, and only while no task is claimed.
 struct Operation {
-    /// A pointer to the caller's `Task`, which is on the caller's stack.
+    /// A pointer to the caller's `Task`, which is a variable of the caller's stack.
     task: AtomicPtr<()>,
     count: AtomicUsize,
     /// The number of seats with tasks.
@@ -57,7 +57,8 @@ pub(super) struct Team {
     unfinished: Padded<AtomicUsize>,
     /// The payload of the first task that panicked.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The number of times that a thread tests whether a range's owner has finished it, before the thread claims tasks from that range.
+    /// The number of tests before a thread takes tasks from another thread's range. Each test asks whether the owner has finished the
+    /// range.
     patience: u32,
 }
 
@@ -80,7 +81,7 @@ pub(super) enum Idle {
     Leave,
 }
 
-/// A policy for waiting helpers.
+/// The policy that decides how long a waiting helper spins before it sleeps.
 pub(super) trait Wait {
     /// Returns the next action of a helper that has found no task.
     fn next(&mut self) -> Idle;
@@ -88,18 +89,18 @@ pub(super) trait Wait {
     fn restart(&mut self);
 }
 
-/// Returns the tasks of thread `thread` if `threads` threads share `count` tasks.
+/// Returns the range of tasks that belongs to thread `thread` if `threads` threads share `count` tasks.
 pub(super) fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
     let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
     start(thread)..start(thread + 1)
 }
 
-/// Returns the range of [`Seat::unclaimed`] as one number.
+/// Packs a range of tasks into the format of [`Seat::unclaimed`].
 fn pack(range: Range<usize>) -> u64 {
     (range.start as u64) << 32 | range.end as u64
 }
 
-/// Returns the inverse of [`pack`].
+/// Unpacks the range that [`pack`] has packed.
 fn unpack(range: u64) -> Range<usize> {
     (range >> 32) as usize..(range & 0xffff_ffff) as usize
 }
@@ -110,7 +111,7 @@ impl Seat {
         unpack(self.unclaimed.load(Ordering::Relaxed))
     }
 
-    /// Claims the first unclaimed task.
+    /// Claims the first unclaimed task and returns it; `None` if there is none.
     fn claim(&self) -> Option<usize> {
         let mut seen = self.unclaimed.load(Ordering::Relaxed);
         loop {
@@ -118,7 +119,7 @@ impl Seat {
             if start >= end {
                 return None;
             }
-            // Acquire: the claimed task's operation was written before the range was published.
+            // Acquire: this thread sees the writes that published the claimed task's operation.
             match self.unclaimed.compare_exchange_weak(seen, pack(start + 1..end), Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) => return Some(start),
@@ -186,10 +187,10 @@ impl Team {
         fence(Ordering::SeqCst);
     }
 
-    /// Returns the tasks of thread `thread`, numbered in the order in which they run.
+    /// Returns the range of tasks of thread `thread` in the order in which they run.
     ///
     /// In both directions a thread has the same tasks, because its core's cache may still contain their data. A helper that calls this
-    /// while the caller opens the next operation gets a wrong range. The helper uses the range only to decide how long it spins.
+    /// while the caller opens the next operation may get a wrong range. The helper uses the range only to decide how long it spins.
     fn share(&self, thread: usize) -> Range<usize> {
         let operation = &self.operation.0;
         let count = operation.count.load(Ordering::Relaxed);
@@ -201,7 +202,7 @@ impl Team {
         }
     }
 
-    /// Waits until all tasks are finished, by calls of `wait` with `own`, the number of tasks that the caller ran.
+    /// Waits until all tasks are finished. Calls `wait` repeatedly with `own`, the number of tasks that the caller ran.
     fn join(&self, own: usize, mut wait: impl FnMut(usize)) {
         // Acquire: all writes of the tasks are visible after the loop.
         while self.unfinished.0.load(Ordering::Acquire) > 0 {
@@ -209,7 +210,7 @@ impl Team {
         }
     }
 
-    /// Runs tasks until none is unclaimed, beginning with the tasks of seat `own`. Returns the number of tasks that it ran.
+    /// Runs tasks until none is unclaimed, beginning with the tasks of seat `own`. Returns the number of tasks that this thread ran.
     fn work(&self, own: usize) -> usize {
         let (mut total, mut patience) = (0, self.patience);
         let threads = self.operation.0.threads.load(Ordering::Relaxed).clamp(1, self.seats.len());
@@ -230,8 +231,8 @@ impl Team {
 
     /// Waits while the owner of a range works on it, at most for the remaining `patience`.
     ///
-    /// If another thread runs an owner's task, the task's data moves to the wrong cache, which makes the owner late in the next operation
-    /// too. An owner that has not started may be asleep or suspended, so this function does not wait for it.
+    /// A task that another thread takes moves its data to another core's cache. That makes the owner late in the next operation too. An
+    /// owner that has not started may be asleep or suspended, so this function does not wait for it.
     fn leave_to_owner(&self, thread: usize, patience: &mut u32) {
         let first = self.share(thread).start;
         while *patience > 0 {
@@ -278,7 +279,7 @@ impl Team {
     /// Stores the payload of a panic, if it is the first.
     fn keep(&self, payload: Box<dyn Any + Send>) {
         let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
-        // A payload's destructor may panic too, so it is not called.
+        // A payload's destructor may panic too, so a second payload is leaked instead of dropped.
         if first.is_none() { *first = Some(payload) } else { std::mem::forget(payload) }
     }
 
@@ -300,7 +301,7 @@ impl Team {
         }
     }
 
-    /// Parks the helper unless its range has tasks.
+    /// Parks the helper's thread unless its range has tasks.
     fn sleep(&self, seat: &Seat) {
         seat.asleep.store(true, Ordering::Relaxed);
         // This fence pairs with the fence in `open`: the caller sees `asleep`, or this thread sees its tasks.

@@ -8,7 +8,7 @@
 //! | setting | effect | default here | PyTorch today |
 //! |---|---|---|---|
 //! | [`broadcast_warning`] | warns of broadcasts for which the 1-D view exists too, or refuses them | warn | off: its switch does nothing |
-//! | [`when`] | the broadcasts that this applies to | [`Suspicious`] | [`Backward`] |
+//! | [`when`] | the broadcasts that `broadcast_warning` applies to | [`Suspicious`] | [`Backward`] |
 //! | [`legacy_pointwise`] | uses the 1-D view if shapes do not broadcast | off | removed |
 //! | [`zero_dim`] | allows tensors without dimensions | yes | yes |
 //!
@@ -19,9 +19,9 @@
 //! [`Suspicious`]: Condition::Suspicious
 //! [`Backward`]: Condition::Backward
 //!
-//! [`Rules`] apply to a scope of one thread ([`Rules::scope`]) or to the process ([`set_process`]), or come from the environment
-//! variable `WENGERT_BROADCAST_WARNING`: `off`, `warn` or `deny`, optionally with the condition, as in `warn:backward`. The innermost
-//! setting wins. Each line of code warns once. A warning goes to a [`Collector`] of the thread, or else to the process's handler
+//! [`Rules`] apply to a scope of one thread ([`Rules::scope`]) or to the process ([`set_process`]). The environment variable
+//! `WENGERT_BROADCAST_WARNING` can set them too: to `off`, `warn` or `deny`, optionally with the condition, as in `warn:backward`. The
+//! innermost setting wins. Each line of code warns once. A warning goes to a [`Collector`] of the thread, or else to the process's handler
 //! ([`set_handler`]), which prints to standard error by default.
 //!
 //! ```

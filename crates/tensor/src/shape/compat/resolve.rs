@@ -1,11 +1,12 @@
-//! The decision for two shapes under the rules in force: equal, broadcast, view as one-dimensional, or refuse.
+//! Decides what an operation does with two shapes under the rules in force: accept equal shapes, broadcast, view as one-dimensional, or
+//! refuse.
 
 use crate::shape::broadcast;
 use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
 use crate::shape::compat::warning::{self, Warning};
 use crate::{Error, ExpandMismatch, Shape, Site};
 
-/// The rule for the shapes of two operands. It depends on who wrote the operation.
+/// The kind of operation that joins two shapes. It decides whether the user's settings apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroadcastRule {
     /// A user's operation: the settings may warn, refuse, or view both operands as one-dimensional.
@@ -16,7 +17,7 @@ pub enum BroadcastRule {
     Step,
 }
 
-/// The decision for two operands.
+/// The way in which two operands get a common shape.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// The shapes are equal.
@@ -27,18 +28,18 @@ pub enum Resolved {
     Flat,
 }
 
-/// Returns whether the rules in force accept any two operands of equal shapes.
+/// Returns true if the rules in force accept two operands of equal shapes, whatever their shape is.
 #[inline]
 pub fn accepts_equal(rule: BroadcastRule) -> bool {
     rule == BroadcastRule::Step || zero_dim_allowed()
 }
 
-/// Decides how two operands of shapes `x` and `y` get a common shape. Every operation of two operands calls this function, unless
-/// the shapes are equal and the rules [accept](accepts_equal) that.
+/// Decides how two operands of shapes `x` and `y` get a common shape. Every operation of two operands calls this function, unless the
+/// shapes are equal and [`accepts_equal`] is true.
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast, the rules refuse them, or the result does not have the shape that it is written to.
+/// If the shapes do not broadcast, if the rules refuse them, or if an operation in place would need an output of another shape.
 pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
     let refused = |mismatch| Error::Broadcast(mismatch, at);
     if rule == BroadcastRule::Step {
@@ -47,7 +48,7 @@ pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Re
     let rules = Rules::current();
     refuse_zero_dim(rules, &[x, y], at)?;
     let in_place = rule == BroadcastRule::InPlace;
-    // Mostly, one operand has the shape of the result.
+    // A fast path: usually one operand already has the shape of the result.
     let joined = match (broadcast::expands(y, x), broadcast::expands(x, y)) {
         (true, _) => Ok(x.clone()),
         (_, true) => Ok(y.clone()),
@@ -67,7 +68,7 @@ pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Re
     }
 }
 
-/// Returns the error for `result`, the broadcast shape of `output` and `other`, that differs from `output`, which is written to.
+/// Returns the error for an operation in place on `output` whose broadcast shape `result` differs from the shape of `output`.
 pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Error {
     let Some(source) = ExpandMismatch::between(other, output) else {
         unreachable!("if {other} expanded to {output}, the result would have that shape")
@@ -76,13 +77,13 @@ pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at
     Error::InPlaceShape { output, broadcast, source: Box::new(source), at }
 }
 
-/// Returns whether the rules in force allow tensors without dimensions.
+/// Returns whether the rules in force allow tensors without dimensions as operands.
 #[inline]
 pub fn zero_dim_allowed() -> bool {
     rules::never_strict() || Rules::current().zero_dim
 }
 
-/// Refuses tensors without dimensions under the strict rule.
+/// Returns an error if the rules in force refuse tensors without dimensions and one of `shapes` has none.
 pub(crate) fn check_zero_dim(shapes: &[&Shape], at: Site) -> Result<(), Error> {
     refuse_zero_dim(Rules::current(), shapes, at)
 }
@@ -100,7 +101,8 @@ fn refuse_zero_dim(rules: Rules, shapes: &[&Shape], at: Site) -> Result<(), Erro
     }
 }
 
-/// Warns of a broadcast that meets the condition of `rules`, or refuses it.
+/// Checks a broadcast of `a` and `b` to `joined`. If it meets the condition of `rules`, reports a warning or returns an error, as `rules`
+/// say.
 fn warn_or_deny(rules: Rules, a: &Shape, b: &Shape, joined: &Shape, at: Site) -> Result<(), Error> {
     if rules.broadcast_warning == BroadcastWarning::Off || !rules.when.holds(a, b, joined) {
         return Ok(());
@@ -128,17 +130,17 @@ mod tests {
     fn both_conditions_as_a_table() {
         type Row = (&'static [usize], &'static [usize], bool, bool);
         let table: &[Row] = &[
-            // left, right, backward, suspicious
+            // The columns: left shape, right shape, and whether `Backward` and `Suspicious` hold.
             (&[4, 1], &[4], true, true),
             (&[4], &[4, 1], true, true),
             (&[3, 3, 1], &[3, 3], true, true),
             (&[2, 2, 1], &[4], true, true),
-            (&[4, 1], &[1, 4], true, false), // written on purpose
-            (&[1, 4], &[4], true, false),    // the 1-D view gives the same elements
+            (&[4, 1], &[1, 4], true, false), // `Suspicious` is false: such shapes are written on purpose.
+            (&[1, 4], &[4], true, false),    // `Suspicious` is false: the 1-D view gives the same elements.
             (&[1], &[], true, false),
             (&[1, 1], &[1], true, false),
-            (&[0, 1], &[0], true, false),  // no elements, so the result is not larger
-            (&[4, 1], &[3], false, false), // counts differ
+            (&[0, 1], &[0], true, false), // `Suspicious` is false: the result is not larger than the operands.
+            (&[4, 1], &[3], false, false), // The shapes have different numbers of elements.
             (&[4, 4], &[4], false, false),
             (&[4, 4], &[4, 4], false, false), // equal shapes
         ];

@@ -1,8 +1,8 @@
-//! The rules, and the lookup of the rules in force. The rules of a scope come first, then the rules of the process, then the
-//! environment, then the default.
+//! The compatibility rules, and the lookup of the rules in force. The rules of a scope come first, then the rules of the process, then the
+//! environment variable, then the default.
 //!
-//! Every operation on two shapes looks up the rules. So rules are packed into one byte. The byte is in a thread-local cell, or in
-//! an atomic if no scope is open.
+//! Every operation on two shapes looks up the rules, so the lookup must be fast. The rules are packed into one byte, which is in a
+//! thread-local cell, or in an atomic if no scope is open.
 
 use std::cell::Cell;
 use std::env::{self, VarError};
@@ -15,7 +15,7 @@ use crate::shape::compat::warning::{self, VARIABLE, Warning};
 /// The reaction to a broadcast for which the older 1-D view gives another result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BroadcastWarning {
-    /// Nothing, as in today's PyTorch.
+    /// No reaction, as in today's PyTorch.
     Off,
     /// A [`Warning`], once per line of code. PyTorch 0.2: `torch.utils.backcompat.broadcast_warning.enabled = True`.
     Warn,
@@ -29,7 +29,8 @@ pub enum Condition {
     /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. It includes shapes for which the
     /// 1-D view gives the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
     Backward,
-    /// Likely mistakes only: equal numbers of elements, different ranks, and a result larger than both, as `[n, 1]` with `[n]`.
+    /// Likely mistakes only: the shapes have equally many elements but different ranks, and the result is larger than both, as `[n, 1]`
+    /// with `[n]`.
     Suspicious,
 }
 
@@ -38,7 +39,7 @@ impl Condition {
     pub(crate) fn holds(self, a: &Shape, b: &Shape, joined: &Shape) -> bool {
         match self {
             Condition::Backward => a != b && same_count(a, b),
-            // A result whose number of elements overflows is larger than both.
+            // A result whose number of elements overflows is larger than both operands.
             Condition::Suspicious => {
                 a.rank() != b.rank() && same_count(a, b) && joined.checked_numel().is_none_or(|count| count > a.numel())
             }
@@ -46,12 +47,12 @@ impl Condition {
     }
 }
 
-/// Returns whether both have the same number of elements, without overflow.
+/// Returns whether both shapes have the same number of elements. False if a number of elements overflows.
 pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
     matches!((a.checked_numel(), b.checked_numel()), (Some(a), Some(b)) if a == b)
 }
 
-/// How operations treat shapes for which old PyTorch, today's PyTorch and its notes on broadcasting differ.
+/// Settings for shapes that old PyTorch, today's PyTorch and its notes on broadcasting treat differently.
 ///
 /// ```
 /// use wengert_tensor::compat::{BroadcastWarning, Condition, Rules};
@@ -70,10 +71,10 @@ pub struct Rules {
     pub broadcast_warning: BroadcastWarning,
     /// The broadcasts that `broadcast_warning` applies to.
     pub when: Condition,
-    /// Whether shapes that do not broadcast but have the same number of elements are viewed as one-dimensional. The result then has
+    /// True if two shapes that do not broadcast, but have the same number of elements, are viewed as one-dimensional. The result then has
     /// the shape of the first operand. Each line that does this warns, whatever `broadcast_warning` is.
     pub legacy_pointwise: bool,
-    /// Whether a tensor without dimensions may be an operand. A plain number always may: it is not a tensor.
+    /// True if a tensor without dimensions may be an operand. A plain number may always be one: it is not a tensor.
     pub zero_dim: bool,
 }
 
@@ -113,7 +114,7 @@ impl Rules {
         Rules::default().zero_dim(false)
     }
 
-    /// Returns these rules with another [`broadcast_warning`](Self::broadcast_warning).
+    /// Returns these rules with `broadcast_warning` replaced.
     pub fn broadcast_warning(self, broadcast_warning: BroadcastWarning) -> Self {
         Rules { broadcast_warning, ..self }
     }
@@ -133,7 +134,7 @@ impl Rules {
         self.broadcast_warning(BroadcastWarning::Deny)
     }
 
-    /// Returns these rules with another condition.
+    /// Returns these rules with `when` replaced.
     pub fn when(self, when: Condition) -> Self {
         Rules { when, ..self }
     }
@@ -166,7 +167,7 @@ impl Rules {
         Rules::unpack(SCOPE.get()).unwrap_or_else(Rules::process)
     }
 
-    /// Puts these rules in force on this thread until the guard is dropped, also by a panic. Scopes can be nested.
+    /// Puts these rules in force on this thread until the returned guard is dropped, also by a panic. Scopes can be nested.
     ///
     /// ```
     /// use wengert_tensor::compat::Rules;
@@ -218,33 +219,34 @@ const DENY: u8 = 1 << 1;
 const BACKWARD: u8 = 1 << 2;
 const LEGACY: u8 = 1 << 3;
 const ZERO_DIM: u8 = 1 << 4;
-/// Set in all packed rules, because 0 means that there are none.
+/// This bit is set in all packed rules, so that 0 can mean "no rules".
 const SET: u8 = 1 << 7;
 
 thread_local! {
-    /// Packed rules of the innermost scope; 0 if there is none.
+    /// The packed rules of the innermost scope of this thread; 0 if there is none.
     static SCOPE: Cell<u8> = const { Cell::new(0) };
 }
 
-/// Packed rules of the process; 0 until the environment is read.
+/// The packed rules of the process; 0 until the environment variable is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
-/// 0 before any rules exist; 1 while all rules allow tensors without dimensions; 2 after the first rules that refuse them.
+/// The state of a fast check: 0 before any rules exist; 1 while all rules allow tensors without dimensions; 2 after the first rules that
+/// refuse them.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
-/// Returns whether no thread has ever had rules that refuse tensors without dimensions. A short cut for the check of every
-/// operation.
+/// Returns true if no thread has ever had rules that refuse tensors without dimensions. Every operation calls this before the slower lookup
+/// of its thread's rules.
 #[inline]
 pub(crate) fn never_strict() -> bool {
     STRICTNESS.load(Ordering::Relaxed) == 1
 }
 
-/// Keeps the rules of a [scope](Rules::scope) in force on its thread. Guards must be dropped in reverse order, as at the end of a
-/// block.
+/// A guard that keeps the rules of a [scope](Rules::scope) in force on its thread. Guards must be dropped in reverse order, as at the end
+/// of a block.
 #[derive(Debug)]
 pub struct Guard {
     before: u8,
-    /// Not `Send`: a guard restores the rules of the thread that created it.
+    /// This field makes the guard not `Send`: a guard restores the rules of the thread that created it.
     thread: PhantomData<*const ()>,
 }
 
@@ -264,21 +266,21 @@ impl Drop for Guard {
 /// ```
 pub fn set_process(rules: Rules) {
     if PROCESS.swap(rules.pack(), Ordering::Relaxed) == 0 {
-        // The variable has no effect any more, but an invalid value is still reported.
+        // `rules` replace the environment variable, but an invalid value of the variable is still reported.
         if let Err(value) = from_environment() {
             warning::emit(Warning::Environment { value });
         }
     }
 }
 
-/// Reads the environment when the rules of the process are first needed.
+/// Returns the rules of the process. Reads the environment variable at the first call.
 #[cold]
 fn read_environment() -> Rules {
     let (rules, bad) = match from_environment() {
         Ok(rules) => (rules, None),
         Err(value) => (Rules::default(), Some(value)),
     };
-    // If another thread was first, its rules apply, and it reports an invalid value.
+    // Another thread may have set the rules first. Its rules then apply, and it reports an invalid value.
     match PROCESS.compare_exchange(0, rules.pack(), Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
             if let Some(value) = bad {
@@ -290,8 +292,8 @@ fn read_environment() -> Rules {
     }
 }
 
-/// Returns the rules in the environment variable, or the default if it is missing or empty. The error is its value, if that is
-/// invalid.
+/// Returns the rules in the environment variable, or the default if it is missing or empty. Returns the variable's value as the error if
+/// the value is invalid.
 fn from_environment() -> Result<Rules, String> {
     match env::var(VARIABLE) {
         Ok(value) => parse(&value).ok_or(value),

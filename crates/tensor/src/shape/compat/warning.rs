@@ -1,4 +1,4 @@
-//! Warnings: their text, which is PyTorch's, and their destination.
+//! Warnings: their texts, which are PyTorch's, and the handlers and collectors that receive them.
 //!
 //! Each line of code is reported once per kind of warning, to each collector or to the handler of the process. The decision whether
 //! to warn is in `resolve.rs`.
@@ -26,7 +26,7 @@ pub enum Warning {
     Broadcast {
         /// Shapes of `self` and `other`.
         shapes: (Shape, Shape),
-        /// The operation and its line.
+        /// The operation, and the line of code that called it.
         at: Site,
     },
     /// Operands that do not broadcast, viewed as one-dimensional under
@@ -34,9 +34,9 @@ pub enum Warning {
     Pointwise {
         /// Shapes of `self` and `other`.
         shapes: (Shape, Shape),
-        /// Whether the result is written to `self`, for which PyTorch has a different sentence.
+        /// True if the result is written to `self`. PyTorch has a different sentence for this case.
         in_place: bool,
-        /// The operation and its line.
+        /// The operation, and the line of code that called it.
         at: Site,
     },
     /// An invalid value of `WENGERT_BROADCAST_WARNING`.
@@ -94,7 +94,7 @@ impl Warning {
         }
     }
 
-    /// Returns the operation and the line of code, if there is one.
+    /// Returns the operation and the line of code. Returns `None` for a warning about the environment variable.
     pub fn site(&self) -> Option<Site> {
         match self {
             Warning::Broadcast { at, .. } | Warning::Pointwise { at, .. } => Some(*at),
@@ -138,7 +138,7 @@ struct Collected {
 /// Sets the handler of the process's warnings, for example [`log_handler`] or a closure that counts them. The default is
 /// [`stderr_handler`].
 ///
-/// Each line of code is reported once per process, to the handler at that time.
+/// Each line of code is reported once per process, to the handler that is set at that time.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -154,13 +154,13 @@ pub fn stderr_handler(warning: &Warning) {
     eprintln!("{}", warning.details());
 }
 
-/// Passes a warning to the program's logger (the `log` crate), at level `warn` and target `wengert`.
+/// Passes a warning to the program's logger (the `log` crate), with level `warn` and target `wengert`.
 pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
 
-/// Collects the warnings of this thread until the collector is dropped, in place of the handler. If collectors are nested, the
-/// innermost receives a warning. Each collector receives each line of code once, even if it was reported elsewhere before.
+/// Collects the warnings of this thread until the collector is dropped. The handler does not get them. If collectors are nested, the
+/// innermost receives the warning. A collector receives each line of code once, even if the line was reported elsewhere before.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -186,7 +186,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Returns the warnings collected until now, in order.
+    /// Returns the warnings collected until now, in the order in which they occurred.
     pub fn warnings(&self) -> Vec<Warning> {
         self.collected.borrow().warnings.clone()
     }
@@ -213,7 +213,7 @@ pub(crate) fn emit(warning: Warning) {
     if !REPORTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(key) {
         return;
     }
-    // The lock is released here, since a handler may compute, warn, or set another handler.
+    // The read lock ends with this statement, because a handler may itself compute, warn, or set another handler.
     let handler = HANDLER.read().unwrap_or_else(PoisonError::into_inner).clone();
     match handler {
         Some(handler) => handler(&warning),
@@ -259,7 +259,7 @@ mod tests {
         let sink = Arc::clone(&heard);
         let here = Site::here("add");
         set_handler(move |warning| {
-            // Other tests of this process may warn at the same time.
+            // Other tests of this process may warn at the same time; their warnings are ignored.
             if warning.site() == Some(here) {
                 sink.lock().unwrap().push(warning.to_string());
             }

@@ -1,4 +1,4 @@
-//! Shapes printed below each other, aligned at the last dimension as in the broadcasting rule, with marks under sizes.
+//! Prints shapes below each other, aligned at the last dimension as in the broadcasting rule, with marks under sizes.
 
 use std::fmt::Write;
 
@@ -43,7 +43,7 @@ impl Columns {
             let width = self.widths[lead + axis];
             let closing = if axis + 1 == shape.rank() { ']' } else { ',' };
             let _ = match axis {
-                // The bracket directly precedes its size.
+                // The opening bracket directly precedes the first size.
                 0 => write!(row, "{:>width$}{closing}", format!("[{size}"), width = width + 1),
                 _ => write!(row, " {size:>width$}{closing}"),
             };

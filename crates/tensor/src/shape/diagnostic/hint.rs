@@ -1,10 +1,10 @@
-//! Hints. A hint is one small change of one operand, and it is given only if the change makes the shapes broadcast.
+//! Hints of error messages. A hint proposes one small change of one operand. It is given only if the change makes the shapes broadcast.
 
 use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Mismatch;
 
-/// Returns the hint for two operands `a` and `b` that do not broadcast. It proposes a change of `b`, or of `a` if `a_may_change`.
+/// Returns the hint for two operands `a` and `b` that do not broadcast. It proposes to change `b`, or also `a` if `a_may_change`.
 pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
     let (a, b) = (&mismatch.merged, &mismatch.shape);
     append_ones(a, "a", b, "b")
@@ -44,8 +44,8 @@ pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
     append_ones(target, "the target", shape, "tensor")
 }
 
-/// Returns the hint for two operands with the same number of elements, which may broadcast. With `in_place`, it does not propose
-/// a view of the first operand.
+/// Returns the hint for two operands with the same number of elements, which may or may not broadcast. If `in_place` is true, the hint does
+/// not propose a view of the first operand.
 pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     let mut hint = format!("to pair them element by element: {}", view_as(b, "other", a));
     if !in_place && (extra_one(a, b).is_some() || extra_one(b, a).is_some()) {
@@ -53,7 +53,7 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     }
     match broadcast::join(&[a, b]) {
         Ok(joined) if !in_place || &joined == a => {
-            // The operand that does not have the joint shape yet.
+            // Only one operand needs the expansion: the one whose shape is not the joint shape.
             let name = if b == &joined { "self" } else { "other" };
             hint.push_str(&format!("; to mean {joined}: {name}.expand({joined})"));
         }
@@ -73,7 +73,7 @@ fn view_as(from: &Shape, name: &str, to: &Shape) -> String {
     }
 }
 
-/// Returns the dimension of size 1 (the last of several) whose removal from `large` gives `small`.
+/// Returns the dimension of size 1 whose removal from `large` gives `small`. Returns the last one if there are several.
 fn extra_one(large: &Shape, small: &Shape) -> Option<usize> {
     if large.rank() != small.rank() + 1 {
         return None;
@@ -83,8 +83,8 @@ fn extra_one(large: &Shape, small: &Shape) -> Option<usize> {
         .find(|&axis| large[axis] == 1 && large[..axis] == small[..axis] && large[axis + 1..] == small[axis..])
 }
 
-/// Proposes to append dimensions of size 1 to `small`, so that its sizes align with equal sizes of `large`. Example: a bias per
-/// channel.
+/// Proposes to append dimensions of size 1 to `small`, so that its sizes align with equal sizes of `large`. Example: a bias for each
+/// channel of an image.
 fn append_ones(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Option<String> {
     for added in 1..=large.rank().saturating_sub(small.rank()) {
         let candidate: Shape = small.iter().copied().chain(std::iter::repeat_n(1, added)).collect();
@@ -111,7 +111,7 @@ fn append_ones(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Op
 fn permute(a: &Shape, b: &Shape) -> Option<String> {
     let mut sizes = a.to_vec();
     sizes.sort_unstable();
-    // Equal sizes make the order ambiguous.
+    // Equal sizes would allow several orders.
     if a.rank() != b.rank() || sizes.windows(2).any(|pair| pair[0] == pair[1]) {
         return None;
     }
@@ -124,8 +124,8 @@ fn permute(a: &Shape, b: &Shape) -> Option<String> {
     })
 }
 
-/// Proposes a reshape of `b`, as PyTorch did before it had broadcasting. Proposes nothing if the sizes are the same in another
-/// order, since a reshape would mix dimensions.
+/// Proposes a reshape of `b` to the shape of `a`, as PyTorch did before it had broadcasting. Proposes nothing if both have the same sizes
+/// in different orders, since a reshape would mix dimensions.
 fn reshape(a: &Shape, b: &Shape) -> Option<String> {
     let sorted = |shape: &Shape| {
         let mut sizes: Vec<usize> = shape.iter().copied().filter(|&size| size != 1).collect();

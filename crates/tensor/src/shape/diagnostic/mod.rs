@@ -8,8 +8,8 @@
 //!           ^ 2 against 3
 //! ```
 //!
-//! This module only formats the data of errors. It shows shapes only if there are several, and a hint only if its change is
-//! certain to work.
+//! This module only formats the data of errors. It shows the shapes only if an error has several, and a hint only if its change is certain
+//! to work.
 
 mod columns;
 mod hint;
@@ -22,12 +22,12 @@ use crate::shape::broadcast::{ExpandMismatch, Mismatch, size_at};
 use crate::shape::site::Site;
 use crate::{DType, Shape};
 
-/// Returns the sentence and the line of the call.
+/// Returns the sentence, followed by the line of code that called the operation.
 pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  --> {}, in {}", at.location, at.operation)
 }
 
-/// Returns the first line of `message`, the line of the call, and the rest of `message` as a hint.
+/// Returns the first line of `message`, then the line of code, and then the rest of `message` as a hint.
 pub(crate) fn with_hint(message: &str, at: &Site) -> String {
     match message.split_once('\n') {
         None => with_site(message, at),
@@ -40,8 +40,8 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
     let sentence = format!(
         "The size of tensor a ({left}) must match the size of tensor b ({right}) at non-singleton dimension {axis}"
     );
-    // The caller knows the names a and b only if there are two operands. In an in-place operation, a view of the written operand
-    // would not enlarge it.
+    // The hint may change the first operand if there are only two: then the caller knows both by the names a and b. It may not change an
+    // operand that is written in place, because a view of it would not enlarge it.
     let a_may_change = mismatch.operand == 1 && !is_in_place(at);
     with_site(sentence, at) + &mismatch_lines(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
 }
@@ -49,7 +49,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
-    // PyTorch compares from the last dimension, so at this point it has joined the dimensions after the failing one.
+    // PyTorch compares from the last dimension. When it fails, it has already joined the dimensions after the failing one.
     let mut joined = merged.clone();
     for after in axis + 1..merged.rank() {
         let size = size_at(shape, merged.rank(), after);
@@ -57,7 +57,7 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
             joined[after] = size;
         }
     }
-    // Formatted as Python writes a tuple.
+    // Writes the shape as Python writes a tuple: `(2, 3)`, `(3,)`.
     let mut tuple: String = shape.iter().map(|size| format!("{size}, ")).collect();
     tuple.truncate(tuple.len() - if shape.rank() > 1 { 2 } else { 1 });
     let sentence = format!(
@@ -95,7 +95,7 @@ pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, at: &Site)
 pub(crate) fn expand(mismatch: &ExpandMismatch, at: &Site) -> String {
     let ExpandMismatch { shape, target, axis, expected, existing } = mismatch;
     let text = with_site(format_args!("{mismatch}  Target sizes: {}.  Tensor sizes: {shape}", sizes_text(target)), at);
-    // A shape that contains -1 cannot be aligned with another.
+    // A requested shape that contains -1 cannot be aligned with the tensor's shape.
     match target.iter().map(|&size| usize::try_from(size).ok()).collect::<Option<Shape>>() {
         None => text,
         Some(target) => {
@@ -115,7 +115,7 @@ pub(crate) fn pairing_hint(shapes: &(Shape, Shape), at: &Site) -> String {
     hint::pairing(&shapes.0, &shapes.1, is_in_place(at))
 }
 
-/// Returns whether the operation writes to its first operand. As in PyTorch, its name then ends in an underscore.
+/// Returns whether the operation writes to its first operand. As in PyTorch, the name of that operation ends in an underscore.
 fn is_in_place(at: &Site) -> bool {
     at.operation.ends_with('_')
 }
@@ -202,7 +202,7 @@ fn dtype_size(dtype: DType) -> u32 {
     }
 }
 
-/// Returns the name of an operand: `a` to `z`, then `a1` and so on.
+/// Returns the name of an operand by its position: `a` to `z`, then `a1` and so on.
 pub(crate) fn operand_name(position: usize) -> String {
     let letter = char::from(b'a' + (position % 26) as u8);
     match position / 26 {
@@ -220,8 +220,8 @@ fn hint_line(hint: Option<String>) -> String {
     hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
 }
 
-/// Returns the shapes below each other, and below them a mark at the failing dimension with its two sizes. The failing dimension
-/// counts in the highest rank.
+/// Returns the shapes, one per line, and below them a mark at the failing dimension with its two sizes. The failing dimension is counted in
+/// the shape of the highest rank.
 fn align(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
@@ -242,7 +242,7 @@ mod tests {
     use crate::shape::compat;
     use crate::{Error, ops};
 
-    /// Returns the whole text of `error`, with `<here>` for the line of code.
+    /// Returns the whole text of `error`, with the line of code replaced by `<here>`.
     fn text(error: &Error) -> String {
         let at = error.site().location;
         assert!(at.file().ends_with("mod.rs"), "{at}");
@@ -261,7 +261,7 @@ mod tests {
         text(&ones(a).try_add_(ones(b)).unwrap_err())
     }
 
-    /// Returns the last line, if it is a hint.
+    /// Returns the last line of an error's text if that line is a hint.
     fn hint(text: &str) -> Option<&str> {
         text.lines().last()?.strip_prefix("  hint: ")
     }
@@ -313,7 +313,7 @@ mod tests {
             (&[3, 4], &[4, 3], Some("b.t() has the shape of a")),
             (&[3, 4, 5], &[5, 4, 3], Some("b.transpose(0, 2) has the shape of a")),
             (&[2, 3, 4], &[3, 4, 2], Some("b.permute([2, 0, 1]) has the shape of a")),
-            // Several orders of the dimensions give the shape of a.
+            // No hint: several orders of the dimensions give the shape of a.
             (&[8, 28, 28, 3], &[8, 3, 28, 28], None),
             (&[4, 2], &[8], Some("both have 8 elements; to pair them in row-major order: b.reshape([4, 2])")),
             (&[4, 32, 14, 14], &[2, 32, 14, 14], None),
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(hint(&add_in_place(&[3], &[4, 3])), Some(swapped));
         assert_eq!(hint(&add_in_place(&[4, 1], &[4])), Some("to pair them element by element: b.unsqueeze(1)"));
         assert_eq!(hint(&add_in_place(&[3], &[1, 3])), Some("to pair them element by element: b.squeeze(0)"));
-        // A view of `a` would not enlarge it.
+        // No hint: a view of `a` would not enlarge it.
         assert_eq!(hint(&add_in_place(&[32], &[4, 32, 14, 14])), None);
         let error = ones(&[3]).try_atan2_(ones(&[4, 3])).unwrap_err();
         let other_name = "in place, a keeps its shape; `a = a.atan2(&b)` gives [4, 3]";
@@ -381,7 +381,7 @@ mod tests {
     fn broadcast_shapes_shows_the_dimensions_that_pytorch_has_joined() {
         type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
         let table: &[Row] = &[
-            // shapes, (length, dimension from the end), argument, its sizes, shape joined before it
+            // The columns: shapes, (rank, failing dimension counted from the end), failing argument, its sizes, shape joined before it.
             (&[&[4, 5, 1, 1, 2], &[2, 1, 6, 1, 2]], (2, 5), 1, "2, 1, 6, 1, 2", "[4, 5, 6, 1, 2]"),
             (&[&[2], &[3], &[1, 1, 1]], (3, 1), 1, "3,", "[1, 1, 2]"),
             (&[&[2, 1], &[3], &[4, 2]], (2, 1), 2, "4, 2", "[2, 3]"),

@@ -1,5 +1,4 @@
-//! An explanation of the broadcasting rule for given shapes, as data, as text and as a picture: which operand is stretched in which
-//! dimension.
+//! An explanation of how given shapes broadcast, as data, as text and as a picture. It shows which operand is stretched in which dimension.
 //!
 //! [`broadcast::join`] decides the joint shape. This module calls it for the whole shapes and for each dimension, and shows the
 //! results.
@@ -13,7 +12,7 @@ use crate::shape::broadcast;
 use crate::shape::broadcast::{Expansion, Mismatch, size_at};
 use crate::shape::diagnostic::{Columns, operand_name};
 
-/// The way in which one dimension of an operand is broadcast.
+/// The way in which one dimension of an operand is broadcast, with the operand's size where it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// The dimension has the size of the result.
@@ -78,7 +77,7 @@ pub fn explain_named(operands: &[(&str, &Shape)]) -> Explanation {
 pub struct Explanation {
     operands: Vec<(String, Shape)>,
     joined: Result<Shape, Box<Mismatch>>,
-    /// The size of the result in each dimension; `None` where sizes disagree.
+    /// The size of the result in each dimension; `None` for a dimension in which the operands disagree.
     sizes: Vec<Option<usize>>,
 }
 
@@ -87,7 +86,7 @@ impl Explanation {
         let shapes: Vec<&Shape> = operands.iter().map(|(_, shape)| shape).collect();
         let joined = broadcast::join(&shapes);
         let rank = shapes.iter().map(|shape| shape.rank()).max().unwrap_or(0);
-        // Each dimension broadcasts or not, independently of the others.
+        // Whether one dimension broadcasts does not depend on the others.
         let size = |axis| {
             let column: Vec<Shape> = shapes.iter().map(|&shape| Shape::from(size_at(shape, rank, axis))).collect();
             broadcast::join(&column.iter().collect::<Vec<_>>()).ok().map(|shape| shape[0])
@@ -96,7 +95,7 @@ impl Explanation {
         Explanation { operands, joined, sizes }
     }
 
-    /// Returns the joint shape or the mismatch: the result of [`broadcast::join`].
+    /// Returns the joint shape, or the mismatch if the shapes do not broadcast.
     pub fn joined(&self) -> Result<&Shape, &Mismatch> {
         self.joined.as_ref().map_err(Box::as_ref)
     }
@@ -106,8 +105,8 @@ impl Explanation {
         self.sizes.len()
     }
 
-    /// Returns the size of the result in each dimension; `None` where sizes disagree. [`joined`](Self::joined) reports only the
-    /// last failing dimension.
+    /// Returns the size of the result in each dimension; `None` for a dimension in which the operands disagree. The error of
+    /// [`joined`](Self::joined) has only the last of these dimensions.
     pub fn sizes(&self) -> &[Option<usize>] {
         &self.sizes
     }
@@ -137,7 +136,7 @@ impl Explanation {
         (0..self.rank()).map(cell).collect()
     }
 
-    /// Returns the text that is shown if there is no result.
+    /// Returns the text about the mismatch, or `None` if the shapes broadcast.
     fn failure(&self) -> Option<String> {
         let mismatch = self.joined.as_ref().err()?;
         Some(format!("{} against {} at dimension {}", mismatch.left, mismatch.right, mismatch.axis))
@@ -302,7 +301,7 @@ mod tests {
                 }
                 Err(mismatch) => {
                     prop_assert_eq!(explanation.expansion(0), None);
-                    // The failing dimension is counted in the joint rank of the operands up to the failing one.
+                    // The mismatch counts its dimension in the joint rank of the operands up to the failing one.
                     let lead = explanation.rank() - mismatch.merged.rank().max(mismatch.shape.rank());
                     let failing = lead + mismatch.axis;
                     prop_assert_eq!(explanation.sizes()[failing], None);

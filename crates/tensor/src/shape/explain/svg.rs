@@ -12,14 +12,14 @@ const SANS: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans',
 
 const MARGIN: usize = 24;
 const CELL_HEIGHT: usize = 40;
-/// The distance between the tops of neighbouring rows of cells.
+/// The distance between the tops of neighbouring rows of cells, in pixels.
 const ROW: usize = 52;
-/// The gap between cells.
+/// The gap between cells, in pixels.
 const GAP: usize = 8;
-/// The width of a monospaced character, rounded up.
+/// The width of a monospaced character, in pixels, rounded up.
 const CHARACTER: usize = 10;
 
-/// Colours of cells. White text on a cell, and a cell on white or near black, have a contrast of at least 3:1.
+/// The fill colours of cells. White text on a cell, and a cell on a white or nearly black page, have a contrast of at least 3:1.
 const KEPT: &str = "#2f6feb";
 const STRETCHED: &str = "#c2570c";
 const NEW: &str = "#9265ea";
@@ -36,11 +36,11 @@ impl Explanation {
     }
 }
 
-/// A cell as drawn.
+/// A cell of the picture.
 struct Drawn {
     label: String,
     colour: &'static str,
-    /// Whether the cell is an outline: a missing dimension.
+    /// True for a missing dimension, which is drawn as an outline.
     hollow: bool,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Picture<'a> {
         }
         let mut result: Vec<Drawn> = explanation.sizes().iter().map(|&size| result_cell(size)).collect();
         if result.is_empty() {
-            // Rank 0: one visible cell for the single number.
+            // A result of rank 0 has no dimension. It is drawn as one cell.
             rows.iter_mut().for_each(|(_, cells)| cells.push(Drawn::filled("[]", KEPT)));
             result.push(Drawn::filled("[]", RESULT));
         }
@@ -137,7 +137,7 @@ impl<'a> Picture<'a> {
         svg.0
     }
 
-    /// Draws the number of each dimension above its column.
+    /// Draws the index of each dimension above its column.
     fn draw_dimensions(&self, svg: &mut Canvas, y: usize) {
         svg.line(format_args!("  <g fill=\"{TEXT}\" font-family=\"{SANS}\" font-size=\"12\" text-anchor=\"middle\">"));
         for axis in 0..self.explanation.rank() {
@@ -220,8 +220,8 @@ fn result_cell(size: Option<usize>) -> Drawn {
     size.map_or_else(|| Drawn::hollow("✕", FAILING), |size| Drawn::filled(size, RESULT))
 }
 
-/// Returns the distance between entries of the legend: sample, text and gap. A character of the small proportional font is six
-/// and a half pixels wide on average.
+/// Returns the horizontal distance to the next entry of the legend: the sample, the text and a gap. A character of the small proportional
+/// font is six and a half pixels wide on average.
 fn legend_advance(text: &str) -> usize {
     20 + text.len() * 13 / 2 + 20
 }
@@ -231,7 +231,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text of the picture.
+/// The text of the SVG document.
 struct Canvas(String);
 
 impl Canvas {
