@@ -9,11 +9,11 @@ use crate::shape::compat::BroadcastRule;
 use crate::shape::error::raise;
 use crate::{Binary, Element, Float, Number, Site, Tensor};
 
-/// The right operand of an operator after a tensor of `T`. It is a tensor, by reference or by value, a number of the same type, or
-/// a recorded variable.
+/// The right operand of an operator whose left operand is a tensor of `T`. It is a tensor, by reference or by value, a number of type `T`,
+/// or a recorded variable.
 ///
-/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). For operators, numbers have the type of the elements,
-/// so that the compiler can infer the type of a literal.
+/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). Operators take only numbers of the element type, so that the
+/// compiler can infer the type of a literal.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand beside a tensor of `{T}`",
     label = "neither a tensor of `{T}` nor a number of the type `{T}`",
@@ -23,7 +23,7 @@ pub trait OperatorOperand<T: Element> {
     /// The result of the operator.
     type Output;
 
-    /// Computes `op` of `x` and this operand, which broadcast. Panics if the operation is refused.
+    /// Returns `op` of `x` and this operand, which broadcast. Panics if the method of the operation returns an error.
     #[doc(hidden)]
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Self::Output;

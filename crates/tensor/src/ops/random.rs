@@ -1,6 +1,6 @@
 //! Random tensors from a generator that the caller seeds.
 //!
-//! Elements are drawn in row-major order, each from one word of the [`Generator`]. So one seed gives the same tensors on every
+//! Elements are drawn in row-major order, each from one 64-bit word of the [`Generator`]. So one seed gives the same tensors on every
 //! platform and with any number of threads. There is no global generator.
 
 use wengert_macros::twins;
@@ -48,7 +48,7 @@ impl<T: Float> Tensor<T> {
             at,
             "uniform expects to-from to be finite, but found from={low} and to={high}"
         );
-        // Rounding may give the upper bound, which is excluded: the largest number below it replaces it.
+        // Rounding may give the upper bound, which is excluded. The largest number below the bound then replaces it.
         let last = match T::DTYPE {
             DType::F32 => f64::from((high as f32).next_down()),
             _ => high.next_down(),
@@ -139,8 +139,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the rank is neither 1 nor 2, or a weight is negative, infinite or NaN. If a row has no weight above 0 or, without
-    /// `replacement`, fewer than `count` weights above 0.
+    /// If the rank is neither 1 nor 2, or a weight is negative, infinite or NaN. If no weight of a row is above 0. If `replacement` is
+    /// false and fewer than `count` weights of a row are above 0.
     pub fn try_multinomial(
         &self,
         count: usize,
@@ -264,7 +264,7 @@ impl Tensor<i64> {
     }
 }
 
-/// Draws each element from one word. Large tensors use several threads.
+/// Draws each element from one word of the generator. Large tensors use several threads.
 pub(crate) fn draw_each<T: Send>(out: &mut [T], generator: &mut Generator, draw: impl Fn(&mut Generator) -> T + Sync) {
     const CHUNK: usize = 1 << 13;
     let (first, count) = (generator.clone(), out.len());
@@ -275,7 +275,7 @@ pub(crate) fn draw_each<T: Send>(out: &mut [T], generator: &mut Generator, draw:
     *generator = first.after(count);
 }
 
-/// Draws a number uniformly from [0, 1), with the resolution that `T` has at 1/2.
+/// Draws a number uniformly from [0, 1). Its resolution is the distance between neighbouring numbers of type `T` in [1/2, 1).
 fn unit<T: Float>(generator: &mut Generator) -> T {
     match T::DTYPE {
         DType::F32 => T::from_f64(f64::from(generator.uniform_f32())),
@@ -288,7 +288,7 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     for out in out {
         let mark = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
-        // If rounding puts the mark beyond the sum, the last position with a weight above 0 is drawn.
+        // Rounding can make the drawn mark exceed the sum of all weights. Then the last position with a weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers_everywhere() {
-        // Reference values: the same formulas in Python.
+        // The reference values come from the same formulas in Python.
         assert_eq!(Tensor::<f32>::rand([3], &mut generator()).to_vec(), [0.566_561_5, 0.745_781_7, 0.971_002_7]);
         let unit = [0.5665615751722809, 0.7457817572627011, 0.9710027535867962];
         assert_eq!(Tensor::<f64>::rand([3], &mut generator()).to_vec(), unit);
@@ -352,7 +352,7 @@ mod tests {
     fn integers_and_positions_are_drawn_with_their_probabilities() {
         let x = Tensor::randint(-3, 5, [80_000], &mut generator());
         for value in -3..5 {
-            // A binomial count is within five standard deviations of its mean.
+            // The bound is five standard deviations of a binomial count.
             let count = x.iter().filter(|&x| x == value).count() as f64;
             assert!((count - 10_000.0).abs() < 5.0 * 10_000f64.sqrt(), "{value}: {count}");
         }
@@ -403,8 +403,8 @@ mod tests {
     #[test]
     fn moments_are_those_of_the_distribution() {
         const N: usize = 1 << 16;
-        // Mean and variance are within five of their standard deviations. The fourth central moment gives the standard deviation
-        // of the variance.
+        // Mean and variance must be within five of their standard deviations. The fourth central moment gives the standard deviation of the
+        // variance.
         let check = |x: Tensor<f64>, mean: f64, variance: f64, fourth: f64| {
             let n = N as f64;
             let average = x.mean(..).item();
@@ -418,10 +418,10 @@ mod tests {
         check(Tensor::uniform(-1.0, 3.0, [N], &mut generator()), 1.0, 16.0 / 12.0, 256.0 / 80.0);
         check(Tensor::randn([N], &mut generator()), 0.0, 1.0, 3.0);
         check(Tensor::<f32>::randn([N], &mut generator()).cast(), 0.0, 1.0, 3.0);
-        // (p(1-p)⁴ + (1-p)p⁴) for p = 1/4
+        // The fourth central moment of this distribution is p(1-p)⁴ + (1-p)p⁴ with p = 1/4.
         let fourth = 0.25 * 0.75f64.powi(4) + 0.75 * 0.25f64.powi(4);
         check(Tensor::scalar(0.25).expand([N as isize]).bernoulli(&mut generator()), 0.25, 0.1875, fourth);
-        // The probabilities that the magnitude of a normal number is below 1 and below 2.
+        // Each share is the probability that the magnitude of a normally distributed number is below the bound.
         let x = Tensor::<f64>::randn([N], &mut generator());
         for (bound, share) in [(1.0, 0.682_689_492_137), (2.0, 0.954_499_736_104)] {
             let within = x.iter().filter(|x| x.abs() < bound).count() as f64 / N as f64;
@@ -446,7 +446,7 @@ mod tests {
         for _ in 0..6000 {
             *counts.entry(Tensor::randperm(3, &mut generator).to_vec()).or_insert(0) += 1;
         }
-        // 6 orders of probability 1/6: standard deviation √(6000 · 5/36) ≈ 29.
+        // Each of the 6 orders has probability 1/6, so the standard deviation of a count is √(6000 · 5/36) ≈ 29.
         assert!(counts.len() == 6 && counts.values().all(|&count: &i32| (count - 1000).abs() < 5 * 29), "{counts:?}");
         assert_eq!(
             (Tensor::randperm(0, &mut generator).numel(), Tensor::randperm(1, &mut generator).to_vec()),

@@ -1,8 +1,8 @@
 //! Activation functions of neural networks, by PyTorch's names (`torch.nn.functional`).
 //!
-//! Most activations are composed of other operations, which give their derivatives. At a kink, the formula is chosen so that the
-//! derivative is PyTorch's. A branch that is not selected must not overflow: its gradient would be 0 times an infinite slope, which
-//! is NaN. So each branch gets a finite argument where it is not selected.
+//! Most activations are composed of other operations, which give their derivatives. At a kink, the formula is chosen so that the derivative
+//! equals PyTorch's. Elements that a branch does not provide still run through it, and an overflow there would give the gradient 0 · ∞ =
+//! NaN. So a branch gets a harmless argument for these elements.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
@@ -119,7 +119,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
     }
 
-    /// Returns x / (1 + |x|). NaN at ±∞. PyTorch: `softsign`.
+    /// Returns x / (1 + |x|). The result is NaN at ±∞. PyTorch: `softsign`.
     fn try_softsign(&self) -> Result<Self> {
         self.try_div(&self.try_abs()?.try_add(1.0)?)
     }
@@ -129,13 +129,13 @@ pub trait Activations: TensorLike<Elem: Float> {
         self.try_sub(&self.try_tanh()?)
     }
 
-    /// Returns x, and 0 from -λ to λ, both included. PyTorch: `hardshrink`.
+    /// Returns x, except that values from -λ to λ (both included) become 0. PyTorch: `hardshrink`.
     fn try_hardshrink(&self, lambda: f64) -> Result<Self> {
         let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
         try_where_(&inside, &zero(self)?, self)
     }
 
-    /// Returns x moved by λ toward 0, and 0 from -λ to λ. PyTorch: `softshrink`.
+    /// Returns x moved by λ toward 0. Values from -λ to λ become 0. PyTorch: `softshrink`.
     fn try_softshrink(&self, lambda: f64) -> Result<Self> {
         let at = Site::here("softshrink");
         ensure!(lambda >= 0.0, at, "lambda must be greater or equal to 0, but found to be {lambda}.");
@@ -167,7 +167,7 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// Returns ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
     fn try_logsigmoid(&self) -> Result<Self> {
-        // min(x, 0) - ln(1 + e^-|x|), with derivative 1/2 at 0.
+        // The formula is min(x, 0) - ln(1 + e^-|x|). Its derivative at 0 is 1/2.
         let negative = self.try_lt(0.0)?;
         let below = try_where_(&negative, self, &zero(self)?)?;
         let magnitude = try_where_(&negative, self, &self.try_neg()?)?;
@@ -205,7 +205,7 @@ fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
     zero.try_expand(x.shape())
 }
 
-/// Returns `x` strictly between the bounds and the nearer bound elsewhere. Derivative 0 at the bounds and at NaN.
+/// Returns `x` strictly between the bounds, and the nearer bound elsewhere. The derivative is 0 at the bounds and at NaN.
 #[track_caller]
 pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;

@@ -1,4 +1,4 @@
-//! Arithmetic of two operands, which broadcast, and of one operand of any number type.
+//! Arithmetic of two operands, which broadcast, and of one operand of any numeric type.
 
 use wengert_macros::twins;
 
@@ -21,7 +21,7 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 /// ```
 #[twins]
 pub trait Arithmetic: TensorLike {
-    /// Returns `self + other`. For `bool`: or. PyTorch: `add`.
+    /// Returns `self + other`; for `bool`, the logical or. PyTorch: `add`.
     #[in_place(Binary::Add)]
     fn try_add(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Add, other, Site::here("add"))
@@ -46,7 +46,7 @@ pub trait Arithmetic: TensorLike {
         y.apply_binary(Binary::Sub, &x, at)
     }
 
-    /// Returns `self * other`. For `bool`: and. PyTorch: `mul`.
+    /// Returns `self * other`; for `bool`, the logical and. PyTorch: `mul`.
     #[in_place(Binary::Mul)]
     fn try_mul(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Mul, other, Site::here("mul"))
@@ -195,19 +195,19 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Zeta, other, Site::here("zeta"))
     }
 
-    /// Returns the and: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
+    /// Returns the "and" of both operands: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
     #[in_place(Binary::And)]
     fn try_bitwise_and(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::And, other, Site::here("bitwise_and"))
     }
 
-    /// Returns the or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_or`.
+    /// Returns the "or" of both operands: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_or`.
     #[in_place(Binary::Or)]
     fn try_bitwise_or(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Or, other, Site::here("bitwise_or"))
     }
 
-    /// Returns the exclusive or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_xor`.
+    /// Returns the exclusive or of both operands: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_xor`.
     #[in_place(Binary::Xor)]
     fn try_bitwise_xor(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Xor, other, Site::here("bitwise_xor"))
@@ -327,7 +327,7 @@ pub trait Arithmetic: TensorLike {
 
 impl<A: TensorLike<Elem: Element>> Arithmetic for A {}
 
-/// Returns whether a power is the inverse of a square root, or `None` unless the exponent is the number 1/2 or -1/2.
+/// Returns `Some(false)` if the exponent is the number 1/2 (a square root), `Some(true)` if it is -1/2 (its inverse), else `None`.
 pub(crate) fn is_root<A: TensorLike>(exponent: &Argument<A>) -> Option<bool> {
     match exponent {
         Argument::Number(value) if value.to_f64().abs() == 0.5 => Some(value.to_f64() < 0.0),

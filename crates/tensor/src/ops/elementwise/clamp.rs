@@ -1,7 +1,7 @@
-//! Keeping values within bounds. The gradients of the bounds are PyTorch's.
+//! Operations that keep values within bounds. The gradients of the bounds are PyTorch's.
 //!
-//! With a number as the bound, the derivative is 1 strictly inside and 0 elsewhere, also at the bound. With a tensor as the
-//! bound, equal elements share the gradient, since the bound is a variable too.
+//! If the bound is a number, the derivative is 1 strictly inside and 0 elsewhere, also at the bound. If the bound is a tensor, equal
+//! elements share the gradient, since a gradient flows to the bound too.
 
 use wengert_macros::twins;
 
@@ -35,7 +35,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
         }
     }
 
-    /// Returns x, raised to at least `min` and lowered to at most `max`. If `min` is above `max`, the result is `max`. Both are
+    /// Returns x, raised to at least `min` and then lowered to at most `max`. If `min` is above `max`, the result is `max`. Both bounds are
     /// numbers, or both are arrays. PyTorch: `clamp`.
     ///
     /// ```
@@ -103,8 +103,8 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     let chosen = try_where_(&x.try_lt(&min)?, &min, &inside)?;
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;
     let chosen = try_where_(&min.try_gt(&max)?, &max, &chosen)?;
-    // The value is NaN if any operand is NaN. The gradient then flows to x, unless x is beyond a bound that is a number, and to
-    // max where min is above max.
+    // Where an operand is NaN, the value is NaN and the gradient flows to x. The exceptions follow PyTorch: x beyond a bound that is not
+    // NaN gets no gradient, and `max` gets the gradient where min is above max.
     let is_nan = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
     let beyond = x.try_lt(&min)?.try_logical_or(&x.try_gt(&max)?)?;
     let source = try_where_(&beyond, &x.apply_detach(at)?, &x)?;
@@ -113,7 +113,7 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     try_where_(&is_nan, &nan, &chosen)
 }
 
-/// Replacing NaN and infinities, and functions with a bounded domain or range.
+/// Replacement of NaN and infinities, and functions with a bounded domain or range.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -164,8 +164,8 @@ pub trait Bounded: TensorLike<Elem: Float> {
         self.try_sub(&self.try_trunc()?)
     }
 
-    /// Rounds to `decimals` digits after the decimal point, or before it if negative. Halves round to even. PyTorch: `round`
-    /// with `decimals`.
+    /// Rounds to `decimals` digits after the decimal point, or to powers of ten if `decimals` is negative. Halves round to even. PyTorch:
+    /// `round` with `decimals`.
     #[in_place]
     fn try_round_to(&self, decimals: i32) -> Result<Self> {
         let power = 10f64.powi(decimals.abs());

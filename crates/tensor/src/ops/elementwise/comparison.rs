@@ -119,8 +119,8 @@ impl<A: TensorLike> Comparison for A {}
 
 #[twins]
 impl<T: Element> Tensor<T> {
-    /// Returns a mask that is true where both are equal, element by element. The shapes broadcast. The same as
-    /// [`Comparison::eq`]; this inherent method takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
+    /// Returns a mask that is true where both are equal, element by element. The shapes broadcast. This method does the same as
+    /// [`Comparison::eq`]; being inherent, it takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -137,8 +137,8 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Broadcasts both operands and returns the masks of their nonzero elements. Masks combine by arithmetic: the product is "and",
-/// the maximum is "or".
+/// Broadcasts both operands and returns the masks of their nonzero elements. Callers combine masks by arithmetic: the product is "and", the
+/// maximum is "or".
 fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
     let zero = number(&x, Scalar::from_i64(0), &x.shape(), at)?;

@@ -1,4 +1,4 @@
-//! Dropout (Srivastava et al. 2014) in the inverted form: kept elements are scaled in training, so that evaluation changes nothing.
+//! Dropout (Srivastava et al. 2014) in the inverted form: training scales the elements that it keeps, so evaluation returns its input.
 
 use wengert_macros::twins;
 
@@ -10,7 +10,7 @@ use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 /// Dropout.
 #[twins]
 pub trait Dropout: TensorLike<Elem: Float> {
-    /// Multiplies each element by 0 with probability `p`, and divides the others by 1 - p. Returns `self` unless `training`. A
+    /// Multiplies each element by 0 with probability `p`, and divides the other elements by 1 - p. Returns `self` if `training` is false. A
     /// NaN that is multiplied by 0 stays NaN. Draws one word of `generator` per element, in row-major order. PyTorch:
     /// `nn.functional.dropout`.
     ///
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_share_of_dropped_elements_is_p() {
         let y = Tensor::<f32>::ones([10_000]).dropout(0.25, true, &mut Generator::new(3));
-        // Four standard deviations of a binomial count: √(10000 · 0.25 · 0.75) = 43.
+        // The bound is four standard deviations of a binomial count: 4 · √(10000 · 0.25 · 0.75) = 4 · 43.
         let dropped = y.to_vec().iter().filter(|&&element| element == 0.0).count();
         assert!(dropped.abs_diff(2500) < 174, "{dropped}");
     }

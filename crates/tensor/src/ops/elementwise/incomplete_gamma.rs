@@ -8,8 +8,8 @@ use crate::ops::{Arithmetic, Functions, Operand, Result, TensorLike};
 use crate::scalar::special;
 use crate::{Float, Scalar, Site, Tensor};
 
-/// The two parts of Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt, split at `other`. NaN where either is negative. A gradient with respect to
-/// `self` is an error.
+/// The two parts of the integral Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt (a is `self`), split at t = `other` and divided by Γ(`self`). NaN where either
+/// operand is negative. A gradient with respect to `self` is an error.
 #[twins]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// Returns the share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
@@ -45,7 +45,7 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
     })?;
     a.constant(&values).with_derivative(
         || {
-            // ± xᵃ⁻¹ e⁻ˣ / Γ(a), computed from its logarithm.
+            // The slope ± xᵃ⁻¹ e⁻ˣ / Γ(a) is computed from its logarithm.
             let a = a.opaque(at)?;
             let logarithm = a.try_sub(1.0)?.try_mul(&x.try_log()?)?.try_sub(&x)?.try_sub(&a.try_lgamma()?)?;
             let density = logarithm.try_exp()?;
@@ -61,7 +61,7 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
 mod tests {
     use crate::prelude::*;
 
-    /// Reference values: mpmath with 60 digits.
+    /// The reference values were computed by mpmath with 60 digits.
     #[test]
     fn known_values() {
         for (a, x, lower, upper) in [

@@ -1,4 +1,4 @@
-//! Operations of two and three operands, made of simpler arithmetic, which gives their derivatives. Operands broadcast.
+//! Arithmetic of two and three operands, which broadcast. It is made of simpler operations, which give the derivatives.
 
 use wengert_macros::twins;
 
@@ -31,7 +31,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
             }
             Argument::Array(weight) => broadcast_three(self, end, &weight, at)?,
         };
-        // The step starts at the nearer end, so that both ends are exact. The derivatives do not depend on the choice.
+        // The step starts at the nearer end, so that both ends are exact. Both formulas have the same derivatives.
         let near = weight.try_abs()?.try_lt(0.5)?;
         let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
         try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
@@ -61,7 +61,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         x.try_mul(&y.try_exp2()?)
     }
 
-    /// Returns ln(eˣ + eʸ) without overflow. For equal infinities it is that infinity, with derivative NaN. PyTorch:
+    /// Returns ln(eˣ + eʸ) without overflow. If x and y are the same infinity, the result is that infinity, with derivative NaN. PyTorch:
     /// `logaddexp`.
     fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp");
@@ -87,7 +87,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
 
-    /// Returns 0 below 0, 1 above 0, and `values` at 0. A gradient through it is an error. PyTorch: `heaviside`.
+    /// Returns 0 where x is below 0, 1 where it is above 0, and `values` where it is 0. A gradient through it is an error. PyTorch:
+    /// `heaviside`.
     #[in_place]
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("heaviside");
@@ -97,8 +98,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
     }
 
-    /// Returns a mask that is true where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are
-    /// close only with `equal_nan`. PyTorch: `isclose`.
+    /// Returns a mask that is true where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are close
+    /// only if `equal_nan` is true. PyTorch: `isclose`.
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         let at = Site::here("isclose");
         let (x, y) = pair(self, other, at)?;
@@ -132,7 +133,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Mixed for A {}
 
-/// Filling by a mask, for every element type.
+/// Replaces elements by a mask, for every element type.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -143,10 +144,11 @@ impl<A: TensorLike<Elem: Float>> Mixed for A {}
 /// ```
 #[twins]
 pub trait Masking: TensorLike<Elem: Element> {
-    /// Returns `value` where `mask` is true, and `self` elsewhere. Both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
+    /// Returns `value` where `mask` is true, and `self` elsewhere. Both broadcast. The derivative is 0 where `mask` is true. PyTorch:
+    /// `masked_fill`.
     fn try_masked_fill(&self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
-        // The mask is the first operand in PyTorch's error.
+        // The mask comes first in the list, because it is the first operand in PyTorch's error.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
         let (x, mask) = (expanded(self, &shape, at)?, expanded(mask, &shape, at)?);
         let value = one_value(self, value, &shape, at, |rank| {
@@ -176,8 +178,7 @@ fn scale<A: TensorLike<Elem: Float>>(x: A, value: f64) -> Result<A> {
     if value == 1.0 { Ok(x) } else { x.try_mul(value) }
 }
 
-/// Returns the logarithm of the sum of two powers with base e (`Exp`) or 2 (`Exp2`). It is the larger exponent plus log(1 +
-/// base^-distance). The distance is the difference of the exponents.
+/// Returns the logarithm of eˣ + eʸ (`Exp`) or of 2ˣ + 2ʸ (`Exp2`), in the same base. Computes max(x, y) + log(1 + base^-|x - y|).
 #[track_caller]
 fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A> {
     let first = x.try_ge(y)?;
@@ -186,7 +187,7 @@ fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at:
     let log1p = distance.apply_unary(power, at)?.apply_unary(Unary::Log1p, at)?;
     let log1p = if power == Unary::Exp2 { log1p.try_div(std::f64::consts::LN_2)? } else { log1p };
     let sum = larger.try_add(&log1p)?;
-    // The distance of equal infinities is NaN. The result is that infinity, and its derivative is NaN, as for ln(eˣ + eʸ).
+    // For equal infinities, |x - y| is NaN. The result is that infinity instead, and its derivative is NaN, as for ln(eˣ + eʸ).
     let same = Comparison::try_eq(x, y)?.try_logical_and(&x.try_isinf()?)?;
     let powers = try_where_(&same, x, 0.0)?.try_exp()?.try_add(&try_where_(&same, y, 0.0)?.try_exp()?)?;
     try_where_(&same, &powers.try_log()?, &sum)

@@ -1,4 +1,4 @@
-//! Operations in place. An operation is refused if its result does not have the shape of the left side.
+//! Operations in place. They return an error if the result does not have the shape of the left side.
 //!
 //! Tensors copy on write, so an operation in place never changes another tensor. It only saves memory. On a recorded variable, it
 //! replaces the variable by the result.
@@ -33,15 +33,15 @@ use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site,
 /// ```
 #[twins]
 pub trait InPlace: TensorLike {
-    /// Refuses to write to `self` if several of its elements share a position, or if it partly overlaps `source`, which is read.
+    /// Returns an error if several elements of `self` share a position, or if `self` partly overlaps `source`, which the operation reads.
     #[doc(hidden)]
     fn check_write(&self, source: Option<&Self>, at: Site) -> Result<(), Self::Error>;
 
-    /// Sets `self` to `value`, which has its shape.
+    /// Sets `self` to `value`, which has the same shape as `self`.
     #[doc(hidden)]
     fn put(&mut self, value: Self, at: Site) -> Result<(), Self::Error>;
 
-    /// Sets `self` to `op(self, y)`. The shapes are equal. Writes in place where possible.
+    /// Sets `self` to `op(self, y)`. The shapes are equal. Writes to the buffer of `self` if possible.
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
 
@@ -88,7 +88,7 @@ pub trait InPlace: TensorLike {
         let value = match other {
             Argument::Number(value) => number(self, value, &shape, at)?,
             Argument::Array(y) => {
-                // A copy does not combine two operands, so `compat` does not warn of its broadcast.
+                // `join_all` does not warn. Warnings are for operations that combine two operands, which a copy does not.
                 let joined = join_all(&[&shape, &y.shape()], at)?;
                 same_shape(&shape, &y.shape(), &joined, at)?;
                 expanded(&y, &shape, at)?
@@ -134,7 +134,7 @@ pub trait InPlace: TensorLike {
         self.put(zeros, at)
     }
 
-    /// Sets `self` to `op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
+    /// Sets `self` to `op(self)` for any function of one operand. For example, `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
         self.update_unary(op, Site { operation: op.name(), ..Site::here("apply_") })
     }
@@ -142,7 +142,7 @@ pub trait InPlace: TensorLike {
 
 #[wengert_macros::precompiled]
 impl<T: Element> InPlace for Tensor<T> {
-    // Equals the default method, but does not create an expanded tensor for the other operand.
+    // This does the same as the default method, but does not create an expanded tensor for the other operand.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
         let y = match &other {
@@ -185,7 +185,8 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 
     fn put(&mut self, value: Self, at: Site) -> Result<(), Error> {
-        // The result replaces the old elements. It is copied if several of its elements share a position.
+        // The value's buffer replaces the old one. A value with several elements at one position is copied first, so that it can be written
+        // to.
         *self = if value.layout().has_internal_overlap() { value.copied(at)? } else { value };
         Ok(())
     }
@@ -198,7 +199,7 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 }
 
-/// Returns the operand, unless it is a number.
+/// Returns the array of an operand, or `None` if the operand is a number.
 pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
     match argument {
         Argument::Array(y) => Some(y),
@@ -206,7 +207,7 @@ pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
     }
 }
 
-/// Refuses a target that cannot be written to while `others` are read, or whose shape differs from the broadcast shape of all
+/// Returns an error if `target` cannot be written to while `others` are read, or if its shape differs from the broadcast shape of all
 /// operands.
 pub(crate) fn check_in_place<A: InPlace>(target: &A, others: &[Option<&A>], at: Site) -> Result<(), A::Error> {
     target.check_write(None, at)?;

@@ -1,5 +1,5 @@
-//! The in-place forms of [`Scatter`]. As in PyTorch, the left side must keep its shape. A tensor with several elements at one
-//! position is refused, except by [`index_put_`](ScatterInPlace::index_put_).
+//! The in-place forms of [`Scatter`]. As in PyTorch, the left side keeps its shape. A tensor with several elements at one position is
+//! refused, except by [`index_put_`](ScatterInPlace::index_put_).
 
 use wengert_macros::twins;
 
@@ -8,7 +8,7 @@ use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand, Scatter};
 use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};
 
-/// Writing by index tensors, in place.
+/// Writes to elements that index tensors select, in place.
 ///
 /// ```
 /// use wengert_tensor::{index_items, prelude::*};

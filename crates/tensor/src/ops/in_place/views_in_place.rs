@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::{TensorLike, Views};
 use crate::{Dims, Position};
 
-/// Views in place: each method replaces `self` by a view of it. No element is written.
+/// Replaces a tensor by a view of itself. No element is written.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -42,7 +42,7 @@ pub trait ViewsInPlace: TensorLike {
         Ok(())
     }
 
-    /// Replaces `self` by the same values as a constant, through which no gradient flows. PyTorch: `detach_`.
+    /// Replaces `self` by a constant with the same values, through which no gradient flows. PyTorch: `detach_`.
     #[track_caller]
     fn detach_(&mut self) {
         *self = self.detach();

@@ -12,17 +12,17 @@ use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 /// Options for the gradient of [`embedding`](Embedding::embedding).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingOptions {
-    /// The index of a row that gets no gradient. Negative numbers count from the end.
+    /// The index of a row that gets no gradient. Negative indices count from the end.
     pub padding_idx: Option<isize>,
-    /// Whether the gradient of a row is divided by the number of its occurrences in the index.
+    /// True if the gradient of a row is divided by the number of times that the row occurs in the index.
     pub scale_grad_by_freq: bool,
 }
 
 /// Embeddings.
 #[twins]
 pub trait Embedding: TensorLike<Elem: Float> {
-    /// Returns the rows `index` of `self`, a table `[rows, width]`, in the shape of `index` followed by `width`. Does not
-    /// renormalize rows (PyTorch's `max_norm`). PyTorch: `nn.functional.embedding`, arguments swapped.
+    /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. Rows are not
+    /// renormalized (PyTorch's `max_norm`). PyTorch: `nn.functional.embedding`, with the arguments swapped.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

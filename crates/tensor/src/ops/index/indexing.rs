@@ -1,4 +1,4 @@
-//! Reading by index tensors.
+//! Reads elements that index tensors select.
 //!
 //! Indices are plain data, so no gradient flows to them. Every operation reads a list of positions, and its adjoint adds to
 //! these positions: if an element is read several times, its gradients add up. Indexing with a list of items, as in
@@ -12,7 +12,7 @@ use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};
 
-/// Reading by index tensors. If an element is read several times, its gradients add up.
+/// Reads elements that index tensors select. If an element is read several times, its gradients add up.
 #[twins]
 pub trait Indexing: TensorLike {
     /// Returns the slices at the positions `index`, a vector, along dimension `dim`. Refuses negative positions. PyTorch:
@@ -85,7 +85,7 @@ pub trait Indexing: TensorLike {
         self.apply_take(&positions.reshaped(index.shape().clone(), at)?, at)
     }
 
-    /// Applies [`gather`](Self::gather) with all dimensions but `dim` broadcast. Both ranks must be equal. Without `dim`, both are
+    /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`. Both ranks must be equal. If `dim` is `None`, both are
     /// flattened first. Accepts the results of `argsort` and of `argmax_keepdim`. PyTorch: `take_along_dim`.
     fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("take_along_dim");
@@ -151,7 +151,7 @@ pub trait Indexing: TensorLike {
 
 impl<A: TensorLike> Indexing for A {}
 
-/// Returns `[1]` for rank 0, else the shape. Index operations read a number as a vector of one element.
+/// Returns the shape, or `[1]` for rank 0. Index operations treat a tensor of rank 0 as a vector of one element.
 pub(crate) fn one_dim(shape: &Shape) -> Shape {
     if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() }
 }

@@ -8,16 +8,16 @@ use crate::Tensor;
 /// [`index_items!`](crate::index_items) makes a list of items. The range `..` is one whole dimension, not an ellipsis.
 #[derive(Clone, Debug)]
 pub enum IndexItem {
-    /// One position (negative: from the end). The dimension disappears.
+    /// One position of a dimension, which the result lacks. A negative position counts from the end.
     At(isize),
-    /// `start:end:step` of a dimension, as in Python, with a positive step.
+    /// The range `start:end:step` of a dimension, as in Python, with a positive step.
     Slice(Option<isize>, Option<isize>, isize),
     /// A new dimension of size 1. Python: `None`.
     NewAxis,
     /// All dimensions that the other items do not index, possibly none. Written `...` in Python and in
     /// [`index_items!`](crate::index_items).
     Ellipsis,
-    /// Positions along a dimension, as a tensor of any shape. Negative ones count from the end.
+    /// Positions along a dimension, as a tensor of any shape. Negative positions count from the end.
     Positions(Tensor<i64>),
     /// The elements where the mask is true. The mask indexes as many dimensions as it has.
     Mask(Tensor<bool>),

@@ -1,10 +1,10 @@
 //! Indexing with a list of items, as `x[1, :, index]` in Python: integers, slices, new dimensions, an ellipsis, index tensors,
 //! masks.
 //!
-//! Without index tensors and masks the result is a view. Index tensors broadcast against each other. Their common shape
-//! replaces the dimensions that they index if these are adjacent; else it comes first. This is PyTorch's rule. In NumPy an
-//! integer counts as an index tensor; here it makes a view. Unlike in PyTorch, the item after a mask of several dimensions
-//! applies to the next dimension, as in NumPy.
+//! Without index tensors and masks the result is a view. Index tensors broadcast against each other. If the dimensions that they index are
+//! adjacent, their common shape replaces these dimensions. Otherwise it comes first. This is PyTorch's rule. In NumPy an integer counts as
+//! an index tensor; here it makes a view. Unlike in PyTorch, the item after a mask of several dimensions applies to the next dimension, as
+//! in NumPy.
 
 pub use crate::ops::index::item::IndexItem;
 
@@ -43,7 +43,7 @@ pub trait ItemIndexing: TensorLike {
 
 impl<A: TensorLike> ItemIndexing for A {}
 
-/// Returns whether `items` make a view.
+/// Returns true if indexing by `items` gives a view.
 pub(crate) fn is_view(items: &[IndexItem]) -> bool {
     !items.iter().any(|item| match item {
         IndexItem::Positions(positions) => positions.rank() > 0,
@@ -110,7 +110,7 @@ mod tests {
         let split = x.index(&index_items![&outer, .., &inner]);
         assert_eq!(split.shape(), &[2, 3]);
         assert_eq!(split.to_vec(), [2, 12, 22, 103, 113, 123]);
-        // The integer between the two index tensors makes a view first, so they are adjacent.
+        // The integer is applied first and removes its dimension. The dimensions of the two index tensors are then adjacent.
         assert_eq!(x.index(&index_items![&outer, 0, &inner]).to_vec(), [2, 103]);
     }
 

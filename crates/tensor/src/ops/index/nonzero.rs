@@ -1,4 +1,4 @@
-//! Conversions between masks, classes and indices. All of this is plain data, through which no gradient flows.
+//! Conversions between masks, classes and indices. The results are plain data, through which no gradient flows.
 
 use wengert_macros::twins;
 
@@ -30,9 +30,9 @@ pub trait Nonzero: TensorLike {
         })?)
     }
 
-    /// Returns the indices of the elements that are not zero (`true` for masks) as one vector per dimension, in the form that
-    /// [`index`](crate::ops::ItemIndexing::index) accepts. A number counts as a vector of one element. PyTorch: `where` with one
-    /// argument, `nonzero` with `as_tuple=True`.
+    /// Returns the indices of the elements that are not zero (`true` for masks), as one vector per dimension.
+    /// [`index`](crate::ops::ItemIndexing::index) accepts these vectors. A tensor of rank 0 counts as a vector of one element. PyTorch:
+    /// `where` with one argument, `nonzero` with `as_tuple=True`.
     fn try_where_nonzero(&self) -> Result<Vec<Tensor<i64>>, Self::Error> {
         let at = Site::here("where_nonzero");
         if self.shape().rank() == 0 {
@@ -58,7 +58,7 @@ fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
     Ok(unravel(&x.shape(), &positions_in(&mask(x, at)?, at)?))
 }
 
-/// Returns a 1 at each class and 0 elsewhere, along a new last dimension. Its size is `classes`, or the largest class plus 1 if
+/// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. Their size is `classes`, or the largest class plus 1 if
 /// `classes` is `None`. PyTorch: `nn.functional.one_hot`.
 ///
 /// ```

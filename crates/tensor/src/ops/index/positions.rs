@@ -1,6 +1,5 @@
-//! Arithmetic of positions: from an index along each dimension to row-major positions, which
-//! [`apply_take`](crate::ops::TensorLike::apply_take) reads and
-//! [`apply_scatter_add`](crate::ops::TensorLike::apply_scatter_add) adds to.
+//! Converts an index along each dimension to row-major positions. [`apply_take`](crate::ops::TensorLike::apply_take) reads these positions,
+//! and [`apply_scatter_add`](crate::ops::TensorLike::apply_scatter_add) adds to them.
 //!
 //! The position of an element is Σ index · stride. The indices of the dimensions broadcast: rows `[n, 1]` and columns `[m]` give
 //! the positions of an `[n, m]` block.
@@ -10,7 +9,7 @@ use smallvec::SmallVec;
 use crate::ops::primitive::compose::Compose;
 use crate::{Error, Shape, Site, Tensor};
 
-/// Returns the positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.
+/// Returns the row-major positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.
 pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Result<Tensor<i64>, Error> {
     debug_assert_eq!(from.rank(), indices.len());
     let strides = from.row_major_strides();
@@ -22,7 +21,7 @@ pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Resu
     Ok(total)
 }
 
-/// Returns `0, 1, …, len - 1` along dimension `axis` of `rank` dimensions.
+/// Returns `0, 1, …, len - 1` along dimension `axis` of a tensor of rank `rank`. The other dimensions have size 1.
 pub(crate) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Tensor<i64>, Error> {
     all_positions(&Shape::ones(rank).with_size(axis, len), at)
 }
@@ -36,10 +35,11 @@ pub(crate) fn gathered_positions(
     at: Site,
 ) -> Result<Tensor<i64>, Error> {
     let (strides, shape) = (from.row_major_strides(), index.shape());
-    // A tensor of rank 0 has one position.
+    // A tensor of rank 0 has only position 0, so the stride does not matter.
     let axis_stride = strides.get(axis).copied().unwrap_or(0);
     Tensor::build(shape, at, |out| {
-        // The index of the current element of `index`, and its contribution to the position.
+        // `own` is the index of the current element of `index`. `others` is the part of its position that the dimensions except `axis`
+        // contribute.
         let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, shape.rank());
         let mut others = 0;
         for (out, index) in out.iter_mut().zip(index.iter()) {
@@ -58,7 +58,7 @@ pub(crate) fn gathered_positions(
     })
 }
 
-/// Returns the positions of slices in a tensor of shape `from`. The slices are at the positions `index` along `axis`.
+/// Returns the row-major positions, in a tensor of shape `from`, of the slices with the indices `index` along `axis`.
 pub(crate) fn slice_positions(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
     let rank = from.rank();
     let index = Tensor::try_from_vec(index.to_vec(), Shape::ones(rank).with_size(axis, index.len()))?;
@@ -75,13 +75,13 @@ pub(crate) fn all_positions(shape: &Shape, at: Site) -> Result<Tensor<i64>, Erro
     })
 }
 
-/// Returns the positions of the elements of `mask` that are `true`, in order.
+/// Returns the row-major positions of the elements of `mask` that are `true`, in order.
 pub(crate) fn positions_in(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
     let mask = mask.elements(at)?;
     Ok(mask.iter().enumerate().filter(|&(_, &chosen)| chosen).map(|(position, _)| position as i64).collect())
 }
 
-/// Returns, for each dimension, the index of every position in `positions`.
+/// Converts row-major positions in `shape` to indices: one vector per dimension, with an entry for each position.
 pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
     let strides = shape.row_major_strides();
     (0..shape.rank())
@@ -95,7 +95,7 @@ pub(crate) fn check_range(index: &[i64], size: usize, axis: usize, at: Site) -> 
     check_within(index, size, axis, sentence, at)
 }
 
-/// Refuses indices like [`check_range`], with the operation's own sentence.
+/// Returns an error like [`check_range`], with a sentence that the operation gives.
 pub(crate) fn check_within(
     index: &[i64],
     size: usize,
@@ -103,7 +103,7 @@ pub(crate) fn check_within(
     sentence: impl FnOnce(i64) -> String,
     at: Site,
 ) -> Result<(), Error> {
-    // A negative position is a large unsigned number. The first loop has no early exit, so that it is vectorized.
+    // A negative position becomes a large unsigned value. The loop has no early exit, so that the compiler vectorizes it.
     let is_outside = |position: i64| position as u64 >= size as u64;
     if !index.iter().fold(false, |found, &position| found | is_outside(position)) {
         return Ok(());
@@ -116,7 +116,7 @@ pub(crate) fn check_within(
     }
 }
 
-/// Returns a contiguous index. Refuses indices outside dimension `axis` like [`check_within`].
+/// Returns a contiguous copy of the index. Refuses indices outside dimension `axis` like [`check_within`].
 pub(crate) fn check_index(
     index: &Tensor<i64>,
     size: usize,
@@ -129,7 +129,7 @@ pub(crate) fn check_index(
     Ok(index)
 }
 
-/// Returns the indices with negative ones counted from the end. They must be from `-size` to `size - 1`.
+/// Returns the index with `size` added to its negative elements. The elements must be from `-size` to `size - 1`.
 pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut line = index.elements(at)?;
     match wrap_negative(&mut line, size) {
@@ -141,7 +141,7 @@ pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> R
     }
 }
 
-/// Counts negative positions from the end. Returns the first position that is out of range, if there is one.
+/// Adds `size` to the negative positions. Returns the first position that is out of range, if there is one.
 pub(crate) fn wrap_negative(positions: &mut [i64], size: usize) -> Option<i64> {
     let size = size as i64;
     for position in positions {

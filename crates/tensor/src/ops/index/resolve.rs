@@ -1,5 +1,5 @@
-//! Indexing by a list of items, in two steps: a view for integers, slices and new dimensions; positions for index tensors
-//! and masks.
+//! Resolves a list of index items in two steps. Integers, slices and new dimensions become a view. Index tensors and masks become
+//! positions.
 
 use crate::ops::index::item::IndexItem;
 use crate::ops::index::positions::{line, positions_in, row_major, unravel, wrap};
@@ -9,10 +9,10 @@ use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Error, Shape, Site, Tensor, View, ensure};
 
-/// Index tensors, each with the dimension that it indexes, in order.
+/// Index tensors, each with the dimension that it indexes, in the order of the dimensions.
 pub(crate) type IndexTensors = Vec<(usize, Tensor<i64>)>;
 
-/// Returns the view that all items but index tensors and masks describe, and the index tensors that remain.
+/// Applies all items except index tensors and masks, which gives a view. Returns the view, and the other items as index tensors.
 pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, IndexTensors), A::Error> {
     let rank = x.shape().rank();
     let indexed: usize = items.iter().map(indexed_dimensions).sum();
@@ -47,7 +47,8 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
                 axis += 1;
             }
             IndexItem::Mask(mask) if mask.rank() == 0 => {
-                // A mask of rank 0 indexes a new dimension, whose single element is taken or not.
+                // A mask of rank 0 indexes a new dimension of size 1. The index tensor selects its element if the mask is true, and
+                // otherwise nothing.
                 view = unsqueeze(&view, axis, at)?;
                 indices.push((axis, Tensor::zeros([usize::from(mask.try_item()?)])));
                 axis += 1;
@@ -73,7 +74,7 @@ fn indexed_dimensions(item: &IndexItem) -> usize {
     }
 }
 
-/// Refuses a mask whose sizes differ from the sizes of the dimensions that it indexes. These begin at `axis`.
+/// Refuses a mask whose sizes differ from the dimensions that it indexes, which begin at `axis`.
 fn check_mask(mask: &Shape, shape: &Shape, axis: usize, at: Site) -> Result<(), Error> {
     for (own, &size) in mask.iter().enumerate() {
         let indexed = axis + own;
@@ -106,8 +107,8 @@ pub(crate) fn take<A: TensorLike>(view: &A, indices: IndexTensors, at: Site) -> 
     }
 }
 
-/// Returns the positions, in a tensor of shape `shape`, of the elements that the index tensors select. The dimensions without
-/// an index tensor are whole.
+/// Returns the row-major positions, in a tensor of shape `shape`, of the elements that the index tensors select. Dimensions without an
+/// index tensor are selected completely.
 fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i64>, Error> {
     let shapes: Vec<&Shape> = indices.iter().map(|(_, index)| index.shape()).collect();
     let Ok(common) = broadcast::join(&shapes) else {
@@ -116,7 +117,7 @@ fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i6
             format!("shape mismatch: indexing tensors could not be broadcast together with shapes {}", list.join(", "));
         return Err(Error::ShapeMismatch { message, at });
     };
-    // The dimensions of the index tensors replace the indexed ones if these are adjacent; else they come first.
+    // The dimensions of the index tensors replace the indexed dimensions if these are adjacent. Otherwise they come first.
     let (first, last) = (indices[0].0, indices[indices.len() - 1].0);
     let adjacent = last - first + 1 == indices.len();
     let lead = if adjacent { first } else { 0 };

@@ -1,8 +1,8 @@
 //! Writing and adding by index tensors. These operations return a new array. The in-place forms are in
 //! [`ScatterInPlace`](crate::ops::ScatterInPlace).
 //!
-//! If an element is written several times, the last write wins, and every source gets the gradient of the element. Additions add
-//! up.
+//! If writes go to the same element, the last write wins, and every source gets the gradient of the element. If additions go to the same
+//! element, all are added.
 
 use wengert_macros::twins;
 
@@ -18,7 +18,7 @@ use crate::shape::broadcast::expands;
 use crate::shape::dims;
 use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};
 
-/// Writing and adding by index tensors.
+/// Writes or adds to elements that index tensors select.
 #[twins]
 pub trait Scatter: TensorLike {
     /// Returns `self` with `source` written to the positions `index` along dimension `dim`: the inverse of
@@ -43,7 +43,7 @@ pub trait Scatter: TensorLike {
         }
     }
 
-    /// Returns `self` with one number written to the positions `index` along dimension `dim`. PyTorch: `scatter` with a value.
+    /// Returns `self` with one value written to the positions `index` along dimension `dim`. PyTorch: `scatter` with a value.
     #[in_place(reads())]
     fn try_scatter_value(&self, dim: impl Position, index: &Tensor<i64>, value: Self::Elem) -> Result<Self> {
         let at = Site::here("scatter_value");
@@ -101,7 +101,7 @@ pub trait Scatter: TensorLike {
         self.plus(&added.reshaped(self.shape(), at)?, at)
     }
 
-    /// Returns `self` with the slices of `source` written to the slices `index`, a vector, along dimension `dim`. PyTorch:
+    /// Returns `self` with the slices of `source` written to the slices with the indices `index`, a vector, along dimension `dim`. PyTorch:
     /// `index_copy`.
     #[in_place(reads(source))]
     fn try_index_copy(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
@@ -113,8 +113,8 @@ pub trait Scatter: TensorLike {
         overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
     }
 
-    /// Returns `self` with `value`, a number or an array of rank 0, written to the slices `index`, a vector, along dimension
-    /// `dim`. Negative positions count from the end. PyTorch: `index_fill`.
+    /// Returns `self` with `value`, a number or an array of rank 0, written to the slices with the indices `index`, a vector, along
+    /// dimension `dim`. Negative indices count from the end. PyTorch: `index_fill`.
     #[in_place(reads())]
     fn try_index_fill(&self, dim: impl Position, index: &Tensor<i64>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("index_fill");
@@ -149,8 +149,8 @@ pub trait Scatter: TensorLike {
         if accumulate { add_at(self, &positions, &values, at) } else { overwrite(self, &positions, &values, at) }
     }
 
-    /// Returns `self` with `value` written to the elements that `items` select. Drops the leading dimensions of size 1 of an
-    /// array, then expands it to the shape of the selected elements. PyTorch: `x[items] = value`.
+    /// Returns `self` with `value` written to the elements that `items` select. If `value` is an array, its leading dimensions of size 1
+    /// are dropped. It is then expanded to the shape of the selected elements. PyTorch: `x[items] = value`.
     ///
     /// ```
     /// use wengert_tensor::{index_items, prelude::*};
@@ -199,7 +199,7 @@ pub trait Scatter: TensorLike {
 
 impl<A: TensorLike> Scatter for A {}
 
-/// Returns the positions `index` along dimension `dim` of `x` as row-major positions, or `None` if `index` is empty.
+/// Converts the positions `index` along dimension `dim` of `x` to row-major positions. Returns `None` if `index` is empty.
 fn target_positions<A: TensorLike>(
     x: &A,
     dim: impl Position,
@@ -235,7 +235,7 @@ fn target_positions<A: TensorLike>(
     Ok(Some(positions.reshaped(index.shape().clone(), at)?))
 }
 
-/// Returns the first elements of `source` along every dimension, in the shape `shape`.
+/// Returns the part of `source` that has the shape `shape` and starts at index 0 of every dimension.
 fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A> {
     let mut part = source.clone();
     if source.shape().rank() == shape.rank() {
@@ -243,12 +243,12 @@ fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A>
             part = part.sliced(axis, 0, shape[axis], at)?;
         }
     }
-    // `source` may have rank 0 and `shape` be `[1]`, or the reverse.
+    // The ranks differ if one is 0 and the other shape is `[1]`.
     part.reshaped(shape.clone(), at)
 }
 
-/// Returns the shapes of `x` and `source`, with rank 1 for rank 0, and the position of dimension `dim`. Refuses slices of
-/// `source` that do not fit the slices `index` of `x`. `name` is the operation's name in PyTorch's sentences.
+/// Returns the shapes of `x` and `source` and the position of dimension `dim`. Rank 0 counts as rank 1. Refuses slices of `source` that do
+/// not fit the slices `index` of `x`. `name` is the operation's name in PyTorch's sentences.
 fn slices<A: TensorLike>(
     name: &str,
     x: &A,

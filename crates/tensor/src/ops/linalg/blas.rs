@@ -1,4 +1,4 @@
-//! Matrix products under their BLAS names: operands have fixed ranks and do not broadcast. Some of them add the product to an
+//! Matrix products under their BLAS names. Operands have fixed ranks and do not broadcast. Some of the operations add the product to an
 //! array.
 //!
 //! The general product, with batches that broadcast, is [`Products::matmul`](crate::ops::Products::matmul).
@@ -178,7 +178,8 @@ pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Si
     column.reshaped([column.shape()[0], 1], at)?.times(row, at)
 }
 
-/// Returns the shape of the product of two matrices. `operation` and `first`, the name of `x`, are for PyTorch's sentences.
+/// Checks that two matrices can be multiplied, and returns the shape of the product. `operation` and `first`, the name of `x`, appear in
+/// PyTorch's sentences.
 pub(crate) fn check_matrices<A: TensorLike>(
     operation: &str,
     first: &str,
@@ -222,7 +223,7 @@ fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     x.apply_matmul(y, at)
 }
 
-/// Returns the product of a matrix and a vector. `own` is the shape of the array that the product is added to.
+/// Returns the product of a matrix and a vector. `own` is the shape of the array to which the caller adds the product.
 fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A> {
     let (left, right) = (matrix.shape(), vector.shape());
     let (own_rank, rank, vector_rank) = (own.rank(), left.rank(), right.rank());
@@ -237,7 +238,7 @@ fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Si
     matrix.apply_matmul(&vector.reshaped([k, 1], at)?, at)?.reshaped([m], at)
 }
 
-/// Returns `x` expanded to `shape`. The errors are the errors of `expand`.
+/// Returns `x` expanded to `shape`. If that fails, the error is the error of `expand`.
 pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A> {
     let shape = Sizes::from(shape).resolve_expand(A::Elem::DTYPE, &x.shape(), at)?;
     expanded(x, &shape, at)
@@ -249,8 +250,8 @@ fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Si
     let scale = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
     let mut product = scale(product, alpha)?;
     if alpha == 0.0 {
-        // PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN. So this replaces only the value, and
-        // keeps the derivative.
+        // With `alpha` 0 the value of the product is ignored. PyTorch still multiplies its gradient by 0, so that a NaN among the factors
+        // stays NaN. So only the value is replaced by 0, and the derivative stays.
         product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
     if beta == 0.0 { Ok(product) } else { scale(own, beta)?.apply_binary(Binary::Add, &product, at) }

@@ -1,7 +1,7 @@
 //! Sums of products over shared dimensions, which are named by letters or by position.
 //!
-//! Operands are combined two at a time, from the left. If two operands share a name that neither the result nor a later operand
-//! has, a batched matrix product contracts it. Other names broadcast; size 1 matches any size.
+//! Operands are combined two at a time, from the left. A name is contracted by a batched matrix product if both operands have it, but
+//! neither the result nor a later operand. Other names broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -11,7 +11,7 @@ use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ensure};
 
-/// The dimensions that `tensordot` contracts.
+/// The dimensions over which `tensordot` sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contracted {
     first: Vec<isize>,
@@ -27,20 +27,22 @@ impl From<usize> for Contracted {
 }
 
 impl From<(&[isize], &[isize])> for Contracted {
-    /// Pairs the dimensions in the first list, of the first operand, with the dimensions in the second list, of the second operand.
+    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The lists belong to the first and
+    /// the second operand.
     fn from((first, second): (&[isize], &[isize])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
 }
 
 impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
-    /// Pairs the dimensions in the first list, of the first operand, with the dimensions in the second list, of the second operand.
+    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The lists belong to the first and
+    /// the second operand.
     fn from((first, second): ([isize; N], [isize; N])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
 }
 
-/// `tensordot`. [`einsum`] names the dimensions by letters.
+/// Sums of products over pairs of dimensions. ([`einsum`] names the dimensions by letters instead.)
 #[twins]
 pub trait Contractions: TensorLike<Elem: Number> {
     /// Returns the sums of products over pairs of dimensions: the last `n` of `self` and the first `n` of `other`, or two lists of
@@ -77,8 +79,8 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
             dims.second[k]
         );
     }
-    // The labels are numbers: first the dimensions of `x`, then the dimensions of `y`. A contracted dimension of `y` has the label
-    // of its partner.
+    // Labels identify dimensions: first those of `x`, then those of `y`. A contracted dimension of `y` gets the label of its partner in
+    // `x`.
     let name = |axis: usize| Label::Ellipsis(axis as isize);
     let own: Vec<Label> = (0..left.rank()).map(name).collect();
     let others: Vec<Label> = (0..right.rank())
@@ -97,10 +99,10 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
     x.multiply(Named { array: y.clone(), labels: others }, &kept, at)?.arrange(&kept, at)
 }
 
-/// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions;
-/// size 1 matches any size. A letter that the result lacks is summed over. A letter that an operand has twice selects its
-/// diagonal. `...` stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`,
-/// then the letters that occur once, in alphabetical order. PyTorch: `einsum`.
+/// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions; size 1
+/// matches any size. Letters that are missing in the result are summed over. A letter that one operand has twice selects its diagonal.
+/// `...` stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`, then the letters that
+/// occur once, in alphabetical order. PyTorch: `einsum`.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -138,7 +140,7 @@ pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -
     total.sum(|label| !equation.output.contains(&label), at)?.arrange(&equation.output, at)
 }
 
-/// Refuses different sizes of the same label, unless one size is 1 and the operands differ.
+/// Refuses different sizes with the same label, unless they belong to different operands and one of them is 1.
 fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
     let mut seen: Vec<(Label, usize)> = Vec::new();
     for (operand, (labels, shape)) in equation.inputs.iter().zip(shapes).enumerate() {
@@ -187,7 +189,7 @@ impl<A: TensorLike> Named<A> {
         self.labels.contains(&label)
     }
 
-    /// Replaces dimensions that share a name by their diagonal.
+    /// Replaces each group of dimensions that share a name by their diagonal.
     fn take_diagonals(mut self, at: Site) -> Result<Self, A::Error> {
         let twice = |labels: &[Label]| {
             (0..labels.len()).find_map(|first| {
@@ -216,7 +218,7 @@ impl<A: TensorLike> Named<A> {
         Ok(Named { array, labels })
     }
 
-    /// Orders the dimensions as in `labels`, which has all names of `self`. Missing names get size 1.
+    /// Orders the dimensions as in `labels`, which contains all names of `self`. Names that `self` lacks become dimensions of size 1.
     fn arrange(&self, labels: &[Label], at: Site) -> Result<A> {
         let order: Axes = labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect();
         let shape = labels.iter().map(|&label| self.size(label).unwrap_or(1)).collect();
@@ -227,7 +229,7 @@ impl<A: TensorLike> Named<A> {
 
     /// Returns the product with `other`, summed over the names that are not in `kept`.
     fn multiply(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
-        // A summed name is summed before the product if only one operand has it, or if it has size 1 in the other.
+        // A contracted name is summed before the product if only one operand has it, or if an operand has size 1 there.
         let is_summed = |label: Label| !kept.contains(&label);
         let alone = |label: Label, x: &Self, y: &Self| {
             is_summed(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))
@@ -253,7 +255,7 @@ impl<A: TensorLike> Named<A> {
         let labels = [&batch[..], &rows, &columns].concat();
         let whole = sizes(&labels);
         if inner.is_empty() || rows.is_empty() && columns.is_empty() {
-            // Nothing is contracted, or only vectors: an elementwise product is faster than matrix products.
+            // There is nothing to contract, or each operand is only a vector. An elementwise product is then faster than matrix products.
             let all = [&labels[..], &inner].concat();
             let (x, y) = (x.arrange(&all, at)?, y.arrange(&all, at)?);
             let over = sizes(&all);

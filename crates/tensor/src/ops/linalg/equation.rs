@@ -3,10 +3,10 @@
 //! The grammar is PyTorch's: letters `a-zA-Z`; `...` for dimensions without a name; spaces are ignored. Without `->` the result
 //! has the dimensions of `...`, then the letters that occur once, in alphabetical order with capitals first.
 
-/// The name of a dimension. Labels are ordered like the result of an equation without `->`.
+/// The name of a dimension. The derived order of labels is their order in the result of an equation without `->`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Label {
-    /// A dimension of `...`. The last one has number -1.
+    /// A dimension of `...`, counted from the end: the last one is -1.
     Ellipsis(isize),
     /// A letter.
     Letter(char),
@@ -112,7 +112,7 @@ fn labels(symbols: &[Option<char>], unnamed: usize) -> Vec<Label> {
     labels
 }
 
-/// Returns the result of an equation without `->`.
+/// Returns the labels of the result of an equation without `->`.
 fn implicit(inputs: &[Vec<Label>], unnamed: usize) -> Vec<Label> {
     let all: Vec<Label> = inputs.iter().flatten().copied().collect();
     let once = |label: &Label| all.iter().filter(|other| *other == label).count() == 1;

@@ -1,4 +1,4 @@
-//! The linear maps of neural networks: a weight, and a bias that expands.
+//! The linear maps of neural networks: a product with a weight, plus a bias that expands.
 
 use wengert_macros::twins;
 
@@ -55,8 +55,8 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     }
     let z = product(x, &weight, at)?;
     let shape = z.shape();
-    // As PyTorch does, treats a batch of rows as one matrix if the bias is a vector, and else adds in place. The error sentences
-    // differ.
+    // Checks the bias. As in PyTorch, a batch of rows with a vector as the bias is computed as one matrix. In other cases PyTorch adds in
+    // place, and its error has another sentence.
     match shape.rank() {
         2 => expand_term(bias, &shape, at).map(drop)?,
         3 if bias.shape().rank() == 1 => {
@@ -96,7 +96,7 @@ fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site)
         );
     }
     let count = Shape::from(&left[..last]).numel();
-    // [count, j] x [j, n k], then the sum over k of the products with [count, 1, k].
+    // Multiplies [count, j] by [j, n k]. Then multiplies by [count, 1, k] and sums over k.
     let weight = weight.permuted(&[1, 0, 2], at)?.reshaped([j, Shape::from([n, k]).numel()], at)?;
     let half = x.reshaped([count, j], at)?.apply_matmul(&weight, at)?.reshaped([count, n, k], at)?;
     let sum = half.times(&y.reshaped([count, 1, k], at)?, at)?.summed(&[2], at)?;

@@ -47,7 +47,7 @@ pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
         let message = format!("both arguments to matmul need to be at least 1D, but they are {x}D and {y}D");
         return Err(Error::MatmulShape { message, at }.into());
     }
-    // A vector is a matrix of one row (left) or one column (right). The added dimension is removed at the end.
+    // A vector counts as a matrix of one row (on the left) or one column (on the right). The added dimension is removed at the end.
     let (is_row, is_column) = (left.rank() == 1, right.rank() == 1);
     let inner = (left[left.rank() - 1], right[right.rank().saturating_sub(2)]);
     let m = if is_row { 1 } else { left[left.rank() - 2] };
@@ -61,7 +61,7 @@ pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let x = if is_row { x.reshaped([1, k], at)? } else { x.clone() };
     let y = if is_column { y.reshaped([k, 1], at)? } else { y.clone() };
     let batch_and = |sizes: &[usize]| batch.replaced(batch.rank()..batch.rank(), sizes);
-    // A batch times one matrix is a single product of all rows of the batch.
+    // If only the left side is a batch, all its rows form one matrix, and a single product suffices.
     let folds = right.rank() <= 2 && left.rank() > 2;
     let z = match batch_and(&[m]).checked_numel() {
         Some(rows) if folds => x.reshaped([rows, k], at)?.apply_matmul(&y, at)?,
@@ -78,7 +78,7 @@ pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     )
 }
 
-/// Returns PyTorch's error for different sizes `inner` of the dimension that is summed over.
+/// Returns PyTorch's error for operands whose contracted dimensions have the different sizes `inner`.
 fn inner_mismatch(
     left: &Shape,
     right: &Shape,

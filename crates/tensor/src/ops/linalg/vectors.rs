@@ -14,7 +14,7 @@ use crate::{Binary, Dims, Error, Number, Position, Reduction, Scalar, Shape, Sit
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
 #[twins]
 pub trait Vectors: TensorLike<Elem: Number> {
-    /// Returns all products of an element of one vector, `[m]`, and an element of another, `[n]`, as `[m, n]`. PyTorch: `outer`.
+    /// Returns the outer product of two vectors: element `(i, j)` of the result `[m, n]` is `self[i] * other[j]`. PyTorch: `outer`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -26,8 +26,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
         outer(self, &other.into_array(self), ["self", "vec2"], Site::here("outer"))
     }
 
-    /// Returns the sums of products along the last dimension of both, for every pair of the other indices: `[…, k]` and
-    /// `[…', k]` give `[…, …']`. An operand of rank 0 is a factor. PyTorch: `inner`.
+    /// Returns the sums of products along the last dimension, for every pair of the other indices: `[…, k]` and `[…', k]` give `[…, …']`.
+    /// If an operand has rank 0, multiplies by it. PyTorch: `inner`.
     fn try_inner(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         let other = &other.into_array(self);
         let at = Site::here("inner");
@@ -68,8 +68,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
         cross(self, &other.into_array(self), dim.position(), Site::here("cross"))
     }
 
-    /// Returns the Kronecker product: each element of `self` times the whole `other`. The lower rank is extended with leading
-    /// dimensions of size 1, and the sizes multiply. PyTorch: `kron`.
+    /// Returns the Kronecker product: each element of `self` times the whole `other`. The result's sizes are the products of both sizes.
+    /// The lower rank is extended with leading dimensions of size 1. PyTorch: `kron`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

@@ -15,11 +15,11 @@ pub enum AttentionMask<'m, A> {
     /// All keys.
     #[default]
     None,
-    /// The keys up to the query's own position, counted from the first: a lower triangle aligned at the top left.
+    /// The keys up to the query's own position. Both positions count from the first: the mask is a lower triangle aligned at the top left.
     Causal,
     /// The keys where the mask is true. Broadcasts to `[…, l, s]`.
     Keep(&'m Tensor<bool>),
-    /// All keys, with a number added to each score; -∞ hides a key. Broadcasts to `[…, l, s]`.
+    /// All keys. This array is added to the scores; -∞ hides a key. Broadcasts to `[…, l, s]`.
     Add(&'m A),
 }
 
@@ -103,14 +103,14 @@ fn attend<A: TensorLike<Elem: Float>>(
 ) -> Result<A> {
     refuse_vectors(&[(query, "query"), (key, "key"), (value, "value")], at)?;
     if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
-        // Errors name the dimensions of a batch. So heads without a batch become a batch of one.
+        // The error messages below name the dimensions of a batch. So three-dimensional arrays become a batch of one.
         let [query, key, value] = [query, key, value].map(|x| unsqueeze(x, 0, at));
         return squeeze(&attend(&query?, &key?, &value?, mask, scale, at)?, 0, at);
     }
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Blocks require equal batch shapes. Other shapes broadcast or are refused, without blocks.
+    // Blocks require equal batch dimensions. Other operands are computed, or refused, in one block.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];
@@ -120,7 +120,7 @@ fn attend<A: TensorLike<Elem: Float>>(
     let mut parts = Vec::with_capacity(queries.div_ceil(rows));
     for first in (0..queries).step_by(rows) {
         let part = query.sliced(axis, first, rows.min(queries - first), at)?;
-        // The causal mask hides the keys after the last query of the block. So the block leaves them out.
+        // The causal mask hides all keys after the last query of the block, so the block does not read them.
         let seen = |x: &A| x.sliced(axis, 0, keys.min(first + rows), at);
         let (key, value) = (seen(key)?, seen(value)?);
         let weights = attention_weights(&part, &key, AttentionMask::Causal, scale, first, at)?;
@@ -129,8 +129,8 @@ fn attend<A: TensorLike<Elem: Float>>(
     A::apply_cat(&parts, axis, at)
 }
 
-/// Returns the number of queries per block under a causal mask, for queries of shape `shape`. A block skips the keys after its last
-/// query, which saves up to half of the scores.
+/// Returns the number of queries per block under a causal mask, for queries of shape `shape`. A block skips the keys after its last query.
+/// Skipping saves up to half of the scores.
 fn causal_block(shape: &Shape, keys: usize) -> usize {
     let queries = shape[shape.rank() - 2];
     let scores = shape[..shape.rank() - 1].iter().product::<usize>().saturating_mul(keys);
@@ -196,7 +196,7 @@ fn softmax<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A> {
     }
     let axes = [shape.rank() - 1];
     let largest = scores.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
-    // If all scores are -∞, their exponentials are 0 without a shift, and -∞ - -∞ would be NaN.
+    // A row whose scores are all -∞ is not shifted, because -∞ - (-∞) would be NaN. Its exponentials are 0.
     let shift = largest.chosen(&largest.compared(Compare::Ne, f64::NEG_INFINITY, at)?, 0.0, at)?;
     let exponentials = scores.minus(&shift, at)?.mapped(Unary::Exp, at)?;
     let total = exponentials.summed(&axes, at)?;
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
     }
 
-    /// The last block is smaller. The number of keys is below, equal to, or above the number of queries.
+    /// Tests blocks of queries whose last block is smaller. The number of keys is below, equal to, or above the number of queries.
     #[test]
     fn causal_blocks_equal_the_mask() {
         for (shape, keys) in

@@ -71,8 +71,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_lstm(&x.plus(&h, at)?, cell, at)
     }
 
-    /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its products: `self` is W x + b + U h + c for the four gates,
-    /// `[n, 4 · h]`. A sequence computes W x + b of all its steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
+    /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U h + c for the four gates, `[n,
+    /// 4 · h]`. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
         check_width(self, cell, 4, at)?;
@@ -87,8 +87,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_gru(&x, &h, state, at)
     }
 
-    /// Computes the part of [`gru_cell`](Self::gru_cell) after its products. `self` is W x + b for the three gates, `[n, 3 · h]`,
-    /// and `hidden` is U h + c, in the same shape. A sequence computes W x + b of all its steps as one product. PyTorch:
+    /// Computes the part of [`gru_cell`](Self::gru_cell) after its matrix products. `self` is W x + b for the three gates, `[n, 3 · h]`,
+    /// and `hidden` is U h + c, in the same shape. For a sequence, the caller computes W x + b of all steps as one product. PyTorch:
     /// `_thnn_fused_gru_cell`.
     fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
@@ -166,7 +166,7 @@ fn linear_parts<A: TensorLike<Elem: Float>>(
     Ok((linear(x, weights.input, weights.input_bias)?, linear(state, weights.hidden, weights.hidden_bias)?))
 }
 
-/// Returns gate `number` of `count` along the last dimension.
+/// Returns the part of gate `number` from `count` gates that are stored side by side along the last dimension.
 fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Result<A> {
     let shape = gates.shape();
     let axis = shape.rank() - 1;

@@ -1,6 +1,6 @@
-//! The steps of composed operations: `x.minus(&mean, at)?.times(&scale, at)?`.
+//! Short methods from which composed operations are written: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
-//! The settings of [`compat`](crate::shape::compat) do not apply, because no user wrote these steps. If a step fails, its error
+//! The settings of [`compat`](crate::shape::compat) do not apply to these methods, because no user calls them. If one fails, its error
 //! names the [`Site`] of the whole operation.
 
 use crate::ops::primitive::pair::{aligned, combined, expanded, number};
@@ -9,7 +9,7 @@ use crate::shape::broadcast;
 use crate::shape::compat::BroadcastRule;
 use crate::{Binary, Compare, Error, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
-/// The steps, as methods.
+/// The methods from which composed operations are written.
 pub(crate) trait Compose: TensorLike {
     fn plus(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         self.combined(Binary::Add, y, at)
@@ -56,7 +56,7 @@ pub(crate) trait Compose: TensorLike {
         expanded(&self.mask(mask), shape, at)
     }
 
-    /// Returns one number, expanded to `shape`.
+    /// Returns `value`, expanded to `shape`.
     fn filled(&self, value: f64, shape: &Shape, at: Site) -> Result<Self, Self::Error> {
         number(self, Self::Elem::from_f64(value), shape, at)
     }

@@ -35,7 +35,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         self.shape() == other.shape()
     }
 
-    // Equals the default method, but does not copy the shapes.
+    // This does the same as the default method, but does not copy the shapes.
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
         if self.shape() == other.shape() && compat::accepts_equal(rule) {
@@ -72,7 +72,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     where
         T: Float,
     {
-        // For operands in the first-level cache, a single pass saves nothing, and tracing the expression costs time.
+        // A small tensor stays in the first-level cache, so fused passes save nothing, and tracing the expression costs time.
         if self.numel() < MIN_FUSED { composite.of(self, at) } else { traced::computed(composite, self, at) }
     }
 
@@ -88,7 +88,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         binary(op, self.shape(), self.source(), other.source(), at)
     }
 
-    // Equals the default method, but does not create expanded tensors.
+    // This does the same as the default method, but does not create expanded tensors.
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
         match self.resolve(other, rule, at)? {
             Resolved::Equal => self.apply_binary(op, other, at),
@@ -100,10 +100,10 @@ impl<T: Element> TensorLike for Tensor<T> {
         }
     }
 
-    // Equals the default method, but does not create a tensor for the number.
+    // This does the same as the default method, but does not create a tensor for the number.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         if matches!(T::DTYPE, DType::I64 | DType::U8) {
-            // `apply_binary` refuses integers divided by zero.
+            // Integers take this path because `apply_binary` refuses division by zero.
             let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
             return self.apply_binary(op, &other, at);
         }
@@ -135,7 +135,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
         match (view.apply(self.layout()), view) {
             (Some(layout), view) => {
-                // Only these two views can have more elements than their operand.
+                // Only these two views can have more elements than their operand, so only they can be too large.
                 if matches!(view, View::Expand(_) | View::Unfold { .. }) {
                     crate::memory::reserve::addressable::<T>(layout.shape(), at)?;
                 }
@@ -268,7 +268,7 @@ impl<T: Float> Tensor<T> {
         Tensor::build(own.shape(), at, |out| batched::matmul(x.source(), y.source(), Onto::Elements(own.source()), out))
     }
 
-    /// Computes a composite reduction. A contiguous tensor is reduced in few passes over memory, as a planned expression.
+    /// Computes a composite reduction. A contiguous tensor is reduced as a planned expression, which needs few passes over memory.
     fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
         if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }
     }
@@ -276,7 +276,7 @@ impl<T: Float> Tensor<T> {
 
 #[precompiled]
 impl<T: Element> Tensor<T> {
-    /// Reduces over `axes`. The results have the shape `result`, in which the dimensions `axes` have size 1 or are missing.
+    /// Reduces over `axes`. The result has the shape `result`, in which the dimensions `axes` have size 1 or are missing.
     fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
         let once;
         let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
@@ -327,9 +327,9 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     })
 }
 
-/// Returns a tensor that `fill` computes element by element from operands of these layouts. If no operand is row-major, the result
-/// has the dimension order of the first operand in another order. So transposed operands give a transposed result, as in PyTorch,
-/// and operands of the same order are read and written contiguously.
+/// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand is.
+/// Otherwise the result has the dimension order of the first operand that is not expanded. So transposed operands give a transposed result,
+/// as in PyTorch, and are read and written contiguously.
 fn elementwise<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
@@ -359,8 +359,8 @@ fn elementwise<T: Element, const N: usize>(
     Ok(result.with_layout(layout))
 }
 
-/// Returns the layout with size 1 for the expanded dimensions among `axes`, if `op` allows it, and the factor of the result. A sum
-/// over an expanded dimension equals one element times the size. A maximum or minimum equals one element.
+/// Replaces the expanded dimensions among `axes` by dimensions of size 1, if `op` allows it. Returns the new layout and the factor by which
+/// the result must be multiplied. A sum over an expanded dimension is one element times the size. A maximum or minimum is one element.
 fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;

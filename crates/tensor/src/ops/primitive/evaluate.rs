@@ -1,4 +1,4 @@
-//! The evaluation of plans, step by step. Each buffer is released after its last use.
+//! Executes plans step by step. A plan is the list of steps that computes an expression. Each buffer is released after its last use.
 
 use std::ops::Deref;
 
@@ -12,7 +12,7 @@ use crate::memory::storage::{ConcatMemory, Storage};
 use crate::ops::TensorLike;
 use crate::{Compare, Error, Float, Layout, Shape, Site, Tensor, View};
 
-/// The host of an expression: it has the data and the operations that the expression refers to.
+/// The owner of an expression. It has the data of the expression's leaves, and runs the operations that the engine does not know.
 pub trait Evaluate<T: Float> {
     /// The error of a failed evaluation.
     type Error: From<Error>;
@@ -23,7 +23,7 @@ pub trait Evaluate<T: Float> {
     /// Returns the value of a node if it is data or was computed before.
     fn known(&self, node: Index) -> Option<&Tensor<T>>;
 
-    /// Returns the line that recorded a node, for errors.
+    /// Returns the line of code that recorded a node, for errors.
     fn site(&self, node: Index) -> Site;
 
     /// Runs the operation of a node that is an [`Op::Other`].
@@ -33,12 +33,12 @@ pub trait Evaluate<T: Float> {
     /// If the operation refuses these operands.
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
-    /// Returns true if the data of a node is elsewhere, so that [`fetch`](Self::fetch) gets it for each step that reads it.
+    /// Returns true if the data of a node is not in memory. [`fetch`](Self::fetch) then loads it for each step that reads it.
     fn is_elsewhere(&self, _node: Index) -> bool {
         false
     }
 
-    /// Returns the data of a node that is [elsewhere](Self::is_elsewhere). The evaluation does not keep it.
+    /// Returns the data of a node that is [elsewhere](Self::is_elsewhere). The caller does not keep the data.
     ///
     /// # Errors
     ///
@@ -63,8 +63,8 @@ pub trait Evaluate<T: Float> {
         plan.roots.iter().map(|(source, shape)| Ok(buffers.over(source, shape, at)?.clone())).collect()
     }
 
-    /// Does the same as [`run`](Self::run), but hands the value of each root, with its position, to `ready` as soon as it is computed.
-    /// Values that no later step reads are released.
+    /// Does the same as [`run`](Self::run), but passes each root's value to `ready` with the root's position, as soon as the value is
+    /// computed. Values that no later step reads are released.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ pub trait Evaluate<T: Float> {
         Ok(())
     }
 
-    /// Computes the value of one node from the values of its inputs. Steps that are not fused call it, and tests compare fused steps with
-    /// it.
+    /// Computes the value of one node from the values of its inputs. It is called for steps that are not fused, and by tests that check
+    /// fused steps.
     ///
     /// # Errors
     ///
@@ -141,21 +141,21 @@ pub trait Evaluate<T: Float> {
 struct Buffers<'a, T: Float, E: ?Sized> {
     host: &'a E,
     values: Vec<Option<Tensor<T>>>,
-    /// Data that was fetched for the current step, and views of it.
+    /// The data that was fetched for the current step, and views of that data.
     fetched: SmallVec<[(FetchKey, Tensor<T>); 2]>,
-    /// For each buffer that is a view of data elsewhere, the step of the view. It runs again for each reader.
+    /// For each buffer that is a view of data elsewhere: the step that makes the view. The step runs again for each reader.
     views: Vec<Option<&'a Step<T>>>,
     concatenations: Concatenations<'a, T>,
 }
 
-/// The key of a fetched value.
+/// The key of a value in `fetched`.
 #[derive(Clone, Copy, PartialEq)]
 enum FetchKey {
     Known(Index),
     Buffer(u32),
 }
 
-/// Returns the buffers that a step reads and writes.
+/// Returns the indices of the buffers that a step reads and writes.
 fn used<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
     let read = step
         .reads
@@ -171,7 +171,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Returns true if a step is a view of data elsewhere. Records the step in `views`, so that it runs again for each reader.
+    /// Returns true if a step makes a view of data that is elsewhere. Records the step in `views`; it then runs for each reader.
     fn postponed(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
@@ -275,7 +275,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         if value.shape() == shape {
             return Ok(value);
         }
-        // Values are stored over the dimensions along which they vary, so leading sizes of 1 may be missing or superfluous.
+        // Values are stored without the dimensions along which they are constant. So leading sizes of 1 may be missing or superfluous.
         let (own, rank) = (value.shape(), shape.rank());
         let value = match own.rank().checked_sub(rank) {
             Some(extra @ 1..) => Operand::New(value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?),
@@ -284,7 +284,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Operand::New(value.apply_view(View::Expand(shape.clone()), at)?))
     }
 
-    /// Runs a step that is one operation.
+    /// Runs a step that consists of one operation.
     fn single(&self, step: &Step<T>, work: &Work) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         match work {
@@ -332,13 +332,13 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Tensor::apply_cat(&operands, axis, at)?)
     }
 
-    /// Returns the buffer that joins the operands from an offset on. Returns `None` if an operand is not in the buffer and its
-    /// range is not free.
+    /// Returns one buffer with all operands in order, from an offset of a concatenation's memory on. Returns `None` if an operand is
+    /// elsewhere and its range is in use.
     fn joined(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
             let (own, layout) = operand.parts();
-            // A free range means that no step wrote the operand there. So the operand is copied to it.
+            // If the range is free, no step wrote the operand there, so the operand is copied to it.
             parts.push(match self.concatenations.take(Offset { buffer, start }, layout.numel()) {
                 Some(mut part) => {
                     elementwise::copy(operand.source(), part.get_mut()?);
@@ -379,29 +379,29 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 }
 
-/// The memory of a plan's concatenations.
+/// The memory of the concatenations in a plan.
 struct Concatenations<'a, T: Float> {
     plan: &'a ConcatBuffers,
-    /// The memory of each concatenation buffer in use. The inner `None` means that there was not enough memory for the whole
-    /// buffer.
+    /// For each concatenation: its memory while it is in use. The inner `None` means that there was too little memory for the whole
+    /// concatenation.
     memory: Vec<Option<Option<ConcatMemory<T>>>>,
 }
 
 impl<T: Float> Concatenations<'_, T> {
-    /// Returns the memory to which a step writes a buffer that is an operand of a concatenation, or `None` for other buffers.
+    /// Returns the memory for a buffer that is an operand of a concatenation. Returns `None` for other buffers.
     fn output(&mut self, buffer: u32) -> Option<Storage<T>> {
         let &(offset, len) = self.plan.offsets.get(&buffer)?;
         self.take(offset, len)
     }
 
-    /// Returns the memory of `len` elements from an offset on, or `None` if it was taken before.
+    /// Returns the memory of `len` elements from an offset on. Returns `None` if part of it was taken before.
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)
     }
 }
 
-/// The value of an operand over the shape at which a step reads it.
+/// The value of an operand, in the shape in which a step reads it.
 enum Operand<'a, T: Float> {
     /// The stored value.
     Borrowed(&'a Tensor<T>),
@@ -420,7 +420,7 @@ impl<T: Float> Deref for Operand<'_, T> {
     }
 }
 
-/// Returns the dimensions of a set.
+/// Returns the dimensions in a set.
 fn axes_of(set: AxisSet) -> SmallVec<[usize; 6]> {
     (0..AxisSet::BITS as usize).filter(|&axis| set >> axis & 1 == 1).collect()
 }

@@ -1,4 +1,4 @@
-//! The primitives of the operations, and the code that runs them. Tensors compute them immediately. Expressions run them as a plan.
+//! The primitives from which the operations are built. Tensors compute them immediately. Expressions record them and run them as a plan.
 //!
 //! | file | contents |
 //! |---|---|

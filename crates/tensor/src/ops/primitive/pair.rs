@@ -5,7 +5,7 @@ use crate::shape::broadcast;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 
-/// The second operand of an operation on an `A`: another `A`, a number, or a plain tensor beside a recorded variable.
+/// The second operand of an operation on an `A`: another `A`, a number, or, if `A` is a recorded variable, a plain tensor.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no operand beside `{A}`",
     note = "operands are tensors and variables of the same element type, by reference or by value, and numbers",
@@ -16,8 +16,8 @@ pub trait Operand<A: TensorLike> {
     fn into_argument(self, beside: &A) -> Argument<A>;
 }
 
-/// The second operand of an operation that takes no numbers, such as a matrix product. It is another `A`, by reference or by value,
-/// or a plain tensor beside a recorded variable.
+/// The second operand of an operation that takes no numbers, such as a matrix product. It is another `A`, by reference or by value, or, if
+/// `A` is a recorded variable, a plain tensor.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array beside `{A}`",
     note = "operands are tensors and variables of the same element type, by reference or by value",
@@ -116,8 +116,8 @@ pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Si
     expanded(&x.number(value), shape, at)
 }
 
-/// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, `refusal` returns the
-/// error's sentence.
+/// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, returns an error with the sentence
+/// that `refusal` makes.
 pub(crate) fn one_value<A: TensorLike>(
     x: &A,
     value: impl Operand<A>,
@@ -132,7 +132,7 @@ pub(crate) fn one_value<A: TensorLike>(
     }
 }
 
-/// Returns `x` expanded to `shape`, or `x` itself if it has that shape. The caller has checked that `x` expands.
+/// Returns `x` expanded to `shape`, or `x` itself if it has that shape. The caller must have checked that `x` expands.
 pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
@@ -195,7 +195,7 @@ pub(crate) fn compare<A: TensorLike>(
     x.apply_compare(op, &y, at)
 }
 
-/// Refuses a result whose shape `result` differs from the shape `output` of the tensor that it is written to.
+/// Refuses a result of shape `result` that an operation in place would write to a tensor of shape `output`, unless both are equal.
 pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
     if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }

@@ -6,7 +6,7 @@ use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tens
 /// The result of an operation: an array, a mask or another value, or the error of the array type.
 pub type Result<T, E = <T as TensorLike>::Error> = std::result::Result<T, E>;
 
-/// The interface that [`Tensor`] and recorded variables share: a shape, and the primitive operations.
+/// The interface that [`Tensor`] and recorded variables share: the shape, and the primitive operations.
 ///
 /// These methods are for code that implements operations. They take resolved and checked arguments, operands of equal shapes, and
 /// the call [`Site`] for errors. Users call the methods of the families in [`ops`](crate::ops), which are built from these
@@ -23,20 +23,20 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the sizes.
     fn shape(&self) -> Shape;
 
-    /// Returns whether both have the same sizes. (Recorded variables compare the indices of interned shapes.)
+    /// Returns whether both have the same sizes. Recorded variables only compare the indices of their stored shapes.
     fn same_shape(&self, other: &Self) -> bool {
         self.shape() == other.shape()
     }
 
-    /// Returns plain data as an operand for `self`, on the same tape. Copies nothing.
+    /// Returns plain data as an operand for `self`: a constant on the same tape. Copies nothing.
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
 
-    /// Returns a number as an operand of rank 0 for `self`, on the same tape.
+    /// Returns a number as an operand for `self`: a constant of rank 0 on the same tape.
     fn number(&self, value: Self::Elem) -> Self {
         self.constant(&Tensor::scalar(value))
     }
 
-    /// Returns a mask of plain data, on the same tape as `self`.
+    /// Returns plain data as a mask for `self`: a constant on the same tape.
     fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
 
     /// Returns the current values. Evaluates a recorded variable.
@@ -49,8 +49,7 @@ pub trait TensorLike: Clone + Sized {
     /// If the operation cannot be recorded.
     fn apply_detach(&self, at: Site) -> Result<Self, Self::Error>;
 
-    /// Returns the same values, such that a gradient through them is an error that names `at`. Returns `self` if nothing is
-    /// recorded.
+    /// Returns the same values. Taking a gradient through them is an error that names `at`. Returns `self` if nothing is recorded.
     ///
     /// # Errors
     ///
@@ -60,7 +59,7 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the values of `value`, which has the same shape, with the derivative of `self`: a straight-through estimator.
+    /// Returns an array with the values of `value` but the derivative of `self` (a straight-through estimator). Both have the same shape.
     /// Returns `value` if nothing is recorded.
     ///
     /// # Errors
@@ -70,9 +69,9 @@ pub trait TensorLike: Clone + Sized {
         value.with_derivative(|| Ok(vec![(self.clone(), None)]), at)
     }
 
-    /// Returns the values of `self` with the derivative Σ slope · d input over the pairs (input, slope) that `terms` returns. All
-    /// have the shape of `self`; a missing slope is 1. A second derivative differentiates the slopes. This is for functions whose
-    /// derivative is a convention that differs from the derivative of the computation. If nothing is recorded, returns `self` and
+    /// Returns an array with the values of `self` and the derivative Σ slope · d input over the pairs (input, slope) that `terms` returns.
+    /// All have the shape of `self`; a missing slope is 1. A second derivative differentiates the slopes. This is for functions for which
+    /// PyTorch's derivative is a convention that differs from the derivative of the computation. If nothing is recorded, returns `self` and
     /// does not call `terms`.
     ///
     /// # Errors
@@ -88,8 +87,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values, which are the softmax of `x` along `axis`, or its logarithm if `log` is true. Their derivative is
-    /// computed from these values, so the operands of the steps before are not needed. Returns `self` if nothing is recorded.
+    /// Returns the same values, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. Their derivative is computed
+    /// from these values, so that earlier values need not be kept. Returns `self` if nothing is recorded.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values. Gives an error with the sentence `message` if `holds` is false for one of them. A tensor is checked
+    /// Returns the same values, or an error with the sentence `message` if `holds` is false for one of them. A tensor is checked
     /// immediately, a recorded variable when its values are computed.
     ///
     /// # Errors
@@ -107,7 +106,7 @@ pub trait TensorLike: Clone + Sized {
     /// If `holds` is false for a value, or the operation cannot be recorded.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
 
-    /// Applies `composite` to `self`. A tensor plans the primitives like a recorded tape and runs them in few passes over memory.
+    /// Applies `composite` to `self`. A tensor may plan all its primitives together, which takes fewer passes over memory.
     ///
     /// # Errors
     ///
@@ -182,7 +181,7 @@ pub trait TensorLike: Clone + Sized {
     /// `view` would read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// Reduces over `axes`, which stay with size 1. Over no elements, the result is the identity of `op`, if it has one.
+    /// Reduces over `axes`, which stay with size 1. Without elements, the result is the identity of `op`, if it has one.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Reduces like [`apply_reduce`](Self::apply_reduce), and removes the dimensions `axes`.
@@ -219,13 +218,13 @@ pub trait TensorLike: Clone + Sized {
     /// its row-major position.
     fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// Returns a copy of the slices at the positions `index` along `axis`. The dimensions of `index` replace the dimension `axis`.
-    /// The positions are not negative and below its size.
+    /// Returns a copy of the slices with the indices `index` along `axis`. The dimensions of `index` replace the dimension `axis`. The
+    /// indices are not negative and below its size.
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
 
-    /// Applies the adjoint of [`apply_index_select`](Self::apply_index_select), summed over at least one of the pairs `terms` of an
-    /// array and its `index`. Returns zeros in which a dimension of size `size` replaces the dimensions of `index` from `axis` on.
-    /// Each slice is added at its position, in the order of `index`. All terms give the same shape.
+    /// Applies the adjoint of [`apply_index_select`](Self::apply_index_select) to each pair of `terms`, an array and its `index`, and
+    /// returns the sum. The result is zeros in which a dimension of size `size` replaces the dimensions of `index` from `axis` on. Each
+    /// slice is added at its index, in the order of `index`. There is at least one pair, and all give the same shape.
     fn apply_index_add(
         terms: &[(&Self, &Tensor<i64>)],
         axis: usize,
@@ -233,11 +232,11 @@ pub trait TensorLike: Clone + Sized {
         at: Site,
     ) -> Result<Self, Self::Error>;
 
-    /// Joins `parts`, at least one, along `axis`. All other sizes are equal.
+    /// Joins the arrays `parts`, at least one, along `axis`. All other sizes are equal.
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;
 }
 
-/// An operation of one operand that is made of several primitives, written once for every kind of operand.
+/// An operation of one operand that is made of several primitives. It is written once for tensors and recorded variables.
 #[doc(hidden)]
 pub trait Composite {
     /// Applies the operation to `x`.

@@ -1,5 +1,5 @@
-//! Operations made of several primitives, on plain tensors. The operation is traced as an expression, planned like a recorded tape,
-//! and run in few passes over memory.
+//! Runs operations that are made of several primitives on plain tensors. The operation is recorded as an expression, planned, and run in
+//! few passes over memory.
 //!
 //! Primitives that the planner does not fuse (a running sum, elements at positions) are computed immediately. Their results enter
 //! the expression as data.
@@ -21,7 +21,7 @@ pub(crate) fn computed<T: Float>(composite: &impl Composite, x: &Tensor<T>, at: 
     result.to_tensor(at)
 }
 
-/// An expression, and the data that it reads.
+/// An expression, and the data of its leaves.
 struct Trace<T: Float> {
     expression: Expression<T>,
     data: Vec<Tensor<T>>,
@@ -85,7 +85,7 @@ impl<'e, T: Float> Traced<'e, T> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }
 
-    /// Immediately computes an operation that the planner does not fuse, and adds its result to the trace as data.
+    /// Computes an operation that the planner does not fuse immediately, and adds its result to the trace as data.
     fn at_once(&self, at: Site, operation: impl FnOnce(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
     }

@@ -1,5 +1,6 @@
-//! Operations along one dimension: sorting, extremes, cumulative operations. They compute positions from plain data, lane by lane,
-//! and take the elements at these positions. So the gradient flows to the chosen elements.
+//! Operations along one dimension: sorting, extremes, cumulative operations. A *lane* is a line of elements along that dimension. The
+//! operations compute positions from plain data, lane by lane, and take the elements at these positions. So the gradient flows to the
+//! chosen elements.
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
@@ -31,7 +32,7 @@ impl<A: TensorLike> Along<A> {
         self.shape[self.axis]
     }
 
-    /// Returns `len` positions for each lane. `f` computes them from the values of the lane.
+    /// Calls `f` with the values of each lane. `f` writes `len` positions for the lane. Returns all positions.
     pub(crate) fn positions(
         &self,
         len: usize,
@@ -57,8 +58,8 @@ impl<A: TensorLike> Along<A> {
         self.x.apply_take(&flat, at)
     }
 
-    /// Returns the elements at `positions`, and the positions. Both have size 1 along the dimension, which is removed unless
-    /// `keepdim`.
+    /// Returns the elements at `positions`, and the positions. Both have size 1 along the dimension. The dimension is removed if `keepdim`
+    /// is false.
     pub(crate) fn taken_with(
         &self,
         positions: Tensor<i64>,
@@ -69,7 +70,7 @@ impl<A: TensorLike> Along<A> {
         Ok((self.reduced(&taken, keepdim, at)?, self.reduced(&positions, keepdim, at)?))
     }
 
-    /// Returns `z`, which has size 1 along the dimension, without that dimension unless `keepdim`.
+    /// Returns `z`, which has size 1 along the dimension. The dimension is removed if `keepdim` is false.
     pub(crate) fn reduced<B: TensorLike>(&self, z: &B, keepdim: bool, at: Site) -> Result<B, B::Error> {
         if self.is_scalar {
             return self.restored(z, at);
@@ -82,17 +83,17 @@ impl<A: TensorLike> Along<A> {
         z.apply_view(View::Reshape(shape), at)
     }
 
-    /// Returns `z` with rank 0 if the array had rank 0, else unchanged.
+    /// Returns `z` with rank 0 if the array had rank 0, otherwise unchanged.
     pub(crate) fn restored<B: TensorLike>(&self, z: &B, at: Site) -> Result<B, B::Error> {
         if self.is_scalar { z.apply_view(View::Reshape(Shape::scalar()), at) } else { Ok(z.clone()) }
     }
 
-    /// Returns the array, which has at least rank 1.
+    /// Returns the array. If it had rank 0, it has rank 1 here.
     pub(crate) fn array(&self) -> &A {
         &self.x
     }
 
-    /// Refuses empty lanes.
+    /// Returns an error if the lanes have no elements.
     pub(crate) fn not_over_nothing(&self, at: Site) -> Result<(), Error> {
         if self.len() > 0 {
             return Ok(());

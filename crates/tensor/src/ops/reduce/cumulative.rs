@@ -1,8 +1,8 @@
 //! Running sums and products along a dimension, and differences.
 //!
-//! A running sum is a primitive: its adjoint is the running sum from the other end. The other operations are scans in log n steps
-//! (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of every order are
-//! exact, even if factors of a product are zero. See [`Extremes`](crate::ops::Extremes) for running extremes.
+//! A running sum is a primitive: its adjoint is the running sum from the other end. The other operations are scans in log n steps (W. D.
+//! Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of every order are exact, even if
+//! factors of a product are zero. Running extremes are in [`Extremes`](crate::ops::Extremes).
 
 use wengert_macros::twins;
 
@@ -74,7 +74,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         }
         let axis = dims::axis(dim.position(), shape.rank(), at)?;
         let mut z = self.clone();
-        // The size does not fall below 0: differences of an empty dimension are empty.
+        // The size does not fall below 0: the differences of an empty dimension are empty.
         for len in (0..shape[axis]).rev().chain([0]).take(n) {
             let later = z.apply_view(View::Slice { axis, start: z.shape()[axis] - len, len, step: 1 }, at)?;
             let earlier = z.apply_view(View::Slice { axis, start: 0, len, step: 1 }, at)?;
@@ -97,7 +97,7 @@ fn scan<A: TensorLike>(
     let (axis, size) = (along.axis, along.len());
     let mut z = along.array().clone();
     let mut reach = 1;
-    // Each element is the combination of the `reach` elements that end with it. The first `reach` elements are complete.
+    // At this point each element combines the `reach` elements that end with it. The first `reach` elements are complete.
     while reach < size {
         let part = |start: usize, len: usize| z.apply_view(View::Slice { axis, start, len, step: 1 }, at);
         let combined = combine(&part(0, size - reach)?, &part(reach, size - reach)?)?;
@@ -107,7 +107,7 @@ fn scan<A: TensorLike>(
     along.restored(&z, at)
 }
 
-/// Returns ln(eˣ + eʸ). Subtracts the larger one first, unless it is infinite, because ∞ - ∞ is NaN.
+/// Returns ln(eˣ + eʸ). Subtracts max(x, y) before the exponentials, unless it is infinite, because ∞ - ∞ is NaN.
 fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error>
 where
     A::Elem: Float,

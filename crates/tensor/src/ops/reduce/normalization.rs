@@ -1,6 +1,6 @@
-//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. All
-//! compute the mean, then the mean square of the differences from it, in two passes: E[x²] - E[x]² would lose digits. No function
-//! has a state. Batch normalization in training returns the statistics, and a layer can store them.
+//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. All compute
+//! the variance in two passes: the mean, then the mean square of the differences from it. The formula E[x²] - E[x]² would lose digits. The
+//! functions have no state: batch normalization in training returns its statistics, and a layer can store them.
 
 use wengert_macros::twins;
 
@@ -30,8 +30,8 @@ pub struct BatchNormed<A> {
 /// ```
 #[twins]
 pub trait Normalization: TensorLike<Elem: Float> {
-    /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. Over one
-    /// element, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
+    /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. If only one element is
+    /// normalized, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
     ///
     /// ```
     /// use wengert_tensor::ops::Normalization;
@@ -213,7 +213,7 @@ fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, 
     affine(z, weight.as_ref(), bias.as_ref(), at)
 }
 
-/// Returns the shape that aligns `[c]` with `[n, c, …]`.
+/// Returns the shape to which `[c]` is reshaped so that it broadcasts with `[n, c, …]`.
 fn by_channel(shape: &Shape) -> Shape {
     let mut own = Shape::ones(shape.rank());
     own[1] = shape[1];
@@ -226,7 +226,7 @@ fn channels(shape: &Shape, at: Site) -> Result<usize, Error> {
     })
 }
 
-/// Returns the sizes to normalize over. Refuses sizes that are not the last sizes of `x`.
+/// Returns the sizes of the normalized dimensions. Refuses sizes that are not the last sizes of `x`.
 fn last<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
     let (own, normalized) = (x.shape(), sizes.resolve_plain(at)?);
     if normalized.rank() == 0 {

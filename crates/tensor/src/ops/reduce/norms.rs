@@ -26,8 +26,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For ±∞, it is the largest
     /// or smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if the norm would not.
     ///
-    /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ±∞, equal magnitudes share it evenly. The norm of
-    /// no elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
+    /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ±∞, elements of equal magnitude share the gradient evenly.
+    /// The norm of no elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -116,7 +116,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         let dims = Dims::from(dim.position());
         let unit = |x: &Self| {
             let length = norm(x, 2.0, &dims, true, at)?;
-            // The lower bound only changes the value. The derivative is the derivative of the length, as in PyTorch.
+            // The bound `eps` only changes the value. As in PyTorch, the derivative is the derivative of the unbounded length.
             let short = length.compared(Compare::Lt, eps, at)?;
             let length = length.with_value(&length.apply_detach(at)?.replaced(&short, eps, at)?, at)?;
             x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
@@ -148,7 +148,7 @@ fn norm<A: TensorLike<Elem: Float>>(x: &A, ord: f64, dims: &Dims, keepdim: bool,
     squeezed(x.apply_norm(ord, &axes, at)?, &shape, &axes, keepdim, at)
 }
 
-/// The `ord`-norm over `axes`, which stay with size 1.
+/// A composite operation: the `ord`-norm over `axes`, which stay with size 1.
 pub(crate) struct Norm<'a> {
     pub(crate) ord: f64,
     pub(crate) axes: &'a [usize],
@@ -212,8 +212,8 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     distance.apply_view(View::Reshape(shape), at)
 }
 
-/// Returns the p-norm over `axis`, with the derivatives of a distance: 0 of every order at equal points and at equal coordinates.
-/// For p = ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
+/// Returns the p-norm over `axis`, with the derivatives of a distance: all orders are 0 at equal points and at equal coordinates. For p =
+/// ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
 fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
@@ -230,7 +230,7 @@ fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: 
         let tied = size.replaced(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
-    // A power has no finite derivative at 0. So this computes it at 1 instead, and replaces the result by 0.
+    // The power has no finite derivative at 0. So zeros are replaced by 1 before the power, and its result by 0.
     let power = |x: &A, exponent: f64| {
         let zero = x.compared(Compare::Eq, 0.0, at)?;
         let powers = x.replaced(&zero, 1.0, at)?.combined(Binary::Pow, exponent, at)?;
@@ -264,7 +264,7 @@ mod tests {
         let x = Tensor::<f64>::from_fn([60, 50, 7], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
         for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2]] {
             for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
-                // All values are whole numbers, so every order of summation gives the same result.
+                // All values are small whole numbers, so every order of summation gives the same result.
                 assert_eq!(x.vector_norm_keepdim(1, dims), x.abs().sum_keepdim(dims), "{dims:?}");
                 assert_eq!(x.vector_norm_keepdim(2, dims), x.square().sum_keepdim(dims).sqrt(), "{dims:?}");
                 assert_eq!(x.vector_norm_keepdim(INF, dims), x.abs().amax_keepdim(dims), "{dims:?}");

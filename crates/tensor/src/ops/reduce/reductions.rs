@@ -98,8 +98,8 @@ pub trait Reductions: TensorLike {
         Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
     }
 
-    /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`, and `sum` of a mask, which does
-    /// not compile here.
+    /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`. It also replaces PyTorch's `sum` of a
+    /// mask, which does not compile here.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -153,7 +153,7 @@ pub(crate) fn reduced<A: TensorLike>(
     }
 }
 
-/// Refuses a reduction over dimensions of size 0 by an operation without an identity.
+/// Refuses an operation without an identity if a reduced dimension has size 0.
 pub(crate) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
     if !shape.contains(&0) {
         return Ok(());
@@ -238,9 +238,9 @@ mod tests {
         let additions = 64.0 + f64::from(count).log2();
         assert!(error(x.sum(..).item()) <= additions * unit, "{}", error(x.sum(..).item()));
         assert!(error(in_order) > additions * unit, "{}", error(in_order));
-        // Rounding errors of both signs nearly cancel, so the actual error is only a few roundings.
+        // Rounding errors of both signs nearly cancel, so the actual error is only a few roundings, far below the bound.
         assert!(error(x.sum(..).item()) <= 4.0 * unit);
-        // The sums along either dimension of a matrix, and with a stride.
+        // Tests sums along either dimension of a matrix, and along a dimension with a stride.
         for (x, dim) in [(x.reshape([2, -1]), 1), (x.reshape([-1, 2]), 0), (x.reshape([-1, 2]).t(), 1)] {
             let sums = x.sum(dim).cast::<f64>();
             assert!((sums.sum(..).item() - exact).abs() / exact <= 8.0 * unit, "{sums:?}");

@@ -1,4 +1,4 @@
-//! Softmax and related operations, without overflow: the largest element is subtracted first.
+//! Softmax and related operations. The largest element is subtracted first, so that no exponential overflows.
 
 use wengert_macros::twins;
 
@@ -19,7 +19,7 @@ use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Sit
 /// ```
 #[twins]
 pub trait Softmax: TensorLike<Elem: Float> {
-    /// Returns eˣ / Σ eˣ along `dim`. A line that only has -∞, or that has an ∞, gives NaN. PyTorch: `softmax`.
+    /// Returns eˣ / Σ eˣ along `dim`. If all elements along `dim` are -∞, or one is ∞, the result is NaN. PyTorch: `softmax`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -56,7 +56,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Softmax for A {}
 
-/// eˣ / Σ eˣ along a dimension, or its logarithm.
+/// A composite operation: eˣ / Σ eˣ along a dimension, or its logarithm.
 struct Normalized {
     dim: isize,
     log: bool,
@@ -76,7 +76,7 @@ impl Composite for Normalized {
     }
 }
 
-/// ln Σ eˣ over `axes`, which stay with size 1.
+/// A composite operation: ln Σ eˣ over `axes`, which stay with size 1.
 struct LogSumExp<'a> {
     axes: &'a [usize],
 }
@@ -101,7 +101,7 @@ impl Composite for LogSumExp<'_> {
     }
 }
 
-/// Returns e^(x - max), the sum of these, and x - max, all in the shape of `x`; `None` if there are no elements.
+/// Returns three arrays: e^(x - max), its sum, and x - max, all in the shape of `x`. Returns `None` if there are no elements.
 #[allow(clippy::type_complexity)]
 fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Option<(A, A, A)>, A::Error> {
     let shape = x.shape();
@@ -110,7 +110,7 @@ fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Opti
         return Ok(None);
     }
     let axes: Axes = if shape.rank() == 0 { Axes::new() } else { Axes::from_slice(&[axis]) };
-    // The shift cancels in the result and in its derivative, so no gradient needs to flow to it.
+    // The result does not depend on the subtracted value, so no gradient needs to flow to it.
     let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
     let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
     let exponentials = shifted.apply_unary(Unary::Exp, at)?;
@@ -129,7 +129,7 @@ mod tests {
             let mut x = Tensor::<f64>::from_fn(shape, |i| ((i[0] * 31 + i[1] * 17) % 101) as f64 * 0.1 - 5.0);
             let largest = x.amax_keepdim(dim);
             let expected = (&x - &largest).exp().sum_keepdim(dim).log() + &largest;
-            // The values are at most 14. Each sum has a few hundred roundings.
+            // The bound: values of at most 14, and a few hundred roundings in each sum.
             let error = (x.logsumexp_keepdim(dim) - expected).abs().amax(..).item();
             assert!(error < 14.0 * 200.0 * f64::EPSILON, "{shape:?}: {error}");
             for (value, expected) in [(-inf, -inf), (inf, inf), (f64::MAX, f64::MAX), (f64::MIN, f64::MIN)] {

@@ -64,11 +64,11 @@ pub trait Sorting: TensorLike {
         }
         let positions = along.positions(k, at, |line, out| lanes::top(largest, line, out))?;
         let taken = along.taken(&positions, at)?;
-        // For an array of rank 0, one element gives a result of rank 0, and no elements give an empty vector.
+        // For an array of rank 0, one element gives a result of rank 0, and zero elements give an empty vector.
         if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
     }
 
-    /// Returns the `k`-th smallest element along `dim`, counting from 1, and its position, or the position of an equal element.
+    /// Returns the `k`-th smallest element along `dim`, counted from 1. Also returns its position, or the position of an equal element.
     /// Refuses `k` above the size of the dimension. PyTorch: `kthvalue`.
     fn try_kthvalue(&self, k: usize, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("kthvalue");
@@ -101,8 +101,8 @@ pub trait Sorting: TensorLike {
         along.taken_with(positions, keepdim, at)
     }
 
-    /// Returns the median of all elements, the lower of two. NaN if any element is NaN or there are none. Elements equal to the
-    /// median share the gradient evenly, and NaNs count as equal. PyTorch: `median` without a dimension.
+    /// Returns the median of all elements, or the lower one of two medians. It is NaN if any element is NaN or there are no elements.
+    /// Elements equal to the median share the gradient evenly, and NaNs count as equal. PyTorch: `median` without a dimension.
     fn try_median_all(&self) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,

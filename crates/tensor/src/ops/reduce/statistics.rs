@@ -1,7 +1,7 @@
-//! Variance, standard deviation, and sums without NaN.
+//! Variance, standard deviation, and sums that ignore NaN.
 //!
-//! The divisor of a variance is n - correction, or 0 if that is negative. The variance has its own derivative rule. The derivative
-//! of a standard deviation of 0 is 0.
+//! The divisor of a variance is n - correction, or 0 if that is negative. The variance has its own derivative rule. Where a standard
+//! deviation is 0, its derivative is 0.
 
 use wengert_macros::twins;
 
@@ -118,7 +118,7 @@ fn count(shape: &Shape, axes: &[usize]) -> f64 {
     axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64
 }
 
-/// The variance over `axes`, which stay with size 1.
+/// A composite operation: the variance over `axes`, which stay with size 1.
 pub(crate) struct Variance<'a> {
     pub(crate) axes: &'a [usize],
     pub(crate) correction: f64,
@@ -129,7 +129,7 @@ impl Composite for Variance<'_> {
         let (shape, axes) = (x.shape(), self.axes);
         let count = count(&shape, axes);
         let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expanded(y, &shape, at)?, at);
-        // Subtracts the first element. Then the mean of equal elements is exactly 0, and so is their variance.
+        // The first element is subtracted, so that the mean of equal elements is exactly 0 and their variance is 0.
         let x = if shape.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
         let distance = minus(&x, &x.summed(axes, at)?.divided(count, at)?)?;
         let squares = distance.apply_unary(Unary::Square, at)?.summed(axes, at)?;
@@ -142,8 +142,8 @@ fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A, A::Error> 
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 
-/// Returns the result `z` of a reduction of an array of shape `shape`, without the dimensions `axes`, which have size 1, unless
-/// `keepdim`.
+/// Returns `z`, the result of a reduction of an array of shape `shape`. Its dimensions `axes` have size 1; they are removed if `keepdim` is
+/// false.
 pub(crate) fn squeezed<A: TensorLike>(
     z: A,
     shape: &Shape,
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1).item(), 1.0);
     }
 
-    /// The shapes are large enough for one pass and for two, over every set of dimensions.
+    /// Tests shapes for which the planner uses one pass, and shapes for which it uses two, over every set of dimensions.
     #[test]
     fn large_variances_equal_the_formula() {
         let x = Tensor::<f64>::from_fn([40, 30, 20], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
@@ -192,7 +192,7 @@ mod tests {
                 let distance = &x - x.mean_keepdim(dims);
                 let count = x.numel() / x.sum_keepdim(dims).numel();
                 let expected = distance.square().sum_keepdim(dims) / (count - 1) as f64;
-                // The values are at most 850. Each sum has a few hundred roundings.
+                // The bound: values of at most 850, and a few hundred roundings in each sum.
                 let error = (x.var_keepdim(dims, 1) - expected).abs().amax(..).item();
                 assert!(error < 850.0 * 200.0 * f64::EPSILON, "{dims:?}: {error}");
             }

@@ -1,4 +1,4 @@
-//! Triangles of matrices, and diagonals read and written. Dimensions before the last two are batches.
+//! Triangles of matrices, and operations that read or write diagonals. Dimensions before the last two are batches.
 
 use wengert_macros::twins;
 
@@ -31,8 +31,8 @@ pub trait Diagonals: TensorLike {
         triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
     }
 
-    /// Returns the matrix with a vector on its diagonal, or the diagonal of a matrix. `diagonal` counts from the main diagonal
-    /// upwards. PyTorch: `diag`.
+    /// Returns a matrix with the vector `self` on its diagonal, or the diagonal of the matrix `self`. `diagonal` counts from the main
+    /// diagonal upwards. PyTorch: `diag`.
     fn try_diag(&self, diagonal: isize) -> Result<Self> {
         let at = Site::here("diag");
         match self.shape().rank() {
@@ -45,8 +45,9 @@ pub trait Diagonals: TensorLike {
         }
     }
 
-    /// Returns matrices with the last dimension on a diagonal, `offset` above the main one. The matrices are dimensions `first`
-    /// and `second` of the result. The adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch: `diag_embed`.
+    /// Returns matrices with the last dimension of `self` on a diagonal, which is `offset` above the main one. Dimensions `first` and
+    /// `second` of the result are the rows and columns. This is the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch:
+    /// `diag_embed`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

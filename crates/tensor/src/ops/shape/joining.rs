@@ -19,7 +19,7 @@ use crate::{Error, Position, Shape, Site, ensure};
 ///
 /// # Errors
 ///
-/// If there are none, or sizes differ.
+/// If the list is empty, or sizes differ.
 #[twins]
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
     join(tensors, dim.position(), Site::here("cat"))
@@ -68,7 +68,7 @@ pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result
 ///
 /// # Errors
 ///
-/// If there are none, or shapes differ.
+/// If the list is empty, or shapes differ.
 #[twins]
 pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
     let at = Site::here("stack");
@@ -88,12 +88,12 @@ pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> 
     join(&parts?, axis as isize, at)
 }
 
-/// Joins tensors along dimension 1, or along dimension 0 if they are vectors. Numbers count as vectors of one element. PyTorch:
-/// `hstack`.
+/// Joins tensors along dimension 1, or along dimension 0 if they are vectors. A tensor of rank 0 counts as a vector of one element.
+/// PyTorch: `hstack`.
 ///
 /// # Errors
 ///
-/// If there are none, or sizes differ.
+/// If the list is empty, or sizes differ.
 #[twins]
 pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
     let at = Site::here("hstack");
@@ -114,7 +114,7 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
 ///
 /// # Errors
 ///
-/// If there are none, or sizes differ.
+/// If the list is empty, or sizes differ.
 #[twins]
 pub fn try_vstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
     let at = Site::here("vstack");
@@ -144,7 +144,7 @@ pub enum Indexing2d {
     Cartesian,
 }
 
-/// Returns a grid from the coordinates along each axis: each vector (or number), expanded along the dimensions of the others
+/// Returns a grid from the coordinates along each axis. Each vector (or tensor of rank 0) is expanded along the dimensions of the others,
 /// without a copy. PyTorch: `meshgrid`.
 ///
 /// ```
@@ -159,7 +159,7 @@ pub enum Indexing2d {
 ///
 /// # Errors
 ///
-/// If there are none, or one has two dimensions or more.
+/// If the list is empty, or a tensor has two dimensions or more.
 #[twins]
 pub fn try_meshgrid<A: TensorLike>(tensors: &[A], indexing: Indexing2d) -> Result<Vec<A>, A::Error> {
     let at = Site::here("meshgrid");

@@ -1,7 +1,7 @@
 //! Padding along dimensions.
 //!
-//! The result is a concatenation of slices of the input: flipped to reflect, expanded to replicate. So the derivative follows
-//! from the derivatives of slices and concatenation.
+//! The result is a concatenation of slices of the input, which are flipped (reflection) or expanded (replication). So the derivative
+//! follows from the derivatives of slices and concatenation.
 
 use wengert_macros::twins;
 
@@ -13,22 +13,22 @@ use crate::{Error, Scalar, Shape, Site, View, ensure};
 /// The values of the padding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PadMode {
-    /// A number.
+    /// Pads with this number.
     Constant(f64),
-    /// The tensor mirrored at its border element, which is not repeated.
+    /// Pads with the elements mirrored at the border. The border element is not repeated.
     Reflect,
-    /// The border element.
+    /// Pads with the border element.
     Replicate,
-    /// The elements at the opposite end of the tensor.
+    /// Pads with the elements at the opposite end of the tensor.
     Circular,
 }
 
 /// Padding.
 #[twins]
 pub trait Padding: TensorLike {
-    /// Pads by `sizes`, two numbers per dimension starting with the last dimension: `[left, right, top, bottom]` for `[…, h, w]`. A
-    /// negative size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or `[n, c, d, h, w]`, with or without `n`.
-    /// They pad all dimensions after `c`. PyTorch: `nn.functional.pad`.
+    /// Pads by `sizes`, two values per dimension starting with the last dimension: `[left, right, top, bottom]` for `[…, h, w]`. A negative
+    /// size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or `[n, c, d, h, w]`, with or without `n`. They pad all
+    /// dimensions after `c`. PyTorch: `nn.functional.pad`.
     ///
     /// ```
     /// use wengert_tensor::ops::PadMode;
@@ -75,7 +75,7 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
     let mut x = x.clone();
     for side in sides {
         x = match mode {
-            // Elements that are cropped at one end are not repeated at the other.
+            // `Circular` crops first, so that elements cropped at one end do not reappear at the other. The other modes crop last.
             PadMode::Circular => extend(&crop(&x, side, at)?, side, mode, at)?,
             _ => crop(&extend(&x, side, mode, at)?, side, at)?,
         };
@@ -83,7 +83,7 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
     Ok(x)
 }
 
-/// A dimension, and how many elements are added before and after it; a negative number is cropped.
+/// A dimension, and the number of elements added before and after it. A negative number crops elements.
 type Side = (usize, isize, isize);
 
 fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<(), Error> {
@@ -113,18 +113,19 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
     Ok(())
 }
 
-/// Removes the elements that the negative numbers of `side` crop.
+/// Removes the elements that the negative numbers in `side` crop.
 fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());
     x.sliced(axis, start, x.shape()[axis] - start - end, at)
 }
 
-/// Adds the elements that the positive numbers of `side` ask for.
+/// Adds the elements that the positive numbers in `side` ask for.
 fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = shape[axis];
     let (left, right) = (left.max(0) as usize, right.max(0) as usize);
-    // Returns `len` new elements. They are read from `mirrored` on, from `border`, or from `wrapped` on, depending on the mode.
+    // Returns `len` new elements. Depending on the mode, they are a constant, or slices of `x` that start at `mirrored`, `border` or
+    // `wrapped`.
     let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
         PadMode::Constant(value) => number(x, A::Elem::from_f64(value), &shape.with_size(axis, len), at),
         PadMode::Reflect => x.sliced(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),
@@ -142,7 +143,7 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     if parts.len() == 1 { Ok(parts.swap_remove(0)) } else { A::apply_cat(&parts, axis, at) }
 }
 
-/// Pads or crops each of `sides` with one number.
+/// Pads or crops each of `sides`, using `value` as padding.
 pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at: Site) -> Result<A> {
     let mut x = x.clone();
     for &side in sides {
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(padded([0, 2], PadMode::Constant(9.0)), [1.0, 2.0, 3.0, 9.0, 9.0]);
         assert_eq!(padded([2, 0], PadMode::Replicate), [1.0, 1.0, 1.0, 2.0, 3.0]);
         assert_eq!(padded([1, 2], PadMode::Circular), [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
-        // The mirror uses the border before cropping. The elements that wrap around are taken after cropping.
+        // `Reflect` mirrors at the border before cropping. `Circular` takes the elements that wrap around after cropping.
         assert_eq!(padded([-1, 2], PadMode::Reflect), [2.0, 3.0, 2.0, 1.0]);
         assert_eq!(padded([-1, 2], PadMode::Circular), [2.0, 3.0, 2.0, 3.0]);
         assert_eq!(padded([-1, -2], PadMode::Constant(0.0)), [0.0; 0]);

@@ -1,4 +1,4 @@
-//! Repeating and rolling. A repetition is an expansion and a reshape, so its derivative is a sum.
+//! Operations that repeat or roll elements. A repetition is an expansion and a reshape, so its derivative is a sum.
 
 use wengert_macros::twins;
 
@@ -39,7 +39,7 @@ pub trait Repetition: TensorLike {
         self.reshaped(spaced, at)?.over(&expanded, at)?.reshaped(merged, at)
     }
 
-    /// Applies [`repeat`](Self::repeat). Fewer repeats than dimensions apply to the last dimensions. PyTorch: `tile`.
+    /// Applies [`repeat`](Self::repeat) to the last dimensions if there are fewer repeats than dimensions. PyTorch: `tile`.
     fn try_tile(&self, repeats: &[usize]) -> Result<Self> {
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
         whole.extend(repeats);
@@ -64,8 +64,8 @@ pub trait Repetition: TensorLike {
         unsqueeze(&x, axis + 1, at)?.over(&repeated, at)?.reshaped(merged, at)
     }
 
-    /// Repeats slice `k` of dimension `dim`, or element `k` of the flattened tensor if `dim` is `None`, `counts[k]` times.
-    /// `counts` has one entry per slice, or one for all. PyTorch: `repeat_interleave` with a tensor.
+    /// Repeats slice `k` of dimension `dim` `counts[k]` times. If `dim` is `None`, repeats element `k` of the flattened tensor. `counts`
+    /// has one entry per slice, or one entry for all slices. PyTorch: `repeat_interleave` with a tensor.
     fn try_repeat_interleave_each(&self, counts: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("repeat_interleave_each");
         let (x, axis) = axis_or_flat(self, dim, at)?;
@@ -126,7 +126,7 @@ pub trait Repetition: TensorLike {
 
 impl<A: TensorLike> Repetition for A {}
 
-/// Returns the tensor and the position of dimension `dim`, or the flattened tensor and 0 if `dim` is `None`.
+/// Returns the tensor and the position of dimension `dim`. If `dim` is `None`, returns the flattened tensor and 0.
 fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize), A::Error> {
     let shape = x.shape();
     match dim {

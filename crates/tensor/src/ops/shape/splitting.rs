@@ -1,4 +1,4 @@
-//! Splitting a tensor into views along a dimension.
+//! Operations that split a tensor into views along a dimension.
 
 use wengert_macros::twins;
 
@@ -106,7 +106,8 @@ pub trait Splitting: TensorLike {
         parts(self, axis, (0..count).map(|part| (start(part), start(part + 1))), at)
     }
 
-    /// Splits dimension `dim` before each of `positions`, which count as in a slice. PyTorch: `tensor_split` with a list.
+    /// Splits dimension `dim` before each index in `positions`. Negative and large indices count as in a slice. PyTorch: `tensor_split`
+    /// with a list.
     fn try_tensor_split_at(&self, positions: &[isize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("tensor_split_at");
         let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
@@ -131,7 +132,7 @@ impl<A: TensorLike> Splitting for A {}
 
 const TENSOR_SPLIT: &str = "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims";
 
-/// Returns the position of dimension `dim` and its size. `none` is the error's sentence for rank 0.
+/// Returns the position of dimension `dim` and its size. For rank 0, returns an error with the sentence `none`.
 fn dimension<A: TensorLike>(x: &A, none: &str, dim: impl Position, at: Site) -> Result<(usize, usize), A::Error> {
     let shape = x.shape();
     ensure!(shape.rank() > 0, at, "{none}");

@@ -1,4 +1,4 @@
-//! Views: the same elements under another shape or order. Nothing is computed. Only a reshape may have to copy.
+//! Views: the same elements with another shape or order. Nothing is computed. Only a reshape may have to copy.
 
 use wengert_macros::twins;
 
@@ -78,8 +78,8 @@ pub trait Views: TensorLike {
         if sum.shape() == target { Ok(sum) } else { sum.apply_view(View::Reshape(target), at) }
     }
 
-    /// Returns the same elements in row-major order under another shape. One size may be -1, which is inferred. A view if the
-    /// strides allow it, else a copy. PyTorch: `reshape`.
+    /// Returns the same elements in row-major order with another shape. One size may be -1, which is inferred. The result is a view if the
+    /// strides allow it, otherwise a copy. PyTorch: `reshape`.
     fn try_reshape(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("reshape");
         let shape = self.shape();
@@ -99,7 +99,7 @@ pub trait Views: TensorLike {
         if start == end {
             return Ok(self.clone());
         }
-        // These sizes may be too large to multiply if another size is 0.
+        // If another size is 0, the product of these sizes may overflow.
         let Some(merged) = Shape::from(&shape[start..=end]).checked_numel() else {
             return Err(Error::TooLarge { shape, dtype: Self::Elem::DTYPE, at }.into());
         };
@@ -188,7 +188,7 @@ pub trait Views: TensorLike {
         unsqueeze(self, dims::axis(dim, self.shape().rank() + 1, at)?, at)
     }
 
-    /// Removes the dimensions of size 1 among `dims` (`..`: all of them). PyTorch: `squeeze`.
+    /// Removes the dimensions of size 1 among `dims` (`..` means all dimensions). PyTorch: `squeeze`.
     fn try_squeeze(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("squeeze");
         let shape = self.shape();
@@ -313,8 +313,7 @@ pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> 
     x.apply_view(View::Reshape(shape), at)
 }
 
-/// Returns the broadcast shape of `shapes`. The error has the words of PyTorch's `broadcast_shapes`. PyTorch:
-/// `broadcast_shapes`.
+/// Returns the broadcast shape of `shapes`. An error has the words of PyTorch's `broadcast_shapes`. PyTorch: `broadcast_shapes`.
 ///
 /// ```
 /// use wengert_tensor::{Shape, ops::broadcast_shapes};
@@ -324,7 +323,7 @@ pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> 
 ///
 /// # Errors
 ///
-/// If they do not broadcast.
+/// If the shapes do not broadcast.
 #[twins]
 pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Result<Shape, Error> {
     let at = Site::here("broadcast_shapes");
@@ -335,7 +334,7 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
     let shapes: Vec<Shape> =
         shapes.into_iter().map(|sizes| sizes.into().resolve_plain(at).map_err(negative)).collect::<Result<_, _>>()?;
     broadcast::join(&shapes.iter().collect::<Vec<_>>()).map_err(|mut mismatch| {
-        // PyTorch's sentence shows the merged shape with the rank of the final result.
+        // PyTorch's sentence shows the joined shape with the rank of the final result.
         let rank = shapes.iter().map(Shape::rank).max().unwrap_or_default();
         mismatch.axis += rank - mismatch.merged.rank().max(mismatch.shape.rank());
         while mismatch.merged.rank() < rank {
@@ -349,7 +348,7 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
 ///
 /// # Errors
 ///
-/// If they do not broadcast.
+/// If the shapes do not broadcast.
 #[twins]
 pub fn try_broadcast_tensors<A: TensorLike>(tensors: &[A]) -> Result<Vec<A>, A::Error> {
     let at = Site::here("broadcast_tensors");

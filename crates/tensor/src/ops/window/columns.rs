@@ -1,4 +1,4 @@
-//! The sliding windows of images as the columns of a matrix.
+//! Copies the sliding windows of images into the columns of a matrix.
 
 use wengert_macros::twins;
 
@@ -11,8 +11,8 @@ use crate::{Error, Site, Sizes, ensure};
 /// Sliding windows as columns of a matrix.
 #[twins]
 pub trait Columns: TensorLike {
-    /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order.
-    /// `padding` zeros are added on both sides. PyTorch: `nn.functional.unfold`.
+    /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order. Adds `padding`
+    /// zeros on both sides of each dimension. PyTorch: `nn.functional.unfold`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -57,7 +57,7 @@ pub trait Columns: TensorLike {
         let sides = [0, 1].map(|k| (2 + k, padding[k] as isize, padding[k] as isize));
         let padded = pad_constant(&x, &sides, 0.0, at)?;
         let view = windows[1].view(&windows[0].view(&padded, 2, at)?, 3, at)?;
-        // From [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow].
+        // Permutes [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow].
         let rows = shape[1] * windows[0].kernel * windows[1].kernel;
         let columns = view.permuted(&[0, 1, 4, 5, 2, 3], at)?.reshaped([shape[0], rows, counts[0] * counts[1]], at)?;
         remove_batch(columns, added, at)

@@ -1,6 +1,6 @@
 //! Resampling of images and signals to another size.
 //!
-//! Each dimension is resampled separately: a new element is a weighted sum of two or four old ones. PyTorch's formula gives
+//! Each dimension is resampled separately. A new element is a copy of an old one, or a weighted sum of two or four. PyTorch's formula gives
 //! the position of a new element among the old ones (ATen: `area_pixel_compute_source_index`).
 
 use wengert_macros::twins;
@@ -11,31 +11,31 @@ use crate::ops::window::windows::at_least;
 use crate::ops::{AdaptivePooling, Result, TensorLike, Windowed};
 use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
-/// The formula for new elements.
+/// The formula by which new elements are computed from old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterpolateMode {
-    /// The old element at ⌊i n / m⌋. PyTorch: `nearest`.
+    /// New element i of m is the old element ⌊i n / m⌋ of n. PyTorch: `nearest`.
     Nearest,
-    /// The old element whose centre is nearest. PyTorch: `nearest-exact`.
+    /// Each new element is the old element whose centre is nearest. PyTorch: `nearest-exact`.
     NearestExact,
-    /// Linear interpolation between neighbours along each dimension. PyTorch: `linear`, `bilinear`, `trilinear`.
+    /// Linear interpolation between the neighbours along each dimension. PyTorch: `linear`, `bilinear`, `trilinear`.
     Linear {
-        /// Whether the first and last elements stay aligned, rather than the outer edges of their pixels.
+        /// True if the centres of the first and last elements stay aligned; false if their outer edges stay aligned.
         align_corners: bool,
     },
     /// Cubic convolution of four neighbours (Keys 1981, a = -0.75). PyTorch: `bicubic`.
     Cubic {
-        /// Whether the first and last elements stay aligned, rather than the outer edges of their pixels.
+        /// True if the centres of the first and last elements stay aligned; false if their outer edges stay aligned.
         align_corners: bool,
     },
-    /// The means of an adaptive pooling, over one or two dimensions. PyTorch: `area`.
+    /// The means of the windows of an adaptive pooling, over one or two dimensions. PyTorch: `area`.
     Area,
 }
 
 /// Interpolation.
 #[twins]
 pub trait Interpolation: Windowed<Elem: Float> {
-    /// Resamples `[n, c, …]` to `size`: one number for all dimensions after the first two, or one per dimension. PyTorch:
+    /// Resamples `[n, c, …]` to `size`: one value for all dimensions after the first two, or one per dimension. PyTorch:
     /// `nn.functional.interpolate`.
     ///
     /// ```
@@ -90,11 +90,11 @@ impl<A: Windowed<Elem: Float>> Interpolation for A {}
 
 fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: InterpolateMode, at: Site) -> Result<A> {
     let from = x.shape()[axis];
-    // If the size does not change, no sum is computed. In a sum, a neighbour of weight 0 could be infinite, and 0 · ∞ is NaN.
+    // If the size does not change, the input is returned. A weighted sum could multiply an infinite neighbour by 0, which gives NaN.
     if from == to {
         return Ok(x.clone());
     }
-    // Checks that memory can hold a position and a weight for each new element.
+    // A list needs a position and a weight for each new element. This checks that memory can hold them.
     let refused = |_| Error::OutOfMemory { shape: [to].into(), dtype: DType::F64, at };
     reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
     let mut sum: Option<A> = None;
@@ -116,14 +116,15 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     Ok(sum.unwrap_or_else(|| x.clone()))
 }
 
-/// For each term of the weighted sum: the old element and its weight for every new element. A single term has no weights.
+/// The terms of the weighted sums. A term has an old index and a weight for every new element. The weights are `None` if there is only one
+/// term.
 type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
 
 fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
     let scale = from as f64 / to as f64;
     let last = from as i64 - 1;
-    // PyTorch computes the position in `f32` for every element type. Near whole numbers, the rounding decides which element is
-    // nearest.
+    // PyTorch computes the position in `f32` for every element type. The rounding decides which element is nearest if the position is close
+    // to a whole number.
     let nearest = |shift: f32| {
         let scale = from as f32 / to as f32;
         let place = |number: usize| (((number as f32 + shift) * scale).floor() as i64).min(last);

@@ -7,8 +7,8 @@ use crate::ops::window::windows::Window;
 use crate::ops::{Result, TensorLike};
 use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 
-/// A convolution z = x * w as the form ⟨x * w, z⟩, which is linear in each of x, w and z. Its derivative with respect to one of the
-/// three arrays is a function of the other two. These three functions are each other's derivatives.
+/// A convolution z = x * w, stored as the form ⟨x * w, z⟩, which is linear in each of x, w and z. The derivative of the form with respect
+/// to one array is a function of the other two arrays. These three functions are each other's derivatives.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct ConvolutionForm {
@@ -34,10 +34,10 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// All three, in order.
+    /// All three arrays, in the order of the form.
     pub const ALL: [Slot; 3] = [Slot::Input, Slot::Weight, Slot::Output];
 
-    /// Returns the other two arrays, in order. They are the operands from which this array is computed.
+    /// Returns the other two arrays, in the order of the form. This array's derivative is computed from them.
     pub fn others(self) -> [Slot; 2] {
         match self {
             Slot::Input => [Slot::Weight, Slot::Output],
@@ -120,7 +120,7 @@ pub type PoolingForm = PoolForm<max::MaxPool>;
 pub type MeanForm = PoolForm<mean::MeanPool>;
 
 impl<P: Clone> PoolForm<P> {
-    /// Returns the form for a batch that is `size` times as large.
+    /// Returns the pooling of a batch that is `size` times as large.
     pub fn over_images(&self, size: usize) -> Self {
         let mut form = self.clone();
         form.input[0] *= size;
@@ -141,7 +141,8 @@ impl<P: Clone> PoolForm<P> {
 
 /// The primitives over sliding windows.
 pub trait Windowed: TensorLike {
-    /// Computes the derivative of the form with respect to `slot` from the other two arrays: `self` and `other`, in order.
+    /// Computes the derivative of the form with respect to `slot`. Its operands are the other two arrays in the order of the form: `self`
+    /// and `other`.
     #[doc(hidden)]
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self>;
 
@@ -152,7 +153,7 @@ pub trait Windowed: TensorLike {
     where
         Self::Elem: Float;
 
-    /// Applies the adjoint of [`apply_max_pool`](Self::apply_max_pool), as a function of `values`, to `g`.
+    /// Applies the adjoint of [`apply_max_pool`](Self::apply_max_pool), a linear function of `values`, to `g`.
     #[doc(hidden)]
     fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self>
     where

@@ -7,7 +7,7 @@ use crate::{Error, Shape, Site, Sizes, View};
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// Elements per window.
+    /// The number of elements of a window.
     pub(crate) kernel: usize,
     /// The distance between the first elements of neighbouring windows.
     pub(crate) stride: usize,
@@ -43,7 +43,7 @@ impl Window {
     }
 }
 
-/// Returns one number per dimension, from a single number for all `rank` dimensions or a list.
+/// Returns one value per dimension. `sizes` is a single value for all `rank` dimensions, or a list.
 pub(crate) fn per_dimension(sizes: &Sizes, rank: usize, name: &str, at: Site) -> Result<Vec<isize>, Error> {
     match sizes.as_slice() {
         [one] => Ok(vec![*one; rank]),
@@ -59,7 +59,7 @@ pub(crate) fn per_dimension(sizes: &Sizes, rank: usize, name: &str, at: Site) ->
     }
 }
 
-/// Returns one number per dimension, like [`per_dimension`]. Refuses numbers below `least`.
+/// Returns one value per dimension, like [`per_dimension`]. Refuses values below `least`.
 pub(crate) fn at_least(
     sizes: &Sizes,
     rank: usize,

@@ -1,4 +1,4 @@
-//! Losses of classification. The class dimension is the second, or the only one: `[n, c, …]` or `[c]`.
+//! Losses of classification. Predictions are `[n, c, …]`, with the classes in the second dimension, or `[c]`.
 
 use wengert_macros::twins;
 
@@ -12,7 +12,7 @@ use crate::{Float, Shape, Site, Tensor, Unary, ensure};
 /// The true classes of the examples.
 #[derive(Debug)]
 pub enum Classes<'c, A> {
-    /// Class numbers, `[n, …]`.
+    /// The index of each example's class, `[n, …]`.
     Indices(&'c Tensor<i64>),
     /// A probability for each class, in the shape of the prediction.
     Probabilities(&'c A),
@@ -39,9 +39,8 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
         targets.nll(self, &options, at)
     }
 
-    /// Returns the cross-entropy between `target` and the softmax of the logits `self` `[n, c, …]`. For class
-    /// numbers, the mean divides as in [`nll_loss`](Self::nll_loss); for probabilities, by the number of positions. PyTorch:
-    /// `nn.functional.cross_entropy`.
+    /// Returns the cross-entropy between `target` and the softmax of the logits `self` `[n, c, …]`. For class indices, `Mean` divides as in
+    /// [`nll_loss`](Self::nll_loss). For probabilities, it divides by the number of positions. PyTorch: `nn.functional.cross_entropy`.
     ///
     /// ```
     /// use wengert_tensor::ops::Classes;

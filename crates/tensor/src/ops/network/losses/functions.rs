@@ -1,8 +1,8 @@
 //! Losses of a prediction and a target as functions with PyTorch's defaults, such as `mse_loss(&prediction, &target)`, and as
 //! types with options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
 //!
-//! Prediction and target must have the same shape unless `broadcast()` is called. Else `[n, 1]` against `[n]` would give losses
-//! `[n, n]`, whose mean falls while the model learns nothing. Each loss has the formula of the method with the same name.
+//! Prediction and target must have the same shape unless `broadcast()` is called. Otherwise `[n, 1]` and `[n]` would give losses `[n, n]`,
+//! whose mean falls while the model learns nothing. Each loss has the formula of the method with the same name.
 
 use wengert_macros::twins;
 
@@ -34,7 +34,7 @@ macro_rules! losses {
     ($(
         $(#[$doc:meta])*
         $type:ident $([$t:ident])? $function:ident $try_function:ident
-        // Options that are numbers, with their defaults; then options that are tensors.
+        // The lists of options: first those that are numbers, with their defaults, then those that are tensors.
         { $($(#[$about:meta])* $option:ident: $of:ty = $default:expr;)* }
         { $($(#[$tensor_about:meta])* $tensor:ident: $tensor_of:ty;)* }
         |$x:ident, $y:ident, $options:ident| $call:expr;
@@ -67,7 +67,7 @@ macro_rules! losses {
                 Self { reduction, ..self }
             }
 
-            /// Allows different shapes: prediction and target broadcast, if the operation supports it.
+            /// Allows different shapes if the operation supports it: prediction and target then broadcast.
             pub fn broadcast(self) -> Self {
                 Self { broadcast: true, ..self }
             }
@@ -156,7 +156,7 @@ losses! {
     }
     |x, y, options| x.try_l1_loss(y, weight.as_ref(), options.reduction);
 
-    /// The error that is quadratic near 0 and linear beyond: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch:
+    /// A loss that is quadratic near 0 and linear farther away: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch:
     /// `nn.SmoothL1Loss`.
     SmoothL1Loss smooth_l1_loss try_smooth_l1_loss
     {
@@ -166,8 +166,8 @@ losses! {
     {}
     |x, y, options| x.try_smooth_l1_loss(y, options.beta, options.reduction);
 
-    /// The error that is quadratic near 0 and linear with slope `delta` beyond: [`huber_loss`](RegressionLosses::huber_loss).
-    /// PyTorch: `nn.HuberLoss`.
+    /// A loss that is quadratic near 0 and linear with slope `delta` farther away: [`huber_loss`](RegressionLosses::huber_loss). PyTorch:
+    /// `nn.HuberLoss`.
     HuberLoss[T] huber_loss try_huber_loss
     {
         /// Sets the distance at which the linear part starts, above 0; 1 by default.
@@ -182,7 +182,7 @@ losses! {
     /// The divergence of log-probabilities from probabilities: [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
     KlDivLoss kl_div try_kl_div
     {
-        /// Sets whether the target is log-probabilities too.
+        /// Sets whether the target has log-probabilities instead of probabilities.
         log_target: bool = false;
     }
     {}
@@ -196,7 +196,7 @@ losses! {
         log_input: bool = true;
         /// Sets whether Stirling's approximation of ln y! is added.
         full: bool = false;
-        /// Sets the number added to a rate before taking its logarithm; 1e-8 by default.
+        /// Sets the constant added to a rate before its logarithm is taken; 1e-8 by default.
         eps: f64 = 1e-8;
     }
     {}

@@ -10,12 +10,12 @@ use crate::ops::primitive::pair::pair;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
 
-/// Negative log-likelihoods.
+/// Losses that are negative log-likelihoods or divergences.
 #[twins]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
-    /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities `self` from the probabilities `target`, or
-    /// from log-probabilities with `log_target`. It is 0 where the target is 0, but the gradient to that target is NaN. Both
-    /// broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements; for the
+    /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities `self` from the probabilities `target`. If
+    /// `log_target` is true, `target` has log-probabilities too. The loss is 0 where the target is 0, but the gradient to that target is
+    /// NaN. Both broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements. For the
     /// mathematical divergence, divide a `Sum` by the batch size. PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
@@ -28,9 +28,9 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 
-    /// Returns the negative log-likelihood of the counts `target` under Poisson distributions. With `log_input`, `self` is the
-    /// logarithm of the rate: eˣ - y x. Else it is the rate: x - y ln(x + eps). `full` adds Stirling's approximation of ln y!
-    /// where y > 1. Both broadcast under the rules of [`compat`](crate::shape::compat). PyTorch:
+    /// Returns the negative log-likelihood of the counts `target` under Poisson distributions. If `log_input` is true, `self` is the
+    /// logarithm of the rate, and the loss is eˣ - y x. Otherwise `self` is the rate, and the loss is x - y ln(x + eps). `full` adds
+    /// Stirling's approximation of ln y! where y > 1. Both broadcast under the rules of [`compat`](crate::shape::compat). PyTorch:
     /// `nn.functional.poisson_nll_loss`.
     fn try_poisson_nll_loss(
         &self,
@@ -173,7 +173,7 @@ impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 
 /// Returns the binary cross-entropy of each element. The value and its derivative have the same bounds as in PyTorch's kernels.
 fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A> {
-    // PyTorch's constant has type f32.
+    // PyTorch stores this constant as an f32, so its value is rounded to f32.
     const EPSILON: f64 = 1e-12f32 as f64;
     let hit = x.mapped(Unary::Log, at)?;
     let miss = x.mapped(Unary::Neg, at)?.mapped(Unary::Log1p, at)?;
@@ -189,7 +189,8 @@ fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A
     value.with_derivative(terms, at)
 }
 
-/// Returns the derivative of (x - y) / (x (1 - x)). PyTorch bounds this divisor differently.
+/// Returns the derivatives of (x - y) / (x (1 - x)) with respect to x and y. As in PyTorch, the divisor is bounded in another way than in
+/// the first derivative.
 #[allow(clippy::type_complexity)]
 fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     x: &A,
@@ -198,14 +199,14 @@ fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     at: Site,
 ) -> Result<Vec<(A, Option<A>)>, A::Error> {
     let divisor = x.plus(1e-12, at)?.times(&other.plus(1e-12, at)?, at)?;
-    // x² - 2xy + y
+    // The numerator is x² - 2xy + y.
     let curve = x.minus(&y.times(2.0, at)?, at)?.times(x, at)?.plus(y, at)?;
     let to_x = curve.divided(&divisor.mapped(Unary::Square, at)?, at)?;
     let to_y = divisor.mapped(Unary::Reciprocal, at)?.mapped(Unary::Neg, at)?;
     Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(to_y))])
 }
 
-/// Returns y ln y, which is 0 at 0. The derivatives of the two factors there are 0 and 0/0.
+/// Returns y ln y, and 0 at y = 0.
 fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A> {
     let zero = y.compared(Compare::Eq, 0.0, at)?;
     let nothing = y.filled(0.0, &y.shape(), at)?;
@@ -214,7 +215,7 @@ fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A> {
     y.times(&log, at)?.with_derivative(terms, at)
 }
 
-/// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The selections give the right derivative at 0 too.
+/// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The selected branches have the right derivative at 0 too.
 fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A> {
     let negative = x.mapped(Unary::Neg, at)?;
     let positive = x.compared(Compare::Ge, 0.0, at)?;

@@ -1,4 +1,4 @@
-//! Losses with a margin: the loss is 0 beyond it.
+//! Losses with a margin. A loss is 0 if the prediction is right by more than the margin.
 
 use wengert_macros::twins;
 
@@ -45,8 +45,8 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         reduce(&wrong.plus(margin, at)?.mapped(Unary::Relu, at)?, reduction, at)
     }
 
-    /// Returns x where `target` is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere. Both broadcast.
-    /// PyTorch: `nn.functional.hinge_embedding_loss`.
+    /// Returns x where `target` is 1, and max(0, margin - x) where it is -1. For other targets it returns the sum of both. Both operands
+    /// broadcast. PyTorch: `nn.functional.hinge_embedding_loss`.
     fn try_hinge_embedding_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -71,9 +71,9 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         reduce(&wrong.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, reduction, at)
     }
 
-    /// Returns max(0, |a - p| - |a - n| + margin) for the anchors `self` a, `positive` p and `negative` n `[…, width]`. The
-    /// distances are norms along the last dimension, of the difference plus `eps`. With `swap`, |a - n| is replaced by
-    /// |p - n| if that is smaller (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
+    /// Returns max(0, |a - p| - |a - n| + margin) for the anchors a (`self`), the positives p and the negatives n, all `[…, width]`. The
+    /// distances are norms along the last dimension, after `eps` is added to the difference. With `swap`, |a - n| is replaced by |p - n| if
+    /// that is smaller (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
     fn try_triplet_margin_loss(
         &self,
         positive: impl ArrayOperand<Self>,
@@ -111,9 +111,9 @@ impl<A: TensorLike<Elem: Float>> MarginLosses for A {}
 pub struct TripletOptions {
     /// The margin by which the positive must be nearer than the negative.
     pub margin: f64,
-    /// The order of the norm.
+    /// The order p of the norm.
     pub p: f64,
-    /// A number added to every element of a difference.
+    /// A constant added to every element of a difference.
     pub eps: f64,
     /// Whether the distance from positive to negative is used if it is smaller than the distance from anchor to negative.
     pub swap: bool,

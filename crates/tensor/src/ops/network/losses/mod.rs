@@ -1,8 +1,8 @@
-//! Losses. `self` is the prediction. Edge cases are PyTorch's.
+//! Losses. `self` is the prediction. Edge cases (empty batches, ignored targets, infinities) follow PyTorch.
 //!
 //! | file | losses |
 //! |---|---|
-//! | `regression` | distances between numbers: mse, l1, smooth l1, Huber |
+//! | `regression` | distances between real values: mse, l1, smooth l1, Huber |
 //! | `likelihood` | negative log-likelihoods of distributions, and divergences: Poisson, Gaussian, KL, binary |
 //! | `classes` | cross-entropy and negative log-likelihood of classes |
 //! | `margins` | ranking, hinge, triplet |

@@ -7,12 +7,12 @@ use crate::{Shape, Site};
 /// How a loss reduces its elementwise losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossReduction {
-    /// No reduction.
+    /// Returns the loss of each element.
     None,
-    /// The mean; NaN if there are no elements.
+    /// Returns the mean; NaN if there are no elements.
     #[default]
     Mean,
-    /// The sum; 0 if there are no elements.
+    /// Returns the sum; 0 if there are no elements.
     Sum,
 }
 

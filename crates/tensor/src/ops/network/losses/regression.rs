@@ -1,4 +1,4 @@
-//! Distances between numbers. Prediction and target broadcast under the rules of [`compat`](crate::shape::compat).
+//! Losses for real-valued targets. Prediction and target broadcast under the rules of [`compat`](crate::shape::compat).
 
 use wengert_macros::twins;
 
@@ -8,8 +8,8 @@ use crate::ops::primitive::pair::pair;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 
-/// Losses of regression. A `weight` has the shape of the prediction. The functions [`mse_loss`](crate::ops::mse_loss) and so
-/// on have PyTorch's defaults.
+/// Losses of regression. A `weight` has the shape of the prediction. The functions [`mse_loss`](crate::ops::mse_loss), `l1_loss` and so on
+/// call these methods with PyTorch's defaults.
 #[twins]
 pub trait RegressionLosses: TensorLike<Elem: Float> {
     /// Returns (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
@@ -83,7 +83,7 @@ fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
     x.minus(&y, at)
 }
 
-/// Returns c (d - c/2) with c = d clamped to ±δ: both branches of Huber's function in one formula, without the square of an
+/// Returns c (d - c/2), where c is d clamped to ±δ. This one formula covers both branches of Huber's function and does not square an
 /// infinite d.
 fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A> {
     let beyond = d.mapped(Unary::Abs, at)?.compared(Compare::Ge, delta, at)?;

@@ -1,4 +1,4 @@
-//! Class numbers as the targets of a loss: checks, weights, and targets to ignore.
+//! Class indices as the targets of a loss: checks, weights, and ignored targets.
 
 use crate::ops::index::positions::gathered_positions;
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
@@ -12,7 +12,7 @@ use crate::{Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
 pub struct ClassOptions<'w, A> {
     /// The weight of each class, `[c]`. No gradient flows to it.
     pub weight: Option<&'w A>,
-    /// The class number of targets to ignore.
+    /// The class index that marks targets to ignore.
     pub ignore_index: i64,
     /// The share of each target that is spread evenly over all classes, from 0 to 1. Only for cross-entropy.
     pub label_smoothing: f64,
@@ -29,22 +29,22 @@ impl<A> Clone for ClassOptions<'_, A> {
 impl<A> Copy for ClassOptions<'_, A> {}
 
 impl<A> Default for ClassOptions<'_, A> {
-    /// Returns no weights, `ignore_index` -100, no smoothing, and the mean.
+    /// Returns the options without weights and smoothing, with `ignore_index` -100 and the mean.
     fn default() -> Self {
         ClassOptions { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: LossReduction::Mean }
     }
 }
 
-/// Class numbers, checked against the prediction.
+/// Class indices that were checked against the prediction.
 pub(crate) struct Targets {
     /// The dimension of the classes in the prediction.
     pub(crate) axis: usize,
     pub(crate) classes: usize,
-    /// The class numbers, with 0 for ignored targets.
+    /// The class index of each target; 0 for ignored targets.
     index: Tensor<i64>,
-    /// True for the targets that count; `None` if all do.
+    /// True for the targets that are not ignored; `None` if no target is ignored.
     kept: Option<Tensor<bool>>,
-    /// The number of targets that count.
+    /// The number of targets that are not ignored.
     count: usize,
 }
 
@@ -108,7 +108,7 @@ impl Targets {
 
     /// Returns the negative log-likelihood of the targets under the log-probabilities `x`, reduced.
     pub(crate) fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A> {
-        // If all targets are ignored, there may be no class to read.
+        // Without classes, all targets must be ignored, and there is no log-probability to read.
         let picked = if self.classes == 0 {
             x.filled(0.0, self.index.shape(), at)?
         } else {
@@ -122,7 +122,7 @@ impl Targets {
         self.reduce(&self.mask(&losses, at)?, options, at)
     }
 
-    /// Reduces the losses. A mean is weighted.
+    /// Reduces the losses. `Mean` divides by the sum of the weights.
     pub(crate) fn reduce<A: TensorLike<Elem: Float>>(
         &self,
         losses: &A,
@@ -140,7 +140,7 @@ impl Targets {
     }
 }
 
-/// Returns the hint for targets of shape `own`, if the prediction `x` needs targets of shape `expected`.
+/// Returns the hint for targets of shape `own` beside a prediction `x` that needs targets of shape `expected`.
 fn hint(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
     let column = expected.replaced(axis..axis, &[1]);
     let classes_last = x.rank() > 2 && x[..x.rank() - 1] == own[..];
@@ -159,7 +159,7 @@ fn hint(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
     format!("the classes are dimension {axis} of the prediction; targets of shape {expected} fit it: {change}")
 }
 
-/// Refuses weights that are not one per class.
+/// Refuses weights that are not a vector with one weight per class.
 pub(crate) fn check_weight<A: TensorLike>(weight: Option<&A>, classes: usize, at: Site) -> Result<(), Error> {
     if let Some(shape) = weight.map(A::shape) {
         ensure!(

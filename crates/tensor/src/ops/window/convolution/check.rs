@@ -1,4 +1,4 @@
-//! Checks of the arguments that a convolution and its transpose share, and the bias that both add.
+//! Checks the arguments that a convolution and its transpose share, and adds the bias.
 
 use crate::ops::primitive::compose::Compose;
 use crate::ops::window::convolution::options::ConvOptions;
@@ -6,7 +6,7 @@ use crate::ops::window::windows::{Window, add_batch, at_least};
 use crate::ops::{Result, TensorLike};
 use crate::{Error, Shape, Site, ensure};
 
-/// Checks the arguments. Returns the input with a batch dimension, whether that dimension is new, and the windows.
+/// Checks the arguments. Returns the input with a batch dimension, whether this dimension was added, and the windows.
 pub(crate) fn prepare<A: TensorLike>(
     x: &A,
     weight: &A,

@@ -1,4 +1,4 @@
-//! A convolution.
+//! The convolution of an input by a weight.
 
 use crate::ops::Result;
 use crate::ops::shape::padding::{PadMode, pad};

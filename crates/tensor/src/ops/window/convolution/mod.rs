@@ -1,7 +1,7 @@
 //! Convolutions (cross-correlations, as in every framework of the field) over one to three dimensions, and their adjoints.
 //!
-//! A convolution, its derivatives and the transposed convolution are three functions. Each has the other two as derivatives:
-//! see [`ConvolutionForm`](crate::ops::ConvolutionForm). Layouts are PyTorch's: input `[n, c, …]` or `[c, …]`, weight
+//! The convolution, the transposed convolution and the derivative with respect to the weight are three functions. The derivatives of each
+//! are the other two: see [`ConvolutionForm`](crate::ops::ConvolutionForm). Layouts are PyTorch's: input `[n, c, …]` or `[c, …]`, weight
 //! `[out, c / groups, …]`, transposed weight `[c, out / groups, …]`.
 
 mod check;
@@ -141,7 +141,7 @@ mod tests {
             let options = ConvOptions::default().stride(stride).padding(padding).dilation(dilation);
             let y = x.conv2d(&w, None, &options);
             assert_eq!(y, by_definition(&x, &w, stride as isize, padding as isize, dilation as isize));
-            // <conv x, g> = <x, convᵀ g>, over the part of x that the windows cover.
+            // Checks the adjoint identity <conv x, g> = <x, convᵀ g>, over the part of x that the windows cover.
             let g = integers([2, 4, y.shape()[2], y.shape()[3]]);
             let missing = |axis: usize| {
                 let (n, k) = (x.shape()[axis] as i32, w.shape()[axis] as i32);

@@ -3,7 +3,7 @@
 use crate::Sizes;
 use crate::ops::shape::padding::PadMode;
 
-/// How the window of a convolution moves. A size is one number for all dimensions, or one per dimension.
+/// The options of a convolution. A size is one value for all dimensions, or one per dimension.
 ///
 /// ```
 /// use wengert_tensor::ops::ConvOptions;
@@ -14,7 +14,7 @@ use crate::ops::shape::padding::PadMode;
 #[must_use]
 pub struct ConvOptions {
     pub(crate) stride: Sizes,
-    /// `None` means the padding that keeps the size of the input.
+    /// The padding on both sides. `None` means the padding that keeps the size of the input.
     pub(crate) padding: Option<Sizes>,
     pub(crate) padding_mode: PadMode,
     pub(crate) dilation: Sizes,
@@ -23,7 +23,7 @@ pub struct ConvOptions {
 }
 
 impl Default for ConvOptions {
-    /// Returns stride 1, no padding, dilation 1 and one group.
+    /// Returns the options with stride 1, no padding, dilation 1 and one group.
     fn default() -> Self {
         ConvOptions {
             stride: Sizes::from(1),
@@ -43,7 +43,7 @@ impl ConvOptions {
         self
     }
 
-    /// Sets the number of elements added on both sides. They are zeros unless [`padding_mode`](Self::padding_mode) is set.
+    /// Sets the number of elements added on both sides of a dimension. They are zeros unless [`padding_mode`](Self::padding_mode) is set.
     pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
         self.padding = Some(padding.into());
         self

@@ -1,5 +1,5 @@
-//! Adaptive pooling: windows that give a result of the requested size. As in PyTorch, window `i` of `m` over `n` elements starts
-//! at element ⌊i n / m⌋ and ends before element ⌈(i + 1) n / m⌉.
+//! Adaptive pooling: pooling to a result of the requested size. As in PyTorch, window `i` of `m` over `n` elements starts at element ⌊i n /
+//! m⌋ and ends before element ⌈(i + 1) n / m⌉.
 
 use wengert_macros::twins;
 
@@ -69,7 +69,7 @@ fn avg_pool<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site
     remove_batch(average(&x, spans.collect(), at)?, added, at)
 }
 
-/// Reduces the windows of one dimension after the other.
+/// Computes the maximum of the windows along one dimension after the other.
 fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, Some(1), at)?;
     let (mut x, added) = add_batch(x, rank + 2, at)?;
@@ -79,7 +79,7 @@ fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result
         x = if count == 0 {
             x.sliced(axis, 0, 0, at)?
         } else if size.is_multiple_of(count) {
-            // Windows of equal length are a dimension of their own.
+            // Windows of equal length without overlap become a dimension, which is then reduced.
             let split = shape.replaced(axis..axis + 1, &[count, size / count]);
             max(&x.reshaped(split, at)?, axis + 1, at)?.reshaped(shape.with_size(axis, count), at)?
         } else {
@@ -94,8 +94,8 @@ fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result
     remove_batch(x, added, at)
 }
 
-/// Returns the number of windows along each dimension. Refuses empty dimensions among the pooled ones and, if
-/// `nonempty_from` is given, from that dimension on.
+/// Returns the number of windows along each dimension. Refuses empty pooled dimensions. If `nonempty_from` is given, also refuses empty
+/// dimensions from it on.
 fn check<A: TensorLike>(
     x: &A,
     rank: usize,
@@ -111,14 +111,14 @@ fn check<A: TensorLike>(
         "{name}: Expected {unbatched}D or {batched}D tensor that is not empty but for the batch, but got {shape}"
     );
     let counts = at_least(size, rank, ("output_size", 0), at)?;
-    // Each window becomes a separate array. This checks that memory can hold them.
+    // The code makes a separate array for each window. This checks that memory can hold the list.
     let largest = counts.iter().copied().max().unwrap_or_default();
     let refused = |_| Error::OutOfMemory { shape: counts.as_slice().into(), dtype: A::Elem::DTYPE, at };
     reserve::with_capacity::<u8>(largest.saturating_mul(size_of::<A>())).map_err(refused)?;
     Ok(counts)
 }
 
-/// Returns the maximum along `axis`, which stays with size 1, as a tree of comparisons of neighbours.
+/// Returns the maximum along `axis`, which stays with size 1. Compares neighbours pairwise, in a tree.
 fn max<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     let mut x = x.clone();
     let mut size = x.shape()[axis];

@@ -48,13 +48,13 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
 
 fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingForm, Error> {
     let output = plan.output(input);
-    // One dimension is a plane of one row.
+    // With one pooled dimension, the plane has a single row.
     let (rows, columns) = match &plan.axes[..] {
         [columns] => (WindowAxis::NONE, window_axis(columns)),
         [rows, columns] => (window_axis(rows), window_axis(columns)),
         _ => unreachable!("pooling has one or two dimensions"),
     };
-    // The kernel stores positions within a window in 32 bits. No input is large enough for a larger window.
+    // The kernel stores a position within a window in 32 bits. A larger window is not supported, because no input is that large.
     let reach = |axis: &WindowAxis| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
     let farthest = reach(&rows).saturating_mul(columns.input.max(1)).saturating_add(reach(&columns));
     if farthest >= u32::MAX as usize {
@@ -77,6 +77,6 @@ fn window_axis(axis: &Axis) -> WindowAxis {
 /// Returns a mask that is true where the second operand is larger than the first, or NaN.
 pub(crate) fn prefers_second<A: TensorLike>(first: &A, second: &A, at: Site) -> Result<A::Mask> {
     let larger = second.apply_compare(Compare::Gt, first, at)?;
-    // The maximum of two masks is "or".
+    // For masks, the maximum is "or". The second comparison is true for NaN.
     larger.apply_binary(Binary::Maximum, &second.apply_compare(Compare::Ne, second, at)?, at)
 }

@@ -1,4 +1,4 @@
-//! Mean pooling: the sum of each window, divided by the number of elements that count.
+//! Mean pooling: the sum of each window, divided by the number of elements that count (see the options).
 
 use crate::kernel::pool::mean as kernel;
 use crate::kernel::pool::mean::WindowSpans;
@@ -21,7 +21,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     let plan = Plan::new(x, rank, kernel, options, false, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = plan.axes.iter().enumerate().map(|(number, axis)| {
-        // The kernel multiplies the divisors of both dimensions.
+        // The kernel multiplies the divisors of both dimensions, so a given divisor belongs to only one of them.
         let divisor = |window: usize| match (options.divisor_override, number) {
             (None, _) => counted_elements(axis, window, options) as f64,
             (Some(divisor), 0) => divisor as f64,
@@ -37,7 +37,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     remove_batch(average(&x, spans.collect(), at)?, added, at)
 }
 
-/// Returns the mean of each window of `[n, c, …]`. `spans` are the windows along each dimension after the first two.
+/// Returns the mean of each window of `[n, c, …]`. `spans` has the windows along each dimension after the first two.
 pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpans>, at: Site) -> Result<A> {
     if let Some(divisor) = spans.iter().map(WindowSpans::whole).product::<Option<f64>>() {
         return x.summed(&Axes::from_iter(2..2 + spans.len()), at)?.divided(divisor, at);
@@ -46,12 +46,12 @@ pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpan
     let mut output: Shape = input[..2].into();
     spans.iter().for_each(|windows| output.push(windows.count()));
     let columns = spans.pop().unwrap_or_else(WindowSpans::none);
-    // One dimension is a plane of one row.
+    // With one pooled dimension, the plane has a single row.
     let rows = spans.pop().unwrap_or_else(WindowSpans::none);
     x.apply_avg_pool(&MeanForm { input, output, windows: kernel::MeanPool { rows, columns } }, at)
 }
 
-/// Returns the range of elements of a window that lies inside the input.
+/// Returns the range of the elements of window `number` that lie inside the input.
 fn clip(axis: &Axis, number: usize) -> (usize, usize) {
     let start = number * axis.window.stride;
     let position = |padded: usize| padded.saturating_sub(axis.padding).min(axis.size);

@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(mean(PoolOptions::default().divisor_override(1)), [2.0, 2.0]);
     }
 
-    /// Defines the mean as the sum over a window with zeros as padding, divided by the number of elements that count.
+    /// Returns the mean by its definition: the sum over a window with zeros as padding, divided by the number of elements that count.
     #[test]
     fn means_equal_their_definition() {
         let shape = [2, 2, 9, 7];

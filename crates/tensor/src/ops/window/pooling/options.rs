@@ -2,7 +2,7 @@
 
 use crate::Sizes;
 
-/// How the window of a pooling moves. A size is one number for all dimensions, or one per dimension.
+/// The options of a pooling. A size is one value for all dimensions, or one per dimension.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PoolOptions {
@@ -15,7 +15,7 @@ pub struct PoolOptions {
 }
 
 impl Default for PoolOptions {
-    /// Returns adjacent windows (the stride is the kernel size), no padding and dilation 1.
+    /// Returns the options with adjacent windows (the stride is the kernel size), no padding and dilation 1.
     fn default() -> Self {
         PoolOptions {
             stride: None,
@@ -47,7 +47,7 @@ impl PoolOptions {
         self
     }
 
-    /// Sets whether a last window that starts inside the input but ends outside is included.
+    /// Sets whether the result includes a last window that starts inside the input but ends outside.
     pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
         self.ceil_mode = ceil_mode;
         self

@@ -1,4 +1,4 @@
-//! The position of the windows of a pooling, and the checks of its arguments.
+//! Checks the arguments of a pooling, and computes the positions of its windows.
 
 use crate::ops::TensorLike;
 use crate::ops::window::pooling::options::PoolOptions;
@@ -103,11 +103,11 @@ fn too_small(planes: usize, axes: &[Axis], counts: &[i128]) -> String {
     )
 }
 
-/// Returns the number of windows; 0 or less if none fits (ATen: `pooling_output_shape`).
+/// Returns the number of windows; it is 0 or less if no window fits (ATen: `pooling_output_shape`).
 fn count_windows(size: usize, padding: usize, window: Window, ceil_mode: bool) -> i128 {
     let [size, padding, span, stride] = [size, padding, window.span(), window.stride].map(|length| length as i128);
     let room = size + 2 * padding - span + if ceil_mode { stride - 1 } else { 0 };
     let count = room.div_euclid(stride) + 1;
-    // The last window must start inside the input or the padding before it.
+    // With `ceil_mode`, the last window must start inside the input or the padding before it.
     if ceil_mode && (count - 1) * stride >= size + padding { count - 1 } else { count }
 }
