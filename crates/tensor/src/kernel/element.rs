@@ -6,14 +6,15 @@ use crate::Scalar;
 use crate::kernel::conv::direct::DirectConvolutions;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 
-/// Types that stand for generic functions, for the attribute `precompiled` of the crate `wengert-macros`.
+/// Types that stand for generic functions. The attribute `precompiled` of the crate `wengert-macros` generates code with them.
 ///
 /// Rust has no pointers to generic functions. A type that implements one of these traits stands for a generic function. `Of<T>` is
 /// the type of a pointer to the function for elements `T`, and the methods return these pointers.
 pub mod instances {
     use super::{Element, Float};
 
-    /// A function for each element type. For the types that most programs use, it is compiled in its own crate.
+    /// A generic function with an instance for each element type. Instances for common types are compiled in the crate that defines the
+    /// function.
     pub trait ElementInstances {
         /// The type of a pointer to the function for elements `T`.
         type Of<T: Element>;
@@ -28,7 +29,7 @@ pub mod instances {
         fn generic<T: Element>() -> Self::Of<T>;
     }
 
-    /// A function for each floating-point type, compiled in its own crate.
+    /// A generic function with an instance for each floating-point type, compiled in the crate that defines the function.
     pub trait FloatInstances {
         /// The type of a pointer to the function for elements `T`.
         type Of<T: Float>;
@@ -44,12 +45,12 @@ use instances::{ElementInstances, FloatInstances};
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
 pub trait Element: Scalar + BlockKernels + DirectConvolutions {
-    /// Returns the function that is compiled for this type.
+    /// Returns the instance of a generic function for this element type.
     #[doc(hidden)]
     fn element_instance<F: ElementInstances>() -> F::Of<Self>;
 }
 
-/// The types of numbers: all element types except `bool`. Sealed.
+/// The numeric element types: all except `bool`. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of numbers",
     note = "truth values are counted by `count_nonzero`, or made numbers by `cast::<i64>()`"
@@ -66,9 +67,9 @@ pub trait Float:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
-    /// Distance from 1 to the next larger number.
+    /// The distance from 1 to the next larger number.
     const EPSILON: Self;
-    /// Largest finite number.
+    /// The largest finite number.
     const MAX: Self;
     /// Positive infinity.
     const INFINITY: Self;
@@ -82,7 +83,7 @@ pub trait Float:
     /// Returns whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 
-    /// Returns the function that is compiled for this type.
+    /// Returns the instance of a generic function for this element type.
     #[doc(hidden)]
     fn float_instance<F: FloatInstances>() -> F::Of<Self>;
 }

@@ -1,11 +1,11 @@
-//! Broadcast fill: writes the elements of an expanded operand to a contiguous block, such as a bias for each row of logits.
+//! Broadcast fill: writes the elements of an expanded operand, such as a bias for each row of logits, to a contiguous block.
 //!
-//! For short rows, the cost per row dominates. These loops keep it small.
+//! If rows are short, most of the time goes into starting each row. The loops in this file start rows quickly.
 
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::MAX_LOOP_COPY;
 
-/// Writes the elements `start ..` of the operand to `out`, in row-major order.
+/// Writes the elements of the expanded operand from index `start` on to `out`, in row-major order.
 pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let (row, [inner]) = space.loop_of(space.depth() - 1);
     let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
@@ -43,7 +43,7 @@ pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
 }
 
-/// Writes the elements `start ..` of the infinitely repeated row to `out`.
+/// Writes an infinite repetition of `row` to `out`, from index `start` on.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());
     let first = after.len().min(out.len());
@@ -53,7 +53,7 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     repeat_prefix(out, row.len());
 }
 
-/// Calls a function with the length of a short row as a constant. Then the compiler writes a row with one or two stores.
+/// Calls a function with the length of a short row as a constant, so that the compiler writes a row with one or two stores.
 macro_rules! of_constant {
     ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
         match $row {
@@ -63,7 +63,7 @@ macro_rules! of_constant {
     };
 }
 
-/// Fills each row of `out` with one of the `values`.
+/// Fills `out` row by row. Each row of `row` elements repeats one of `values`.
 fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
@@ -71,7 +71,7 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
     of_constant!(row, rows(values, out), 2 3 4 5 6 7 8, {
         for (out, value) in out.chunks_exact_mut(row).zip(values) {
             match row {
-                // Two stores of eight elements overlap, and so cover every length from 9 to 16.
+                // Two overlapping stores of eight elements cover every length from 9 to 16.
                 9..=16 => {
                     if let Some(first) = out.first_chunk_mut() {
                         *first = [value; 8];
@@ -99,7 +99,7 @@ fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
     });
 }
 
-/// Fills `out` with its first `row` elements, doubling the filled part each time.
+/// Fills `out` with repetitions of its first `row` elements. Each step copies the filled part behind itself.
 fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     let mut done = row;
     while done < out.len() {
@@ -109,7 +109,7 @@ fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     }
 }
 
-/// Computes [`spread`] for any operand.
+/// Does the same as [`spread`], for an operand of any layout.
 fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     space.walk(0, start, out.len(), |position, stride, count| {
@@ -118,7 +118,7 @@ fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize
     });
 }
 
-/// Writes `values` to the elements `start ..` of the operand. No two of these elements may share a position.
+/// Writes `values` to the elements of the operand from index `start` on. No two of these elements may share a position.
 pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: usize, data: &mut [T]) {
     let mut left = values;
     space.walk(0, start, values.len(), |position, stride, count| {

@@ -1,4 +1,4 @@
-//! Gather from and scatter-add to arbitrary positions.
+//! Reads elements at arbitrary positions (gather), and adds elements at arbitrary positions (scatter-add).
 //!
 //! The caller checks positions. Additions happen in the order of the source, so that results do not depend on the number of
 //! threads.
@@ -29,8 +29,8 @@ pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out:
     }
 }
 
-/// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. `out` must be zero. If
-/// elements share positions (`shared`), they are added. Otherwise they are stored, which keeps -0.
+/// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. `out` must be zero. If `shared` is
+/// true, several elements may have the same position, and they are added. Otherwise elements are stored, which keeps -0.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out: &mut [T]) {
     if window.numel() == 0 {
         return;

@@ -1,4 +1,4 @@
-//! Slices along one dimension: copies of slices by index, its adjoint that adds slices, and concatenations.
+//! Slices along one dimension: selection by index, its adjoint (which adds slices), and concatenation.
 //!
 //! The caller checks the indices. Additions happen in the order of the indices, so that results do not depend on the number of
 //! threads.
@@ -17,7 +17,7 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     if out.is_empty() {
         return;
     }
-    // All slices have the layout of the first one. Slice `k` starts `k` strides later.
+    // All slices have the layout of the first one. Slice `k` starts `k` strides after it.
     let (first, stride) = (x.layout.slice(axis, 0, 1, 1), x.layout.strides()[axis]);
     let space = IterationSpace::new(first.shape(), [&first]);
     let width = Shape::from(&first.shape()[axis..]).numel();
@@ -54,8 +54,8 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     });
 }
 
-/// Writes value `k` of `count` values that are concatenated row by row. `x` holds the rows of this value, of `row` elements each.
-/// A row of `out` holds one row of every value.
+/// Writes value `k` of `count` values that are concatenated row by row. `x` holds the rows of this value; each has `row` elements. A row of
+/// `out` consists of one row of every value.
 pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): (usize, usize), out: &mut [T]) {
     let own = out.chunks_exact_mut(count * row).map(|rows| &mut rows[k * row..][..row]);
     match x {
@@ -64,7 +64,7 @@ pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): 
     }
 }
 
-/// Concatenates all `parts` along `axis` into `out`. All other dimensions have equal sizes, and no part is empty.
+/// Concatenates `parts` along `axis` into `out`. All other sizes are equal, and no part is empty.
 pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
@@ -92,7 +92,7 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     });
 }
 
-/// Sets slice `i` of `out` to the sum of the slices `x[.., k, ..]` with `index[k] == i`, for all pairs `(x, index)` of `terms`.
+/// Sets slice `i` of `out` to a sum over all pairs `(x, index)` of `terms`: the sum of the slices `x[.., k, ..]` with `index[k] == i`.
 /// `out` has `size` slices of `width` elements.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
@@ -102,8 +102,8 @@ pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usiz
     }
     let height = out.len() / width;
     let threads = if count < MIN_PARALLEL { 1 } else { num_threads() };
-    // Columns are divided evenly among the threads. So the division does not depend on the indices. Rows too short for this stay
-    // whole, and the rows are divided.
+    // The columns of a row are divided evenly among the threads, independently of the indices. If a row is too short for this, the rows are
+    // divided instead.
     let (rows, columns) = match width.div_ceil(threads).next_multiple_of(COLUMNS) {
         columns if threads.saturating_mul(COLUMNS) <= width => (height, columns),
         _ => (height.div_ceil(threads), width),

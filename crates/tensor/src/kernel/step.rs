@@ -1,4 +1,4 @@
-//! Updates of several arrays of the same length in one pass. The first array and some others are updated in place.
+//! Updates several arrays of the same length in one pass, as optimisers do. Writes to the first array and to the states.
 
 use crate::Element;
 use crate::memory::partition::{self, Partition};
@@ -28,7 +28,7 @@ dispatched! {
     }
 }
 
-/// The loop over a part, compiled for each instruction set. A closure might not be inlined.
+/// The loop over a task's part of the arrays, compiled for each instruction set. A closure might not be inlined.
 trait Part {
     fn run(self);
 }
@@ -52,8 +52,8 @@ impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for El
 }
 
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise<'_, T, F, N> {
-    /// Updates `count` elements, at most a block. The code is compiled once for a whole block and once for the remaining elements.
-    /// So `f` is never called on padding, and a block is copied by a few vector instructions.
+    /// Updates `count` elements, at most a block. The compiler makes one version for a whole block and one for the remaining elements. So a
+    /// whole block is copied by a few vector instructions, and `f` is never called on padding.
     #[inline(always)]
     fn block(&mut self, start: usize, count: usize) {
         let range = start..start + count;

@@ -1,10 +1,10 @@
-//! Strided tensors as the operands of kernels, and the block sizes of all kernels.
+//! Strided tensors, the operands of kernels.
 
 use crate::kernel::elementwise::operand::Operand;
 pub(crate) use crate::thresholds::blocks::{BLOCK, MAX_CACHED, MAX_TASKS, MIN_PARALLEL, MIN_STREAMED, TASK};
 use crate::{Layout, Scalar, Shape};
 
-/// A tensor as the operand of a kernel: the whole buffer and a layout.
+/// A tensor as a kernel reads it: the whole buffer and a layout.
 #[derive(Clone, Copy)]
 pub struct Source<'a, T> {
     pub(crate) data: &'a [T],
@@ -12,7 +12,7 @@ pub struct Source<'a, T> {
 }
 
 impl<'a, T: Scalar> Source<'a, T> {
-    /// Returns all elements as one block operand, if they are contiguous or all the same element. There must be at least one
+    /// Returns all elements as one operand of a block kernel, if they are contiguous or repeat one element. There must be at least one
     /// element.
     pub(crate) fn whole(&self) -> Option<Operand<'a, T>> {
         let first = self.layout.offset();
@@ -34,8 +34,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         }
     }
 
-    /// Returns the repeated elements, if the tensor repeats a contiguous run of elements in order. There must be at least one
-    /// element.
+    /// Returns the repeated row, if the tensor repeats a contiguous row of elements. There must be at least one element.
     pub(crate) fn row(&self) -> Option<&'a [T]> {
         let (mut len, mut repeats) = (1, false);
         for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {

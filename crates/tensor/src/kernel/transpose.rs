@@ -1,7 +1,7 @@
-//! Tiled reading of operands that are transposed matrices, for row-major results.
+//! Reads operands that are transposed matrices by tiles, for row-major results.
 //!
-//! In a transposed operand, neighbours in a row are far apart in memory and neighbours in a column are adjacent. So each tile is
-//! read column by column, which touches each of its cache lines once. Then it is transposed into the first-level cache, where its
+//! In a transposed operand, neighbours in a column are adjacent in memory, and neighbours in a row are far apart. So each tile is read
+//! column by column, which touches each of its cache lines once. Its transpose is written to a small buffer in the first-level cache, where
 //! rows are contiguous.
 #![allow(unsafe_code)]
 
@@ -15,20 +15,20 @@ use crate::shape::iteration_space::IterationSpace;
 pub(crate) use crate::thresholds::transpose::PITCH;
 use crate::thresholds::transpose::{SIDE, TALL, TILE, WIDE};
 
-/// Returns part `number` of `0 .. len`, split into parts of about `each` elements. No part is shorter than a square. The last part
-/// includes the remainder.
+/// Splits `0 .. len` into ranges of about `each` elements, and returns range `number`. No range is shorter than a square of [`SIDE`]
+/// elements. The last range includes the remainder.
 fn part(len: usize, each: usize, number: usize) -> Range<usize> {
     let last = parts(len, each) - 1;
     let start = number.min(last) * each;
     start..if number < last { start + each } else { len }
 }
 
-/// Returns the number of parts of `0 .. len`.
+/// Returns the number of ranges into which [`part`] splits `0 .. len`.
 fn parts(len: usize, each: usize) -> usize {
     ((len + each - SIDE) / each).max(1)
 }
 
-/// The two innermost loops of an iteration space, `height` rows of `width` elements, split into tiles.
+/// The two innermost loops of an iteration space, `height` rows of `width` elements, which are split into tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tiles {
     height: usize,
@@ -69,12 +69,12 @@ impl Tiles {
     }
 }
 
-/// The tile of an operand that was read last, transposed.
+/// The transpose of the operand's tile that was read last.
 pub(crate) struct Tile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
     tiles: Tiles,
-    /// The rows of the tile, counted over the batch, and its columns.
+    /// The rows of the tile, counted over all matrices of the batch. The next field is its columns.
     rows: Range<usize>,
     columns: Range<usize>,
     elements: Scratch<T>,
@@ -86,8 +86,8 @@ impl<'a, T: Scalar> Tile<'a, T> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// Returns the `len` elements from element `start` on. They must be a row of one tile. Reads the tile if it is not the last
-    /// one.
+    /// Returns the `len` elements from element `start` on, which must be a part of a row of one tile. Reads that tile, unless it was read
+    /// last.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -104,12 +104,12 @@ impl<'a, T: Scalar> Tile<'a, T> {
     }
 }
 
-/// Returns whether [`materialize`] supports a matrix of `segments` segments of `len` elements.
+/// Returns true if [`materialize`] supports a matrix of `segments` columns of `len` elements.
 pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
     (SIDE..=PITCH).contains(&segments) && len >= SIDE
 }
 
-/// Computes `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. The sizes must
+/// Computes `out[j, i] = x[i, j]` for `segments` contiguous segments of `len` elements, which begin `step` elements apart. The sizes must
 /// satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
@@ -117,11 +117,11 @@ pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len:
     }
 }
 
-/// Computes `tile[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart. Both sizes are at least [`SIDE`]. Rows
-/// of the tile are [`PITCH`] apart.
+/// Computes `tile[j, i] = x[i, j]` for `segments` contiguous segments of `len` elements, which begin `step` elements apart. Both sizes are
+/// at least [`SIDE`]. Rows of the tile are [`PITCH`] apart.
 fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
-    // The last square of each direction is moved back, so that it ends at the last element of a segment or at the last segment.
+    // The last square in each direction is moved back, so that it ends with the last element. It then overlaps the square before it.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
         for first in places(len) {
@@ -130,7 +130,7 @@ fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile
     }
 }
 
-/// Computes `to[j, i] = x[i, j]` for a square. Rows of `x` are `step` apart, and rows of `to` are [`PITCH`] apart.
+/// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows. Rows of `x` are `step` apart, and rows of `to` are [`PITCH`] apart.
 #[inline]
 fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
@@ -157,8 +157,8 @@ dispatched! {
     }
 }
 
-/// Rotates the bits of each element's index by one. Four rotations transpose the square. A rotation combines two rows into two
-/// other rows, in vector registers.
+/// Combines two rows into two other rows, in vector registers. This rotates the bits of each element's index in the square by one. Four
+/// such steps transpose the square.
 #[inline(always)]
 fn rotate<T: Scalar>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     const HALF: usize = SIDE / 2;
@@ -184,7 +184,7 @@ mod x86 {
     use super::{PITCH, SIDE};
     use crate::Scalar;
 
-    /// Computes [`square`](super::square) for elements of 4 or 8 bytes. The bounds are checked once for all segments. With a check
+    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. The bounds are checked once for all segments. With a check
     /// for each segment, the processor would load fewer segments at the same time.
     #[target_feature(enable = "avx512f")]
     pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
@@ -212,7 +212,7 @@ mod x86 {
             segments.into_iter().enumerate().for_each(|(j, vector)| store(vector, j, 0));
             return;
         }
-        // The quarters of the square are transposed one after the other.
+        // The quarters of the square are transposed separately.
         const HALF: usize = SIDE / 2;
         let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -263,7 +263,7 @@ mod tests {
         assert!(!has_squares(15, 16) && !has_squares(16, 15) && !has_squares(PITCH + 1, 16));
     }
 
-    /// Checks every element size against index arithmetic, and also the code for processors without vector instructions.
+    /// Checks every element size against index arithmetic. Also checks the code for processors without vector instructions.
     #[test]
     fn tiles_are_transposed() {
         fn check<T: Scalar>(of: fn(usize) -> T) {
@@ -301,7 +301,8 @@ mod tests {
         }
     }
 
-    /// Operations on transposed operands give the bits of operations on contiguous copies, with any other operand on either side.
+    /// Checks that operations on transposed operands give the same bits as operations on contiguous copies, with any other operand on
+    /// either side.
     #[test]
     fn transposed_operands_give_the_results_of_their_copies() {
         let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f64 % 1009.0 - 500.0;
@@ -317,10 +318,10 @@ mod tests {
             let wide = Tensor::from_fn([batch, rows, 2 * columns], |i| number(i[2], i[0], i[1]));
             let others = [
                 plain.clone(),
-                // Layouts with strides of two and with negative strides.
+                // These layouts have strides of two or negative strides.
                 wide.slice(2, Some(0), None, 2),
                 plain.flip([1, 2]),
-                // Expanded along one dimension. The contiguous operand beside it makes the result contiguous.
+                // This operand is expanded along one dimension. The contiguous operand beside it makes the result contiguous.
                 plain.select(1, 3).unsqueeze(1).expand(shape.map(|size| size as isize)),
             ];
             for other in &others {
@@ -340,7 +341,7 @@ mod tests {
             assert_eq!(got, expected);
             // If both operands are column-major, the result is column-major too.
             assert_eq!((&turned + &turned).strides(), turned.strides());
-            // A batch that repeats one matrix.
+            // This batch repeats one matrix.
             let one = turned.narrow(0, 0, 1).expand([4, rows as isize, columns as isize]);
             assert_eq!(
                 one.contiguous(),

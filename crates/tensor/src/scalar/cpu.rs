@@ -1,9 +1,9 @@
 //! The instruction set that the kernels use, chosen once at run time.
 //!
 //! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it for several instruction sets and calls
-//! the best version that this machine runs. Arithmetic gives the same bits on every set, because separate multiplications and additions are
-//! never fused. Functions like `exp` may differ in the last bits: their polynomials use fused operations if the processor has these, and
-//! some use tables on one set only.
+//! the best version for this processor. Arithmetic gives the same bits on every set, because multiplications and additions are never fused
+//! into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the processor has
+//! them, and some use tables on one set only.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -25,7 +25,7 @@ impl InstructionSet {
     /// All sets in ascending order.
     pub const ALL: [InstructionSet; 3] = [InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512];
 
-    /// Returns the name of the set in `WENGERT_SIMD`.
+    /// Returns the name of the set in the environment variable `WENGERT_SIMD`.
     pub fn name(self) -> &'static str {
         match self {
             InstructionSet::Portable => "portable",
@@ -57,11 +57,11 @@ fn best() -> InstructionSet {
     InstructionSet::Portable
 }
 
-/// The set in use as a number; 0 until the set is chosen.
+/// The instruction set in use, as a number; 0 until it is chosen.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-/// Returns the set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation, selects a
-/// smaller set. An unknown name, or a set that the machine lacks, is ignored with a warning in the log.
+/// Returns the instruction set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation,
+/// selects a smaller one. An unknown name, or a set that the processor lacks, is ignored with a warning in the log.
 #[inline(always)]
 pub fn instruction_set() -> InstructionSet {
     match CHOSEN.load(Ordering::Relaxed) {
@@ -89,14 +89,14 @@ fn choose() -> InstructionSet {
     chosen
 }
 
-/// Uses `set` from now on, or the machine's largest set if the machine lacks `set`. For tests and measurements. Arithmetic gives the same
-/// bits on every set, and functions like `exp` differ only in the last bits.
+/// Sets the instruction set from now on, for tests and measurements. If the processor lacks `set`, its largest set is used. Arithmetic
+/// gives the same bits on every set, and functions like `exp` differ only in the last bits.
 pub fn set_instruction_set(set: InstructionSet) {
     CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
 }
 
 /// Returns true on an AMD processor. AMD's processors are fastest if memory is read in one stream and written through the caches. Intel's
-/// are fastest with several streams. Measured on Zen 5 and on Sapphire Rapids.
+/// are fastest with several streams. This was measured on Zen 5 and on Sapphire Rapids.
 #[inline]
 pub(crate) fn is_amd() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -149,8 +149,8 @@ macro_rules! dispatched {
 
 pub(crate) use dispatched;
 
-/// Copies `from` to `to` with non-temporal stores, for results larger than the caches: the target is not read first and does not
-/// evict other data.
+/// Copies `from` to `to` with non-temporal stores, which bypass the caches. For results larger than the caches this is faster: the target
+/// is not read first, and other data stays in the caches.
 pub(crate) fn stream<T: Copy>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
     #[cfg(target_arch = "x86_64")]
@@ -166,8 +166,8 @@ pub(crate) fn stream<T: Copy>(from: &[T], to: &mut [T]) {
 #[target_feature(enable = "avx2")]
 fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
-    // The elements before the target's first cache line boundary and after its last whole line are copied. The whole lines between are
-    // streamed.
+    // Plain stores copy the elements before the target's first cache line boundary and after its last whole line. The whole lines between
+    // are streamed.
     let head = to.as_ptr().align_offset(64).min(to.len());
     let lines = (to.len() - head) * size_of::<T>() / 64;
     let body = lines * 64 / size_of::<T>();
@@ -199,7 +199,7 @@ pub(crate) fn stream_line<T: Copy>(from: &[T; 16], to: &mut [T; 16]) {
     to.copy_from_slice(from);
 }
 
-/// Makes streamed results visible to other threads; called after the last [`stream`] or [`stream_line`] of a task.
+/// Makes streamed results visible to other threads. It must be called after the last [`stream`] or [`stream_line`] of a task.
 pub(crate) fn streamed() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has SSE.

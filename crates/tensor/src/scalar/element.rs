@@ -5,21 +5,21 @@ use std::fmt::{Debug, Display};
 
 /// An element of a tensor. The trait has no kernels, and is sealed.
 pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static {
-    /// The type as a value.
+    /// The element type as a value.
     const DTYPE: DType;
-    /// Zero; `false`.
+    /// The number 0, or `false`.
     const ZERO: Self;
-    /// One; `true`.
+    /// The number 1, or `true`.
     const ONE: Self;
 
-    /// Converts a number to this type like `as`: for integers, saturating and toward zero. For `bool`, the result is true if the number is
-    /// not 0.
+    /// Converts a number to this type like `as`: integer types saturate and round toward zero. For `bool`, the result is true if the number
+    /// is not 0.
     fn from_f64(value: f64) -> Self;
 
     /// Returns the value as a number. Integers beyond 2⁵³ are rounded, and `true` is 1.
     fn to_f64(self) -> f64;
 
-    /// Converts an integer to this type like `as`, with wrapping. For `bool`, the result is true if the integer is not 0.
+    /// Converts an integer to this type like `as`: smaller types wrap. For `bool`, the result is true if the integer is not 0.
     fn from_i64(value: i64) -> Self;
 
     /// Converts the value to an integer like `as`.

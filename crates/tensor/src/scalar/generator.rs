@@ -1,11 +1,11 @@
 //! Random numbers from a seed.
 //!
-//! Word n of a seed depends only on n and the seed. The generator is SplitMix64: a counter with steps of the golden ratio, whose bits are
-//! mixed (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", 2014; D. Stafford's mixture 13, as in
-//! Java and in S. Vigna's splitmix64.c). It passes the tests of BigCrush, a word takes about a nanosecond, and any thread can compute any
-//! word. The state is a seed and a count, so a checkpoint can store it. All random numbers are computed from these words by the formulas in
-//! this file, with IEEE 754 arithmetic and the logarithm of `libm`. So a seed gives the same numbers on every platform and with every
-//! version of other crates. The generator is not for cryptography.
+//! The generator is SplitMix64: a counter that advances by the golden ratio, whose bits are mixed (G. L. Steele, D. Lea and C. H. Flood,
+//! "Fast splittable pseudorandom number generators", 2014; D. Stafford's mixture 13, as in Java and in S. Vigna's splitmix64.c). Word n of
+//! a seed depends only on n and the seed, so any thread can compute any word. The generator passes the tests of BigCrush, and a word takes
+//! about a nanosecond. The state is a seed and a count, so a checkpoint can store it. All random numbers are computed from these words by
+//! the formulas in this file, with IEEE 754 arithmetic and the logarithm of `libm`. So a seed gives the same numbers on every platform and
+//! with every version of other crates. The generator is not for cryptography.
 //!
 //! All seeds share one sequence of 2⁶⁴ words, and each seed starts at a different position. If two seeds differ by less than 1000, their
 //! positions are more than 7 · 10¹⁵ words apart. The position of a [`fork`](Generator::fork) is random.
@@ -17,7 +17,7 @@ use crate::scalar::special::normal_quantile;
 /// A random number generator: a seed, and the number of 64-bit words drawn from it. PyTorch: `torch.Generator` with `manual_seed`.
 ///
 /// Equal seeds and counts give equal numbers. Each draw takes one word, for every distribution and element type. Only
-/// [`below`](Self::below) may take more words: with a probability of less than n / 2⁶⁴ it rejects a word, so that all numbers are equally
+/// [`below`](Self::below) may take more words. With a probability of less than n / 2⁶⁴ it rejects a word, so that all results are equally
 /// likely.
 ///
 /// ```
@@ -65,7 +65,7 @@ impl Generator {
     }
 
     /// Returns a generator whose seed is the next word of this one. Its numbers are independent of the numbers that this generator draws
-    /// later. Use a fork for a part of a program that must draw the same numbers whatever the other parts draw.
+    /// later. Use a fork for a part of a program whose random numbers must not depend on the draws of other parts.
     ///
     /// ```
     /// use wengert_tensor::Generator;
@@ -80,14 +80,14 @@ impl Generator {
         Generator::new(self.next_u64())
     }
 
-    /// Draws a word: each 64-bit number has the same probability.
+    /// Draws a 64-bit word. Each value has the same probability.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.count = self.count.wrapping_add(1);
         mixed(self.seed.wrapping_add(self.count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
-    /// Returns this generator after `words` more words.
+    /// Returns a copy of this generator that is `words` words ahead.
     pub(crate) fn after(&self, words: usize) -> Self {
         Generator { seed: self.seed, count: self.count.wrapping_add(words as u64) }
     }
@@ -111,9 +111,10 @@ impl Generator {
         normal_quantile(self.between())
     }
 
-    /// Draws from the normal distribution of mean 0 and standard deviation 1, truncated to [`low`, `high`]. The result is the quantile at a
-    /// uniform point between the probabilities of the bounds. If both bounds are positive, the result is the negative of a draw from
-    /// [-`high`, -`low`]: probabilities near 0 are distinct where probabilities near 1 round to 1. If both bounds are above 38 or both are
+    /// Draws from the normal distribution of mean 0 and standard deviation 1, truncated to [`low`, `high`]. The result is the quantile of a
+    /// probability drawn uniformly between the probabilities of the bounds. If both bounds are positive, the result is the negative of a
+    /// draw from [-`high`, -`low`], because probabilities near 1 round to 1, but probabilities near 0 stay distinct. If both bounds are
+    /// above 38 or both are below -38, the result is the bound nearer to 0.
     /// below -38, the result is the bound nearer to 0.
     ///
     /// ```
@@ -138,7 +139,7 @@ impl Generator {
         if p > 0.0 { normal_quantile(p).clamp(low, high) } else { high }
     }
 
-    /// Draws the middle of one of 2⁵² equal parts of (0, 1).
+    /// Draws the middle of one of the 2⁵² equal parts of (0, 1).
     #[inline]
     fn between(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
@@ -168,14 +169,14 @@ impl Generator {
     }
 
     /// Puts `items` in random order. All orders have the same probability (R. Durstenfeld's shuffle, 1964; D. E. Knuth, The Art of Computer
-    /// Programming 2, 3.4.2, algorithm P). Draws a number for each item but one.
+    /// Programming 2, 3.4.2, algorithm P). Draws one word for each item except one.
     pub fn shuffle<I>(&mut self, items: &mut [I]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
         }
     }
 
-    /// Returns the numbers 0 to `n` - 1 in random order. As a tensor: [`Tensor::randperm`](crate::Tensor::randperm).
+    /// Returns the integers 0 to `n` - 1 in random order. [`Tensor::randperm`](crate::Tensor::randperm) returns them as a tensor.
     pub fn permutation(&mut self, n: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..n).collect();
         self.shuffle(&mut order);
@@ -183,7 +184,7 @@ impl Generator {
     }
 }
 
-/// Returns a number in which each bit depends on all bits of `z`.
+/// Returns a word in which each bit depends on all bits of `z`.
 #[inline]
 fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -195,7 +196,7 @@ fn mixed(mut z: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first five numbers of splitmix64.c for the seed 1234567. Other implementations use them in their tests.
+    /// The expected values are the first five numbers of splitmix64.c for the seed 1234567, which other implementations also test.
     #[test]
     fn the_words_are_those_of_the_reference() {
         let mut generator = Generator::new(1_234_567);
@@ -210,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The expected numbers come from the formulas of this file in Python.
+    /// The expected values come from the formulas of this file in Python.
     #[test]
     fn every_draw_is_pinned() {
         let mut generator = Generator::new(1);
@@ -273,7 +274,7 @@ mod tests {
     fn truncated_normals_have_the_moments_of_their_interval() {
         const N: usize = 10_000;
         let inf = f64::INFINITY;
-        // Mean and variance were computed by quadrature in Python.
+        // The expected mean and variance were computed by quadrature in Python.
         for (low, high, mean, variance) in [
             (-2.0, 2.0, 0.000000000000, 0.773741303550),
             (-1.0, 3.0, 0.282786110727, 0.616141735358),
@@ -289,8 +290,8 @@ mod tests {
             let average = drawn.iter().sum::<f64>() / N as f64;
             assert!((average - mean).abs() < 5.0 * (variance / N as f64).sqrt(), "{low} {high}: {average}");
             let spread = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / N as f64;
-            // The fourth moment is at most 9 squared variances. This is the value of the exponential distribution, which a far tail
-            // approaches.
+            // The bound assumes a fourth moment of 9 squared variances. The exponential distribution, which a far tail approaches, has this
+            // value.
             assert!((spread - variance).abs() < 5.0 * variance * (8.0 / N as f64).sqrt(), "{low} {high}: {spread}");
         }
         assert_eq!(Generator::new(0).truncated_normal(-inf, -50.0), -50.0);
@@ -303,12 +304,12 @@ mod tests {
         let n = 3u64 << 62;
         let mut generator = Generator::new(5);
         let drawn: Vec<u64> = (0..3000).map(|_| generator.below(n)).collect();
-        // Each third of [0, n) has probability 1/3: standard deviation √(3000 · 2/9) ≈ 26.
+        // Each third of [0, n) has probability 1/3, so the standard deviation of a count is √(3000 · 2/9) ≈ 26.
         for third in 0..3 {
             let count = drawn.iter().filter(|&&x| x >> 62 == third).count();
             assert!(count.abs_diff(1000) < 5 * 26, "{count}");
         }
-        // A word is accepted with probability 3/4.
+        // A word is accepted with probability 3/4, so 3000 numbers take about 4000 words.
         assert!(generator.count().abs_diff(4000) < 5 * 37, "{}", generator.count());
     }
 
@@ -325,7 +326,7 @@ mod tests {
         for _ in 0..6000 {
             *counts.entry(generator.permutation(3)).or_insert(0) += 1;
         }
-        // 6 orders of probability 1/6: standard deviation √(6000 · 5/36) ≈ 29.
+        // Each of the 6 orders has probability 1/6, so the standard deviation of a count is √(6000 · 5/36) ≈ 29.
         assert!(counts.len() == 6 && counts.values().all(|&count: &i32| (count - 1000).abs() < 5 * 29), "{counts:?}");
         let mut none: [u8; 0] = [];
         generator.shuffle(&mut none);

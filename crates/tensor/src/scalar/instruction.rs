@@ -1,10 +1,10 @@
-//! The elementwise operations by name, each with its cost. Their computation is in [`kernel::elementwise`](crate::kernel::elementwise), and
-//! their user documentation is in [`ops`](crate::ops). This crate does not define derivatives.
+//! The names of the elementwise operations, each with its cost. [`kernel::elementwise`](crate::kernel::elementwise) computes them, and
+//! [`ops`](crate::ops) has their documentation for users. This crate does not define derivatives.
 
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
         $(#[$doc])*
-        // `u32` is the size of the other parameters of a recorded operation. So two operations are compared without a jump.
+        // `u32` is the size of the other parameters of a recorded operation, so two operations are compared without a branch.
         #[repr(u32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -26,17 +26,17 @@ macro_rules! names {
     };
 }
 
-/// The cost of one or two processor instructions. The unit of all costs is one addition per element of an operand in the first-level
+/// The cost of one or two processor instructions. All costs are relative to one addition per element, with operands in the first-level
 /// cache. Measured on Cascade Lake (AVX-512).
 const CHEAP: usize = 1;
 
 /// The cost of a division, in additions.
 const DIVISION: usize = 2;
 
-/// The cost of an exponential, a polynomial of a reduced argument, in additions.
+/// The cost of an exponential, which is a polynomial of a reduced argument, in additions.
 const EXPONENTIAL: usize = 4;
 
-/// The cost of a longer function, in additions.
+/// The cost of a function longer than an exponential, in additions.
 const EXPENSIVE: usize = 8;
 
 /// Defines an enum of names, each with a cost.
@@ -73,7 +73,7 @@ functions! {
         Square = "square", CHEAP;
         /// √x
         Sqrt = "sqrt", CHEAP;
-        /// √x with derivative 0 at 0, where the derivative of [`Sqrt`](Unary::Sqrt) is infinite. PyTorch uses this convention for `std`.
+        /// √x with derivative 0 at 0, where [`Sqrt`](Unary::Sqrt) has an infinite derivative. PyTorch uses this convention for `std`.
         SqrtFlat = "sqrt_flat", CHEAP;
         /// Largest integer not above x.
         Floor = "floor", CHEAP;
@@ -125,18 +125,19 @@ functions! {
         Sigmoid = "sigmoid", EXPENSIVE;
         /// max(x, 0)
         Relu = "relu", CHEAP;
-        /// min(max(x + 3, 0), 6) / 6. A primitive because PyTorch defines only its first derivative.
+        /// min(max(x + 3, 0), 6) / 6. This is a primitive because PyTorch defines only its first derivative.
         Hardsigmoid = "hardsigmoid", CHEAP;
-        /// sin(πx) / (πx), 1 at 0. A primitive because the quotient's formula gives no derivative at 0.
+        /// sin(πx) / (πx), and 1 at 0. This is a primitive because the quotient's formula gives no derivative at 0.
         Sinc = "sinc", EXPENSIVE;
-        /// ln(x / (1 - x)). A primitive because its derivative is NaN outside [0, 1]. The derivative of the quotient's formula is not.
+        /// ln(x / (1 - x)). This is a primitive because its derivative must be NaN outside [0, 1]. The formula's derivative is not NaN
+        /// there.
         Logit = "logit", EXPENSIVE;
         /// Error function.
         Erf = "erf", EXPENSIVE;
         /// 1 - erf x
         Erfc = "erfc", EXPENSIVE;
-        /// Φ(x), the normal distribution function. A primitive because its exponential uses x²/2. With erfc it would use the square of the
-        /// rounded x/√2, whose error grows with x.
+        /// Φ(x), the normal distribution function. This is a primitive because its exponential uses x²/2. A formula with erfc would use the
+        /// square of the rounded x/√2, whose error grows with x.
         Ndtr = "ndtr", EXPONENTIAL;
         /// Inverse of erf.
         Erfinv = "erfinv", EXPENSIVE;
@@ -146,7 +147,7 @@ functions! {
         Digamma = "digamma", EXPENSIVE;
         /// Derivative of digamma.
         Trigamma = "trigamma", EXPENSIVE;
-        /// Not: logical for bool, bitwise for integers.
+        /// The complement: logical for bool, bitwise for integers.
         Not = "bitwise_not", CHEAP;
     }
 }
@@ -164,15 +165,15 @@ functions! {
         Div = "div", DIVISION;
         /// xʸ
         Pow = "pow", EXPENSIVE;
-        /// The larger; NaN if either is NaN.
+        /// The larger operand; NaN if either is NaN.
         Maximum = "maximum", CHEAP;
-        /// The smaller; NaN if either is NaN.
+        /// The smaller operand; NaN if either is NaN.
         Minimum = "minimum", CHEAP;
-        /// The larger; ignores one NaN.
+        /// The larger operand, or the other one if one is NaN.
         Fmax = "fmax", CHEAP;
-        /// The smaller; ignores one NaN.
+        /// The smaller operand, or the other one if one is NaN.
         Fmin = "fmin", CHEAP;
-        /// Angle of the point (y, x), first operand y.
+        /// The angle of the point (y, x), where y is the first operand.
         Atan2 = "atan2", EXPENSIVE;
         /// √(x² + y²)
         Hypot = "hypot", EXPENSIVE;
@@ -184,13 +185,13 @@ functions! {
         Remainder = "remainder", EXPENSIVE;
         /// ⌊x / y⌋
         FloorDivide = "floor_divide", EXPENSIVE;
-        /// x above 0, x y elsewhere. A primitive because no formula gives PyTorch's second derivatives at 0.
+        /// x above 0, and x y elsewhere. This is a primitive because no formula gives PyTorch's second derivatives at 0.
         Prelu = "prelu", CHEAP;
-        /// ln(x / (1 - x)) of x clamped to [y, 1 - y].
+        /// ln(x / (1 - x)), after x is clamped to [y, 1 - y].
         LogitWithin = "logit", EXPENSIVE;
-        /// x ln y, 0 at x = 0. A primitive because 0 · ∞ is not 0.
+        /// x ln y, and 0 at x = 0. This is a primitive because 0 · ∞ is NaN in arithmetic.
         Xlogy = "xlogy", EXPENSIVE;
-        /// x ln(1 + y), 0 at x = 0.
+        /// x ln(1 + y), and 0 at x = 0.
         Xlog1py = "xlog1py", EXPENSIVE;
         /// The next number after x toward y.
         Nextafter = "nextafter", EXPENSIVE;
@@ -249,7 +250,7 @@ names! {
     }
 }
 
-/// The number of a value within a program. Inputs come first, then the results of the instructions.
+/// The index of a value within a program. Inputs come first, then the results of the instructions.
 pub type Value = u32;
 
 /// One instruction of a [`Program`](crate::program::Program). A comparison gives 0 or 1, and a selection treats nonzero as true.
@@ -263,7 +264,7 @@ pub enum Instruction {
     Compare(Compare, Value, Value),
     /// The second value where the first is not 0, otherwise the third.
     Select(Value, Value, Value),
-    /// The reduction of each row: one number per row, which later instructions read as if repeated over the row.
+    /// The reduction of each row. The result has one element per row, which later instructions read as if it were repeated along the row.
     Reduce(Reduction, Value),
 }
 
@@ -278,7 +279,7 @@ impl Instruction {
         operands.into_iter().take(count)
     }
 
-    /// Returns the same instruction with other operands.
+    /// Returns the same instruction with each operand replaced by `of(operand)`.
     pub(crate) fn with_operands(self, mut of: impl FnMut(Value) -> Value) -> Self {
         match self {
             Instruction::Unary(op, x) => Instruction::Unary(op, of(x)),

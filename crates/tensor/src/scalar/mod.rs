@@ -1,4 +1,4 @@
-//! Single numbers: the names of the elementwise operations, functions that the standard library lacks, random numbers, and the instruction
+//! Single elements: the names of the elementwise operations, functions that the standard library lacks, random numbers, and the instruction
 //! sets for which loops are compiled.
 
 pub(crate) mod cpu;

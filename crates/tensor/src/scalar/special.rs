@@ -1,18 +1,18 @@
-//! Functions of one or two numbers that the standard library lacks, in f64. For f32 they are computed in f64 and rounded, which is correct
-//! rounding in all but rare cases.
+//! Functions of one or two numbers that the standard library lacks, in f64. For f32 they are computed in f64 and rounded. The result is
+//! then almost always correctly rounded.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
 use libm::{erf, erfc};
 
-/// Computes sin(πx) / (πx), 1 at 0. The distance of x from the nearest integer is exact, so the zeros of the sine are exact.
+/// Computes sin(πx) / (πx), and 1 at 0. The distance of x from the nearest integer is exact, so the zeros of the sine are exact.
 pub(crate) fn sinc(x: f64) -> f64 {
     if x == 0.0 {
         return 1.0;
     }
     let nearest = x.round_ties_even();
     let sine = (PI * (x - nearest)).sin();
-    // sin(πx) changes its sign at odd integers. From 2⁵³ on, all numbers are even integers.
+    // sin(πx) equals this sine if `nearest` is even, and its negative if `nearest` is odd. From 2⁵³ on, all numbers are even integers.
     let sine = if nearest % 2.0 == 0.0 { sine } else { -sine };
     sine / (x * PI)
 }
@@ -24,8 +24,8 @@ pub(crate) fn logit(x: f64) -> f64 {
 
 /// Computes the inverse of erf: ±∞ at ±1, NaN outside [-1, 1].
 ///
-/// The start is from M. B. Giles, "Approximating the erfinv function" (2011). Newton steps on erf follow in the middle. The tails use the
-/// logarithm of erfc instead: it is nearly a parabola there, and its relative error stays small.
+/// The initial value is from M. B. Giles, "Approximating the erfinv function" (2011). In the middle, Newton steps on erf follow. In the
+/// tails, Newton steps use the logarithm of erfc instead: it is nearly a parabola there, and its relative error stays small.
 pub(crate) fn erfinv(x: f64) -> f64 {
     if x.is_nan() || x.abs() > 1.0 {
         return f64::NAN;
@@ -57,7 +57,7 @@ pub(crate) fn erfinv(x: f64) -> f64 {
         let step = if size < 0.5 {
             (size - erf(y)) / density
         } else {
-            // 1 - |x| is exact.
+            // The difference 1 - |x| is exact.
             let tail = erfc(y);
             (tail / (1.0 - size)).ln() * tail / density
         };
@@ -76,8 +76,8 @@ fn polynomial(t: f64, coefficients: &[f64]) -> f64 {
 
 /// Computes the `p`-quantile of the standard normal distribution, 0 < `p` < 1, with a relative error of about 1e-16.
 ///
-/// M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16. The method uses quotients of
-/// polynomials, whose argument in the tails is √(-ln p). Coefficients of the highest power are first.
+/// The method is from M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16. It uses quotients
+/// of polynomials, whose argument in the tails is √(-ln p). The coefficient of the highest power comes first.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     let quotient = |x: f64, t: f64, [above, below]: &[[f64; 8]; 2]| x * polynomial(t, above) / polynomial(t, below);
     let q = p - 0.5;
@@ -127,9 +127,9 @@ const FAR: [[f64; 8]; 2] = [
 
 /// Computes the derivative of ln Γ(x). As in PyTorch, it is ∓∞ at ±0 and NaN at negative integers.
 ///
-/// From 1 to 2, it is the rational function of the Boost libraries (`digamma.hpp`, J. Maddock), which has the zero at 1.46 as a factor.
-/// From 2 to 10 a recurrence is used, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18), and below 0 the reflection formula
-/// (6.3.7).
+/// From 1 to 2, it uses the rational function of the Boost libraries (`digamma.hpp`, J. Maddock), which has the zero at 1.46 as a factor.
+/// From 2 to 10 it uses a recurrence, above 10 the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18), and below 0 the reflection
+/// formula (6.3.7).
 pub(crate) fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -165,7 +165,7 @@ pub(crate) fn digamma(x: f64) -> f64 {
 }
 
 fn digamma_from_1_to_2(x: f64) -> f64 {
-    // The zero as a sum of three numbers. The first two have few digits.
+    // The zero of digamma as a sum of three numbers. The first two have few digits, so that differences from x are exact.
     const ZERO: [f64; 3] = [
         1_569_415_565.0 / 1_073_741_824.0,
         381_566_830.0 / 1_073_741_824.0 / 1_073_741_824.0,
@@ -231,8 +231,8 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     if s != s.trunc() {
         return f64::NAN;
     }
-    // The sum is split at the sign of q + k. The magnitudes of the negative terms' q + k run from `below` to |q|.
-    // The positive q + k begin at 1 - `below`.
+    // Terms with negative q + k are summed separately. The magnitudes of their q + k run from `below` to |q|. The positive q + k begin at 1
+    // - `below`.
     let below = q.trunc() - q;
     // An infinite s counts as even: then all terms are 0, 1 or ∞.
     let sign = if s % 2.0 == 1.0 { -1.0 } else { 1.0 };
@@ -240,7 +240,7 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
 }
 
 fn zeta_of_positive(s: f64, q: f64) -> f64 {
-    // (2k)! / B₂ₖ
+    // The factors (2k)! / B₂ₖ, where B₂ₖ are the Bernoulli numbers.
     const FACTORS: [f64; 12] = [
         12.0,
         -720.0,
@@ -260,7 +260,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
         let term = w.powf(-s);
         sum += term;
         w += 1.0;
-        // The sum of the remaining terms is about term w / (s - 1).
+        // The sum of the remaining terms is about `term` · w / (s - 1).
         if term <= f64::EPSILON / 4.0 * sum / (w / (s - 1.0)).max(1.0) {
             return sum;
         }
@@ -281,8 +281,8 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
     sum
 }
 
-/// Computes the regularized incomplete gamma function: the part of Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from t below x, divided by Γ(a). If `is_upper`, the
-/// part from t above x.
+/// Computes the regularized incomplete gamma function: the part of Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from t below x, divided by Γ(a). If `is_upper` is
+/// true, computes the part from t above x.
 ///
 /// For x < a + 1, the lower part is computed by a series (Abramowitz and Stegun 6.5.29). Otherwise the upper part is computed by a
 /// continued fraction (6.5.31, by W. J. Lentz's method). Each converges fast in its range. The other part is 1 minus the computed one. If
@@ -308,7 +308,7 @@ fn gamma_weight(a: f64, x: f64) -> f64 {
     // Stirling's series gives Γ(a + 1), and `distance` gives ln(x / a). So no large numbers cancel.
     let distance = (x - a) / a;
     let exponent = if distance.abs() < 0.3 {
-        // ln(1 + d) - d
+        // Sums the series of ln(1 + d) - d.
         let (mut power, mut sum) = (-distance, 0.0);
         for k in 2..60 {
             power *= -distance;
@@ -329,7 +329,7 @@ fn gamma_weight(a: f64, x: f64) -> f64 {
 
 fn lower_series(a: f64, x: f64) -> f64 {
     let (mut term, mut sum, mut n) = (1.0, 1.0, a);
-    // The terms decrease once n is above x. About √a terms come before that.
+    // The terms decrease once n is above x, which takes about √a terms.
     for _ in 0..1_000_000 {
         n += 1.0;
         term *= x / n;
@@ -437,8 +437,8 @@ mod tests {
         assert_eq!((zeta(1.0, 2.0), zeta(2.0, 0.0), zeta(2.0, -3.0)), (f64::INFINITY, f64::INFINITY, f64::INFINITY));
         assert_eq!((zeta(2.0, f64::INFINITY), zeta(f64::INFINITY, 2.0)), (0.0, 0.0));
         assert_eq!(zeta(f64::INFINITY, -0.5), f64::INFINITY);
-        // One large term, and many that decrease slowly. The rest is 1 / (s - 1) + 0.577. Beside 6e15, each of ten additions rounds it to a
-        // whole number.
+        // The sum has one large term, which is subtracted, and many terms that decrease slowly. Their sum is 1 / (s - 1) + 0.577 = 128.6.
+        // The large term is 6e15, so each of ten additions rounds to a whole number.
         let rest = zeta(1.0078125, f64::EPSILON) - f64::EPSILON.powf(-1.0078125);
         assert!((rest - 128.6).abs() <= 5.0, "{rest}");
         assert!(zeta(0.5, 1.0).is_nan() && zeta(1.5, -0.5).is_nan());

@@ -1,12 +1,12 @@
 //! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`, `z` `[n, out, …]`,
 //! with up to three spatial dimensions.
 //!
-//! The [`direct`] kernels sum over copied planes; they serve the shapes for which they are faster. All other convolutions, and all
-//! convolutions of integers, are matrix products. The windows of `x` are the columns of a matrix ([`im2col`]), which is computed in tiles that
-//! stay in the second-level cache. The partition depends only on shapes, and partial sums are added in order. So the bits do not
-//! depend on the number of threads.
+//! The [`direct`] kernels serve the shapes for which they are faster: they multiply and add copied planes. All other convolutions, and all
+//! convolutions of integers, are matrix products. One operand is a matrix whose columns are the windows of `x` ([`im2col`]). It is computed
+//! in tiles that stay in the second-level cache. The partition depends only on shapes, and partial sums are added in order, so the bits do
+//! not depend on the number of threads.
 //!
-//! The caller resolves padding modes and defaults, and checks arguments.
+//! The caller checks the arguments and resolves padding modes and defaults.
 
 use crate::Element;
 use crate::kernel::conv::direct::{self, DirectCall};
@@ -29,14 +29,13 @@ impl Geometry {
         self.windows().div_ceil(self.tile())
     }
 
-    /// Returns whether the convolution is depthwise with few outputs per channel. Then a product with the matrix of columns would
-    /// have only a few rows.
+    /// Returns whether the convolution is depthwise with few outputs per channel. A matrix product would then have only a few rows.
     fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.channels == 1 && self.out <= 4
     }
 
-    /// Returns whether the direct kernels are faster than products with the matrix of columns. The thresholds here and below are
-    /// measured. Products are faster for kernels of one element, and where copying the results costs as much as computing them.
+    /// Returns whether the direct kernels are faster than matrix products. The thresholds here and below were measured. Matrix products are
+    /// faster for windows of one element, and where copying the results costs as much as computing them.
     fn is_direct(&self) -> bool {
         let taps = self.taps();
         let efficiency = direct::efficiency(self);
@@ -57,7 +56,7 @@ impl Geometry {
         taps > 1 && (self.is_depthwise() && taps >= 5 && efficiency > 0.0 || small)
     }
 
-    /// Returns whether the input is its own matrix of columns.
+    /// Returns whether the input itself is the matrix of columns: each window is one element, without padding and strides.
     fn is_pointwise(&self) -> bool {
         let plain =
             |axis: &WindowAxis| axis.kernel == 1 && axis.stride == 1 && axis.before == 0 && axis.input == axis.output;
@@ -90,7 +89,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // Images with little work are combined into one part.
+        // A task gets several images if one image has little work.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, per_part * out * windows, Schedule::Parallel, |part, z| {
             let mut columns = Scratch::new(room)?;
@@ -125,7 +124,7 @@ pub(crate) fn input_gradient<T: Element>(
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
     let (windows, plane) = (geometry.windows(), geometry.plane());
-    // With few images, the channels are also divided among the threads.
+    // With few images, the channels are also divided, so that all threads have tasks.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
     let each = geometry.channels.div_ceil(slices);
     let slices = geometry.channels.div_ceil(each);
@@ -159,7 +158,7 @@ pub(crate) fn weight_gradient<T: Element>(
     z: &[T],
     w: &mut [T],
 ) -> Result<(), AllocationError> {
-    // The direct kernel multiplies elements that a weight does not use by zero. For ∞ and NaN that would give NaN.
+    // In the direct kernel, some elements are multiplied by zeros that stand for no weight. For ∞ and NaN that would give NaN.
     if T::DIRECT && geometry.is_direct_for_weight() && T::are_finite(x) {
         return T::convolve(DirectCall::Weight { geometry, x, z, w });
     }
@@ -317,7 +316,7 @@ mod tests {
         }
     }
 
-    /// The dilation is as large as the padding. Planes copied with their padding would not fit in memory.
+    /// The dilation is as large as the padding. Planes that are copied with this padding would not fit in memory.
     #[test]
     fn wide_padding_takes_no_memory() {
         let axis = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
@@ -381,8 +380,8 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // In order: many windows; many images; a kernel of one element; image rows longer than a tile; matrix rows longer than a
-        // tile.
+        // The rows test, in order: many windows; many images; a window of one element; image rows longer than a tile; matrix rows longer
+        // than a tile.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

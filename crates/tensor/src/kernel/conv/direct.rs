@@ -1,9 +1,9 @@
-//! Direct convolutions of floating-point numbers, without the matrix of columns.
+//! Direct convolutions of floating-point numbers: they do not copy every window, as a matrix product would need.
 //!
-//! The planes are copied once, with their padding ([`planes`](crate::kernel::conv::planes)). In a copied plane, the elements that
-//! one tap of the kernel multiplies over all windows form a contiguous run. The runs of different taps differ only in their first
-//! element. A run continues past the ends of rows, and results computed there are discarded.
-//! The direct kernels use the runs as follows:
+//! Each plane of the input is copied once, with its padding ([`planes`](crate::kernel::conv::planes)). A *tap* is one position in the
+//! window. In a copied plane, the elements that a tap multiplies over all windows form a contiguous *run*. The runs of different taps
+//! differ only in their first element. A run continues past the ends of rows, and results computed there are discarded. The direct kernels
+//! use the runs as follows:
 //! - A convolution sums weights times runs, for several rows of the result and several vectors of windows at once.
 //! - The adjoint for the input is the same sum over the result's gradient, once for each part of the input.
 //! - The adjoint for the weights consists of dot products of runs.
@@ -21,18 +21,18 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{CHUNK, MAX_SUMS, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
 
-/// Weights in the order in which the kernels read them: by groups of rows. Within a group, the factors of all rows are stored tap
-/// by tap.
+/// Weights in the order in which the kernels read them: in groups of output rows. A group stores, for each tap, the factors of all its
+/// rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// For each group: its first row, its number of valid rows, its number of computed rows, and the position of its factors.
+    /// For each group: its first row, its number of valid rows, its number of computed rows, and the start of its factors.
     groups: Vec<(usize, usize, usize, usize)>,
     len: usize,
 }
 
 impl<T: Products> Weights<T> {
-    /// Copies the weights of `blocks` blocks of `w`. Each block has `rows` rows that are `strides[0]` apart. A row has `inputs`
-    /// planes that are `strides[1]` apart. `taps` are the positions of the factors in a plane.
+    /// Copies the weights of `blocks` blocks of `w`. Each block has `rows` rows, `strides[0]` elements apart. A row has `inputs` planes,
+    /// `strides[1]` elements apart. `taps` are the positions of the factors in a plane.
     fn new(
         kernels: &dyn MicroKernels<T>,
         w: &[T],
@@ -66,7 +66,7 @@ impl<T: Products> Weights<T> {
     }
 }
 
-/// A sum of weighted plane elements, with its planes, taps and weights.
+/// The planes, taps and weights of one weighted sum of plane elements.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
     /// The number of elements in a plane, and the number of planes that are summed for each result.
@@ -81,13 +81,13 @@ struct Sum<'a, T: Products> {
 }
 
 impl<T: Products> Sum<'_, T> {
-    /// Returns the number of chunks in a run.
+    /// Returns the number of chunks in a run. A chunk is the part of a run that is computed at once.
     fn chunks(&self) -> usize {
         self.windows.run().div_ceil(CHUNK)
     }
 
-    /// Computes `out`, a tile of the result with one plane per row. Computes the windows of `chunks` for the row groups `groups`
-    /// from the planes in `source`.
+    /// Computes a tile `out` of the result, which has one plane per row. Computes the windows of `chunks` for the row groups `groups`, and
+    /// reads the planes in `source`.
     fn compute(
         &self,
         block: usize,
@@ -127,7 +127,7 @@ impl<T: Products> Sum<'_, T> {
         }
     }
 
-    /// Computes one block on several threads.
+    /// Computes one block, whose tiles are divided among several threads.
     fn share_out(&self, block: usize, source: &[T], out: &mut [T]) -> Result<(), AllocationError> {
         let (chunks, all) = (self.chunks(), self.weights.groups.len());
         let slices = if chunks >= 4 { 1 } else { all.min(4) };
@@ -163,7 +163,7 @@ fn compute_sums<T: Products>(
         x.chunks_exact(from).zip(source.chunks_exact_mut(plane)).for_each(|(x, to)| planes.copy(x, to, planes.part()));
     };
     if blocks >= 4 {
-        // Blocks with little work are combined into one part.
+        // A task gets several blocks if one block has little work.
         let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
         let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
         return partition::try_chunks(out, per_part * block_len, Schedule::Parallel, |part, out| {
@@ -205,7 +205,7 @@ pub enum DirectCall<'a, T> {
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait DirectConvolutions: Products {
-    /// True if [`convolve`](Self::convolve) may be called.
+    /// True for types that have direct convolutions. Otherwise [`convolve`](Self::convolve) must not be called.
     const DIRECT: bool = false;
 
     /// Returns whether all elements are finite.
@@ -213,7 +213,7 @@ pub trait DirectConvolutions: Products {
         true
     }
 
-    /// Runs the convolution. The function is compiled in this crate, once for each type.
+    /// Runs the convolution. The function is compiled in this crate, once for each element type.
     fn convolve(_call: DirectCall<Self>) -> Result<(), AllocationError> {
         unreachable!("only floating-point numbers have it")
     }
@@ -229,7 +229,7 @@ macro_rules! floats {
             const DIRECT: bool = true;
 
             fn are_finite(x: &[Self]) -> bool {
-                // The fold has no branch per element, so that it is vectorized.
+                // The fold has no branch per element, so that the compiler vectorizes it.
                 x.chunks(1024).all(|x| !x.iter().fold(false, |bad, x| bad | !x.is_finite()))
             }
 
@@ -287,8 +287,7 @@ fn forward<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
 }
 
-/// Returns the position of the first element of each tap's run in the input's planes. The parts of the planes are `pitch` elements
-/// apart.
+/// Returns the position of the first element of each tap's run in the input's planes. The parts of a plane are `pitch` elements apart.
 fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {
@@ -311,22 +310,22 @@ fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> 
     all
 }
 
-/// Returns the fraction of the elements computed by [`forward`] that are results. Returns 0 if the copied planes would be much
-/// larger than the arrays.
+/// Returns the fraction of the elements computed by [`forward`] that are results. The others are discarded. Returns 0 if the copied planes
+/// would be much larger than the arrays.
 pub(crate) fn efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| (axis.output + reach(&axis)) as f64);
     let planes = lens.iter().zip(&geometry.axes).map(|(len, axis)| len * axis.kernel.min(axis.stride) as f64).product();
     share_of_results(geometry, lens, planes, geometry.axes.map(|axis| axis.output))
 }
 
-/// Returns the same estimate as [`efficiency`], for [`input_gradient`].
+/// Returns the same fraction as [`efficiency`], for [`input_gradient`].
 pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| Packed::output(&axis).len as f64);
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// Returns the number of windows divided by the number of elements in their run. There are `counts` windows in planes of the sizes
-/// `lens`. The copied planes have `planes` elements.
+/// Returns the number of windows divided by the number of elements in their run. There are `counts` windows in copied planes of the sizes
+/// `lens`, which have `planes` elements in total.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -349,7 +348,7 @@ fn input_gradient<T: Products>(
     let size = geometry.axes.map(|axis| axis.input);
     let step = [size[1] * size[2], size[2], 1];
     let mut sums = Vec::new();
-    // All input elements with the same remainder modulo the stride use the same taps.
+    // Input elements with the same remainder modulo the stride use the same taps, so each remainder is a separate sum.
     let [depth, height, width] = geometry.axes.map(|axis| axis.stride);
     for number in 0..depth * height * width {
         let part = [number / (height * width), number / width % height, number % width];
@@ -394,8 +393,8 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Computes the adjoint of [`forward`] with respect to `w`. Past the end of a row of windows, input elements are multiplied by
-/// zeros.
+/// Computes the adjoint of [`forward`] with respect to `w`. A run continues past the end of a row of windows; its elements there are
+/// multiplied by zeros.
 fn weight_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -416,11 +415,11 @@ fn weight_gradient<T: Products>(
     });
     let each = geometry.batch.div_ceil(parts);
     let parts = geometry.batch.div_ceil(each);
-    // Several small images form one run.
+    // Several small images are joined to one run.
     let (part, run) = (planes.part(), windows.run());
     let per_run = (RUN_ELEMENTS / (geometry.channels * planes.len())).clamp(1, each);
     let plane = per_run * planes.len();
-    // Runs are padded with zeros to whole vectors.
+    // Runs are padded with zeros, so that their length is a multiple of a vector's.
     let long = |images: usize| ((images - 1) * part + run).next_multiple_of(kernels.lanes());
     let length = long(per_run);
     let taps = input_taps(geometry, &planes, per_run * part);
@@ -476,7 +475,7 @@ fn weight_gradient<T: Products>(
     Ok(())
 }
 
-/// Sets `w` to the sum of the arrays that are stored one after the other in `sums`. They are added in order.
+/// Sets `w` to the sum of the arrays in `sums`, which are stored one after the other. They are added in this order.
 pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     let (first, others) = sums.split_at(w.len());
     w.copy_from_slice(first);
@@ -485,7 +484,7 @@ pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     }
 }
 
-/// Adds the dot products of rows of `z` with runs of `x` to `sums`. The products cover `count` elements from `first` on.
+/// Adds the dot products of rows of `z` with runs of `x` to `sums`. Each dot product covers `count` elements from `first` on.
 fn dots<T: Products>(
     kernels: &dyn MicroKernels<T>,
     (x, runs): (&[T], &[usize]),

@@ -1,9 +1,9 @@
-//! The sizes of convolutions and the positions of their windows' elements: pure arithmetic without data.
+//! The sizes of a convolution and the positions of its windows. This file reads no elements.
 
 /// One spatial dimension of a convolution or pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
-    /// The sizes of `x`, `w` and `z` along the dimension.
+    /// The size of `x` along the dimension. The next fields are the sizes of `w` and `z`.
     pub(crate) input: usize,
     pub(crate) kernel: usize,
     pub(crate) output: usize,
@@ -16,11 +16,11 @@ pub struct WindowAxis {
 }
 
 impl WindowAxis {
-    /// A dimension of size 1.
+    /// A spatial dimension of size 1, for convolutions with fewer than three dimensions.
     pub(crate) const NONE: WindowAxis =
         WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
-    /// Returns the position of element `tap` of window `number`, or `None` if it is in the padding.
+    /// Returns the position in the input of element `tap` of window `number`, or `None` if it is in the padding.
     #[inline(always)]
     pub(crate) fn place(&self, number: usize, tap: usize) -> Option<usize> {
         (number * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
@@ -64,7 +64,7 @@ impl Geometry {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
-    /// Returns the number of elements in a channel of `x`.
+    /// Returns the number of elements in one channel of an image of `x`.
     pub(crate) fn plane(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }

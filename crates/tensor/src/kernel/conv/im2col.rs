@@ -1,5 +1,5 @@
-//! The matrix of columns, which holds the elements of each window of a convolution in a column (Chellapilla, Puri and Simard 2006,
-//! "im2col"). It is computed for one tile of windows at a time.
+//! The matrix of columns of a convolution: each column holds the elements of one window (Chellapilla, Puri and Simard 2006, "im2col"). It
+//! is computed for one tile of windows at a time.
 
 use crate::kernel::conv::geometry::Geometry;
 use crate::kernel::matmul::product::Products;
@@ -8,14 +8,14 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
 impl Geometry {
-    /// Returns the position of a row of the matrix of columns: its channel, and the row and column of its tap. The kernel must
+    /// Returns the channel, and the row and column in the window, to which row `number` of the matrix of columns belongs. The window must
     /// have depth 1.
     fn row(&self, number: usize) -> (usize, usize, usize) {
         let [_, height, width] = &self.axes;
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
     }
 
-    /// Returns whether image rows are short and each of them is used several times.
+    /// Returns whether the rows of the image are short and each of them is used several times.
     fn has_short_rows(&self) -> bool {
         let [depth, height, width] = &self.axes;
         depth.input == 1
@@ -28,14 +28,14 @@ impl Geometry {
             && width.output <= 64
     }
 
-    /// Returns the number of elements of all image rows, stored once for each column of the kernel.
+    /// Returns the number of elements of the shifted copies of all image rows. There is one copy for each column of the window.
     fn shifted_rows(&self) -> usize {
         self.channels * self.axes[2].kernel * self.axes[1].input * self.axes[2].output
     }
 }
 
-/// Writes the columns `first .. first + count` of the matrix of columns, in row-major order. Row (c, tap) holds the element of
-/// channel c at that tap of each window. Elements in the padding are zero.
+/// Writes the columns `first .. first + count` of the matrix of columns, in row-major order. The row of a channel and a tap (a position in
+/// the window) holds that element of each window. Elements in the padding are zero.
 pub(crate) fn gather<T: Products>(
     geometry: &Geometry,
     x: &[T],
@@ -51,7 +51,7 @@ pub(crate) fn gather<T: Products>(
     Ok(())
 }
 
-/// Adds the columns to `x`. This is the adjoint of [`gather`].
+/// Adds each element of the matrix of columns to the element of `x` from which [`gather`] reads it: the adjoint of [`gather`].
 pub(crate) fn scatter<T: Products>(
     geometry: &Geometry,
     columns: &[T],
@@ -67,8 +67,8 @@ pub(crate) fn scatter<T: Products>(
     Ok(())
 }
 
-// Small images have short rows, and finding the elements to copy costs about as much as copying them. So each image row is stored
-// once for each column of the kernel, shifted. Then the rows of the matrix are whole blocks of stored rows.
+// Small images have short rows, and finding the elements to copy costs about as much as copying them. So each image row is first stored
+// once for each column of the window, shifted by it. The rows of the matrix then consist of whole stored rows.
 dispatched! {
     fn gather_rows<T: Products>(geometry: &Geometry, x: &[T], rows: &mut [T], columns: &mut [T]) {
         let [_, height, width] = &geometry.axes;
@@ -136,7 +136,7 @@ dispatched! {
     }
 }
 
-/// Copies a short segment. Chunks of a fixed size cost less than a call to `memcpy`.
+/// Copies a short slice. Copies of chunks of a fixed size cost less than a call of `memcpy`.
 #[inline(always)]
 pub(crate) fn copy<T: Products>(from: &[T], to: &mut [T]) {
     let count = from.len();
@@ -164,11 +164,11 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
     last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
 }
 
-/// The operations on the segments of a row of the matrix of columns.
+/// The operations on the pieces of a row of the matrix of columns. A piece is either inside the input or in the padding.
 trait Segments {
     /// Handles `count` elements from `column` on. They are the elements at `place`, `place + step`, … of `x`.
     fn inside(&mut self, column: usize, place: usize, step: usize, count: usize);
-    /// Handles `count` elements from `column` on, which are in the padding.
+    /// Handles `count` elements from `column` on that are in the padding.
     fn outside(&mut self, column: usize, count: usize);
 }
 
@@ -176,7 +176,7 @@ trait Segments {
 fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segments) {
     let [depth, height, width] = &geometry.axes;
     let (end, plane) = (first + count, geometry.plane());
-    // Loops over rows of windows. The tile may cover only a part of the first and of the last row.
+    // Loops over the rows of windows. The tile may cover only a part of the first row and of the last row.
     let (row, within) = (first / width.output, first % width.output);
     let (first_d, first_h) = (row / height.output, row % height.output);
     let mut row = 0;

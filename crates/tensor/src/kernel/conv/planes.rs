@@ -1,20 +1,19 @@
 //! Planes copied with their padding for direct convolutions, and the positions of windows in them.
 //!
-//! With a stride greater than one, planes are split into parts: element `i` of an axis of stride `s` belongs to part `i mod s`.
-//! Then the elements that one tap of the kernel multiplies over all windows form one contiguous run. The run continues past the
-//! ends of rows.
+//! If the stride `s` is greater than one, planes are split into parts: element `i` of an axis belongs to part `i mod s`. Then the elements
+//! that a tap (a position in the window) multiplies over all windows form one contiguous *run*. The run continues past the ends of rows.
 
 use crate::kernel::conv::geometry::WindowAxis;
 
 /// One axis of copied planes.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// The parts that a tap reads, as remainders modulo `step`.
+    /// The remainders modulo `step` whose parts are read by a tap.
     pub(crate) parts: Vec<usize>,
     step: usize,
     /// The number of elements in a part.
     pub(crate) len: usize,
-    /// The padding before the first element of the plane, in elements of the plane.
+    /// The padding before the first element of the plane, in elements.
     before: usize,
     /// The number of elements of the plane.
     input: usize,
@@ -37,7 +36,7 @@ impl Packed {
         Packed { parts: vec![0], step: 1, len, before: room, input: axis.output }
     }
 
-    /// Returns the half-open range of a part's elements that are inside the plane, and the position of the first one in the plane.
+    /// Returns the half-open range of a part's elements that are inside the plane, and the position in the plane of the first one.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
         let end = (self.input + self.before).saturating_sub(part).div_ceil(self.step).min(self.len);
@@ -46,12 +45,12 @@ impl Packed {
     }
 }
 
-/// Returns the distance between the elements that the first tap and the last tap of a window read, within a part.
+/// Returns the distance, within a part, between the elements that the first tap and the last tap of a window read.
 pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
 
-/// All axes of copied planes.
+/// The three axes of copied planes.
 pub(crate) struct Planes(pub(crate) [Packed; 3]);
 
 impl Planes {
@@ -65,12 +64,12 @@ impl Planes {
         self.part() * self.0.iter().map(|axis| axis.parts.len()).product::<usize>()
     }
 
-    /// Returns the strides within a part, by axis.
+    /// Returns the stride of each axis within a part.
     pub(crate) fn strides(&self) -> [usize; 3] {
         [self.0[1].len * self.0[2].len, self.0[2].len, 1]
     }
 
-    /// Copies a plane to `to`, with its parts `pitch` elements apart. The padding in `to` must already be zero.
+    /// Copies a plane to `to`, where its parts are `pitch` elements apart. The padding in `to` must already be zero.
     pub(crate) fn copy<T: Copy>(&self, x: &[T], to: &mut [T], pitch: usize) {
         let [depth, height, width] = &self.0;
         let mut parts = (0..).step_by(pitch);
@@ -102,12 +101,12 @@ impl Planes {
     }
 }
 
-/// The positions of a result's windows, in the runs and in the result.
+/// The positions of all windows of a result: in the runs, and in the result itself.
 pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
     /// The strides of the windows in a run, by axis. The last stride is 1.
     pub(crate) strides: [usize; 3],
-    /// The position of the first window in the result, and the strides of the windows there.
+    /// The position of the first window in the result, and the strides of the windows in the result.
     pub(crate) start: usize,
     pub(crate) steps: [usize; 3],
 }
@@ -118,7 +117,7 @@ impl WindowRun {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }
 
-    /// Calls `visit` with each segment of a row of windows among the elements `first .. end` of a run. The arguments are its
+    /// Calls `visit` for each contiguous part of a row of windows among the elements `first .. end` of a run. The arguments are its
     /// position in the run, its position in the result, and its length.
     pub(crate) fn segments(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize, usize)) {
         let [_, height, width] = self.counts;
@@ -151,7 +150,7 @@ impl WindowRun {
     }
 }
 
-/// Copies a short row. Chunks of a fixed size cost less than a call to `memcpy`.
+/// Copies a short row. Copies of chunks of a fixed size cost less than a call of `memcpy`.
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     let count = from.len();
     match from.last_chunk::<8>() {

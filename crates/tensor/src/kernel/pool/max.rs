@@ -1,7 +1,7 @@
 //! Maximum pooling over planes `[h, w]`: the largest element of each window, its position, and the adjoint.
 //!
-//! Of equal elements the first is taken, and of NaNs the last (ATen: `max_pool2d`). For a row of windows, the outer loop is over
-//! the elements of a window, and the inner loop over the windows.
+//! If several elements are equally large, the first is taken; if several are NaN, the last (ATen: `max_pool2d`). For a row of windows, the
+//! outer loop is over the elements of a window, and the inner loop over the windows.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;
@@ -10,7 +10,7 @@ use crate::scalar::cpu::dispatched;
 use crate::thresholds::pool::{PART, WINDOWS_AT_ONCE};
 use crate::{Float, Number};
 
-/// The offset of an empty window, which has no element inside the plane.
+/// The value that marks an empty window, which has no element inside the plane. Other values are offsets of elements.
 const NO_ELEMENT: u32 = u32::MAX;
 
 /// Planes `[h, w]` and their windows.
@@ -29,7 +29,7 @@ impl MaxPool {
         self.rows.output * self.columns.output
     }
 
-    /// Returns whether the windows are adjacent 2 x 2 squares, the most frequent case.
+    /// Returns whether the windows are adjacent squares of 2 x 2 elements, the most frequent case.
     fn is_quartering(&self) -> bool {
         let plain = |axis: &WindowAxis| {
             axis.kernel == 2
@@ -41,21 +41,21 @@ impl MaxPool {
         plain(&self.rows) && plain(&self.columns)
     }
 
-    /// Returns the number of planes in a part.
+    /// Returns the number of planes in a task.
     fn per_part(&self) -> usize {
         (PART / self.plane().max(1)).max(1)
     }
 
-    /// Returns the position of the element at `offset` from the corner of window `(i, j)`. The corner may be outside the plane,
-    /// but the element must be inside.
+    /// Returns the position in the plane of the element at `offset` from the corner of window `(i, j)`. The corner may be outside the
+    /// plane, but the element must be inside.
     fn place(&self, i: usize, j: usize, offset: u32) -> usize {
         let corner = i * self.rows.stride * self.columns.input + j * self.columns.stride;
         corner + offset as usize - (self.rows.before * self.columns.input + self.columns.before)
     }
 }
 
-/// Sets each element of `out` to the element of `values` at the position of the window's largest element of `x`. Empty windows
-/// give `nothing`.
+/// For each window, finds the position of the largest element of `x`, and writes the element of `values` at this position to `out`. Empty
+/// windows give `nothing`.
 pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T, out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * windows, Schedule::Parallel, |part, out| {
@@ -72,7 +72,7 @@ pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T
     });
 }
 
-/// Overwrites `out` with the adjoint of [`choose`] with respect to `values`, applied to `g`.
+/// Overwrites `out` with the adjoint of [`choose`] with respect to `values`, applied to the gradient `g`.
 pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * plane, Schedule::Parallel, |part, out| {
@@ -89,7 +89,7 @@ pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T])
     });
 }
 
-/// Writes the row-major position of the largest element of every window within its plane to `out`. Empty windows give 0.
+/// Writes the position of each window's largest element to `out`, as a row-major position in its plane. Empty windows give 0.
 pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * windows, Schedule::Parallel, |part, out| {
@@ -106,7 +106,7 @@ pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
     });
 }
 
-/// The largest element found so far for each window of a row, and its offset from the window's corner.
+/// For each window of a row: the largest element found so far, and its offset from the window's corner.
 struct RowMaxima<T> {
     best: Vec<T>,
     offsets: Vec<u32>,
@@ -138,15 +138,15 @@ fn eight<T: Float>(
     (best, which)
 }
 
-/// Returns the start and the length of each group of eight windows in a row. If the last group would be shorter, it starts earlier
-/// where possible and overlaps the group before it.
+/// Returns the start and the length of each group of eight windows in a row. If the last group would be shorter, it starts earlier if
+/// possible, and overlaps the group before it.
 fn groups(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count)
         .step_by(WINDOWS_AT_ONCE)
         .map(move |first| (first.min(count.saturating_sub(WINDOWS_AT_ONCE)), count.min(WINDOWS_AT_ONCE)))
 }
 
-/// Returns two elements for each of the `count` windows at the start of `row`.
+/// Returns the two elements of a row that each of the `count` first windows covers.
 #[inline(always)]
 fn pairs<T: Float>(row: &[T], count: usize) -> [T; 2 * WINDOWS_AT_ONCE] {
     let mut all = [T::ZERO; 2 * WINDOWS_AT_ONCE];
@@ -181,7 +181,7 @@ fn scatter_group<T: Float>(x: [&[T]; 2], g: &[T], out: &mut [T], width: usize, c
     }
 }
 
-// The arms of `match count` let the compiler make separate code for constant counts.
+// The arms of `match count` let the compiler make separate code for each constant count.
 dispatched! {
     fn choose_quarters<T: Float>(pool: &MaxPool, x: &[T], out: &mut [T]) {
         let width = pool.columns.input;
@@ -283,7 +283,7 @@ fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxi
 #[inline(always)]
 fn update_maxima<T: Float>(values: impl Iterator<Item = T>, offset: u32, best: &mut [T], offsets: &mut [u32]) {
     for ((value, best), taken) in values.zip(best).zip(offsets) {
-        // The update has no branches, so that windows are processed in vectors.
+        // The update has no branches, so that the compiler vectorizes the loop over windows.
         let wins = (value > *best) | value.is_nan() | (*taken == NO_ELEMENT);
         *best = if wins { value } else { *best };
         *taken = if wins { offset } else { *taken };
@@ -296,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the position of the largest element of each window, by the definition.
+    /// Returns the position of the largest element of each window, found by the definition.
     fn by_definition(pool: &MaxPool, x: &[f64]) -> Vec<Option<usize>> {
         let mut places = Vec::new();
         for window in 0..x.len() / pool.plane() * pool.windows() {
@@ -335,7 +335,7 @@ mod tests {
         #[test]
         fn poolings_equal_their_definition(rows in axis(), columns in axis(), planes in 1..4usize, seed in 0..1000usize) {
             let pool = MaxPool { rows, columns };
-            // The numbers have few distinct values, so that many are equal. Infinities and NaN are among them.
+            // There are few distinct values, so that many elements are equal. Infinities and NaN are among them.
             let numbers = [0.0, 1.0, 2.0, -1.0, 1.0, f64::NEG_INFINITY, 2.0, f64::INFINITY, -3.0, f64::NAN, 0.5];
             let x: Vec<f64> = (0..planes * pool.plane()).map(|i| numbers[(i * i + seed * i / 3) % 11]).collect();
             let places_expected = by_definition(&pool, &x);

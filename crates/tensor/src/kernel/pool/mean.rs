@@ -1,8 +1,8 @@
 //! The mean of every window of every plane `[h, w]`, and its adjoint.
 //!
-//! A window is a rectangle. First the rows of the plane that a row of windows covers are summed elementwise. Then the elements of
-//! that sum are summed within each window. The adjoint spreads each window over one row, and then spreads that row over all rows.
-//! Windows of equal size and distance are computed together. The other windows, at the edges, are computed separately.
+//! A window is a rectangle. First the rows of the plane that a row of windows covers are summed elementwise. Then this sum is summed within
+//! each window. The adjoint spreads each window's gradient over one row, and then spreads that row over all rows of the windows. Windows of
+//! equal size and distance are computed together. The other windows, at the edges, are computed separately.
 
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
@@ -10,13 +10,13 @@ use crate::scalar::cpu::dispatched;
 use crate::thresholds::pool::PART;
 use crate::{Element, Float};
 
-/// The windows along one dimension. Neither their starts nor their ends ever decrease.
+/// The windows along one dimension, in order: neither their starts nor their ends decrease.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowSpans {
     size: usize,
     /// The half-open range of each window.
     spans: Vec<(usize, usize)>,
-    /// The divisor of each window, without the factor of the other dimension.
+    /// The factor of each window's divisor that belongs to this dimension.
     divisors: Vec<f64>,
     /// The half-open range of windows that have `len` elements each and are `stride` apart.
     regular: (usize, usize),
@@ -49,7 +49,7 @@ impl WindowSpans {
         self.spans.len()
     }
 
-    /// Returns the divisor if a single window covers the whole dimension. The divisor lacks the factor of the other dimension.
+    /// Returns the divisor if a single window covers the whole dimension. The factor of the other dimension is not included.
     pub(crate) fn whole(&self) -> Option<f64> {
         (self.spans[..] == [(0, self.size)]).then(|| self.divisors[0])
     }
@@ -76,7 +76,7 @@ impl MeanPool {
         self.rows.spans.len() * self.columns.spans.len()
     }
 
-    /// Returns the number of planes in a part.
+    /// Returns the number of planes in a task.
     fn per_part(&self) -> usize {
         (PART / self.plane().max(self.windows()).max(1)).max(1)
     }
@@ -102,7 +102,7 @@ pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) {
     });
 }
 
-/// Overwrites `out` with the adjoint of [`mean`], applied to `g`.
+/// Overwrites `out` with the adjoint of [`mean`], applied to the gradient `g`.
 pub(crate) fn spread<T: Float>(pool: &MeanPool, g: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {
@@ -143,7 +143,7 @@ dispatched! {
         pool: &MeanPool, divisors: &[T], g: &[T], out: &mut [T], shares: &mut [T], row: &mut [T],
     ) {
         let width = pool.columns.size;
-        // All rows before row `next` have been written.
+        // All rows before row `next` have been written by now.
         let mut next = 0;
         for (i, g) in g.chunks_exact(divisors.len()).enumerate() {
             let (start, end) = pool.rows.spans[i];
@@ -177,7 +177,7 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
     }
 }
 
-/// Sets `sum` to the elementwise sum of the rows, which are adjacent in memory.
+/// Sets `sum` to the elementwise sum of rows that are adjacent in memory.
 #[inline(always)]
 fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     let width = sum.len();
@@ -218,7 +218,7 @@ fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     }
 }
 
-/// Sets `out[j]` to Σ over `k < len` of `from[S j + k]`. The outer loop is over `k`.
+/// Sets `out[j]` to the sum of `from[S j + k]` over `k < len`. The outer loop is over `k`.
 #[inline(always)]
 fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     out.fill(T::ZERO);
@@ -302,7 +302,7 @@ mod tests {
         })
     }
 
-    /// Calls `visit` for each element of each window with the window, the element and the divisor, by the definition.
+    /// Calls `visit` with the window, the element and the divisor, for each element of each window, by the definition.
     fn by_definition(pool: &MeanPool, planes: usize, mut visit: impl FnMut(usize, usize, f64)) {
         let mut window = 0;
         for plane in 0..planes {
@@ -323,7 +323,7 @@ mod tests {
         #[test]
         fn means_equal_their_definition(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
             let pool = MeanPool { rows, columns };
-            // The numbers are multiples of 36 up to 36 · 2^9. Their sums and quotients are exact here.
+            // The values are multiples of 36 up to 36 · 2⁹, so sums and quotients are exact here.
             let numbers = |count: usize| (0..count).map(|i| 36.0 * ((i * 37 + seed) % 513) as f64).collect::<Vec<f64>>();
             let (x, g) = (numbers(planes * pool.plane()), numbers(planes * pool.windows()));
 

@@ -1,9 +1,8 @@
 //! Operations on whole lanes along one dimension: cumulative sums, running extremes, sorting.
 //!
-//! A lane holds the elements along the dimension at one index of the other dimensions. Each function takes a lane as a slice.
-//! [`each`] splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on
-//! the number of threads. Of two equal elements, the earlier one comes first. NaN is larger than all numbers, as in PyTorch's
-//! `sort`.
+//! A lane is a line of elements along the dimension, at one index of the other dimensions. Each function takes a lane as a slice. [`each`]
+//! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
+//! threads. Of two equal elements, the earlier one comes first. NaN is larger than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 
 use rayon::slice::ParallelSliceMut;
@@ -16,8 +15,8 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::scan::{ADJACENT, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{DType, Element, Shape};
 
-/// Calls `f` with every lane of `x` along dimension `axis`, and with the memory for its `len` results. `out` is row-major and has
-/// the shape of `x`, with size `len` along `axis`.
+/// Calls `f` with every lane of `x` along dimension `axis`, and with a slice for its `len` results. `out` is row-major and has the shape of
+/// `x`, except for size `len` along `axis`.
 pub(crate) fn each<T: Element, U: Element>(
     x: Source<T>,
     axis: usize,
@@ -51,14 +50,14 @@ pub(crate) fn each<T: Element, U: Element>(
         return partition::chunks(out, len, schedule, one);
     }
     let stride = x.layout.strides()[axis];
-    // Adjacent lanes are processed together, because each cache line holds an element of all of them.
+    // Adjacent lanes are processed together, because each cache line has an element of every one of them.
     let groups = inner.div_ceil(ADJACENT);
     let number = count / inner * groups;
     let grid = Grid::equal(out, inner, (len, ADJACENT));
     partition::run(number, schedule, grid, |number, mut out: Tile<U>| {
         let (outer, first) = (number / groups, number % groups * ADJACENT);
         let width = ADJACENT.min(inner - first);
-        // The 16 extra elements avoid cache conflicts between lanes whose size is a power of two.
+        // Lanes whose size is a power of two would compete for the same places in the cache. The 16 extra elements avoid this.
         let pitch = size + 16;
         let mut lanes = vec![T::ZERO; pitch * width];
         let starts: SmallVec<[usize; ADJACENT]> =
@@ -98,8 +97,8 @@ pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
     }
 }
 
-/// Writes the position of the largest or smallest element up to each element to `out`. Of equal elements the last one is taken. A
-/// NaN wins and stays, until another NaN replaces it.
+/// Writes, for each element, the position of the largest or smallest element up to it. If several are equal, the last one is taken. A NaN
+/// is taken in any case, and stays until another NaN replaces it.
 pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let mut best = 0;
     for (i, (out, &x)) in out.iter_mut().zip(lane).enumerate() {
@@ -112,7 +111,7 @@ pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [
     }
 }
 
-/// Writes the positions of the elements in ascending or descending order to `out`, as many as `out` holds. The order is stable.
+/// Writes the positions of the elements in ascending or descending order to `out`. `out` may be shorter than the lane. The order is stable.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
         let (x, y) = (lane[i as usize], lane[j as usize]);
@@ -124,7 +123,7 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
         positions.select_nth_unstable_by(wanted - 1, before);
         positions.truncate(wanted);
     }
-    // The comparison distinguishes all positions, so an unstable sort gives the stable order.
+    // `before` distinguishes all positions, so an unstable sort gives the stable order.
     if positions.len() >= MIN_SHARED_LANE && num_threads() > 1 {
         // Rayon sorts in parallel by divide and conquer.
         positions.par_sort_unstable_by(before);
@@ -134,12 +133,11 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Writes the positions of the largest elements in descending order to `out`, or of the smallest in ascending order. `out` gives
+/// Writes the positions of the largest elements in descending order to `out`, or of the smallest in ascending order. The length of `out` is
 /// their number.
 ///
-/// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's
-/// `nth_element` and sorts the elements before the n-th. If few of many elements are selected, the first of equal elements are
-/// taken.
+/// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's `nth_element`
+/// and sorts the elements before the n-th. If few elements of a long lane are selected, it takes the first of equal elements.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= lane.len() {
@@ -155,8 +153,8 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Moves the element of rank `nth` to its position, with smaller elements before it. This is `std::nth_element` of the GNU C++
-/// library. PyTorch's results depend on its choice among equal elements.
+/// Moves the element of rank `nth` to its position, with smaller elements before it. This is the algorithm of `std::nth_element` in the GNU
+/// C++ library, on whose choice among equal elements PyTorch's results depend.
 fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
     if nth >= items.len() {
         return;
@@ -165,11 +163,11 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     let mut steps = 2 * items.len().ilog2();
     while end - start > 3 {
         if steps == 0 {
-            // After too many bad pivots, the remaining elements are sorted.
+            // There were too many bad pivots. The remaining elements are sorted below.
             break;
         }
         steps -= 1;
-        // Moves the median of three elements to the start. It is the pivot.
+        // The median of three elements is moved to the start, as the pivot.
         let (a, b, c) = (start + 1, start + (end - start) / 2, end - 1);
         let less = |i: usize, j: usize| before(&items[i], &items[j]);
         let median = match (less(a, b), less(b, c), less(a, c)) {
@@ -206,7 +204,7 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
 }
 
-/// Returns the position of the element with `rank` elements before it in ascending order. Among equal elements, it is the one that
+/// Returns the position of the element that has `rank` elements before it in ascending order. Among equal elements, it is the one that
 /// PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
     let mut positions: Vec<usize> = (0..lane.len()).collect();
@@ -222,7 +220,8 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
             }
             return positions[rank];
         }
-        // The median of three becomes the pivot at position `low`. The other two are at `low + 1` and `high`, and stop the scans.
+        // The median of three elements becomes the pivot at position `low`. The other two are at `low + 1` and `high`, where they stop the
+        // scans.
         let middle = low + (high - low) / 2;
         positions.swap(middle, low + 1);
         for (i, j) in [(low + 1, high), (low, high), (low + 1, low)] {
@@ -256,7 +255,7 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
     }
 }
 
-/// Returns the position of the first NaN. Without NaNs, returns the position of the median, the lower one of two.
+/// Returns the position of the first NaN, if there is one. Otherwise returns the position of the median, or of the lower of two medians.
 pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
     lane.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
         let mut positions: Vec<usize> = (0..lane.len()).collect();
@@ -265,12 +264,12 @@ pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
     })
 }
 
-/// Returns the last position of the most frequent element. Of equally frequent elements, the smallest is taken.
+/// Returns the last position of the most frequent element. If several elements are equally frequent, takes the smallest.
 pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
     let mut positions = vec![0; lane.len()];
     order(false, lane, &mut positions);
     let same = |&i: &i64, &j: &i64| compare(lane[i as usize], lane[j as usize]) == Ordering::Equal;
-    // Runs of equal elements come in ascending order. So a later run must be longer to win.
+    // The runs of equal elements are in ascending order, and the smallest element wins. So a later run must be longer.
     let mut longest: &[i64] = &[];
     for run in positions.chunk_by(same) {
         if run.len() > longest.len() {
@@ -280,7 +279,7 @@ pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
     longest.last().map_or(0, |&last| last as usize)
 }
 
-/// Compares two elements. NaN comes last.
+/// Compares two elements. NaN is larger than all others.
 fn compare<T: Element>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
 }
@@ -319,7 +318,7 @@ mod tests {
         assert_eq!(out, [0, 1, 1, 3, 4]);
     }
 
-    /// These positions are the ones that PyTorch returns.
+    /// The expected positions are PyTorch's results.
     #[test]
     fn equal_elements_are_selected_as_in_pytorch() {
         let top = |size: usize, wanted: usize| {

@@ -1,5 +1,5 @@
-//! The errors of functions of one and two numbers, in units in the last place (ulp). An ulp is the distance from a number to the
-//! next larger number of its type.
+//! Measures the errors of elementwise functions of one and two operands, in units in the last place (ulp). An ulp is the distance from a
+//! number to the next larger number of its type.
 //!
 //! Results in f64 are compared with values computed with 60 digits. The script `functions.py` writes them to
 //! `reference/functions.csv`, beside it. Results in f32 are compared with f64, over all exponents and signs. The error of f64 is a
@@ -12,7 +12,7 @@ use std::fs;
 use crate::ops::TensorLike;
 use crate::{Binary, Element, Site, Tensor, Unary};
 
-/// The maximum errors: in f32 from the exact result, in f64 from the correctly rounded result.
+/// The maximum errors of each function in ulp: in f32 from the exact result, in f64 from the correctly rounded result.
 const BOUNDS: &[(&str, f64, f64)] = &[
     ("exp", 2.0, 1.0),
     ("exp2", 2.0, 1.0),
@@ -56,11 +56,11 @@ pub(crate) fn bounds(name: &str) -> Option<(f64, f64)> {
     BOUNDS.iter().find(|bound| bound.0 == name).map(|&(_, narrow, wide)| (narrow, wide))
 }
 
-/// The accuracy of PyTorch's formula, which this crate also uses: 10⁻⁹ in units of 2⁻⁵².
+/// The bound for functions with PyTorch's accuracy of nine digits: 10⁻⁹ in units of 2⁻⁵².
 const NINE_DIGITS: f64 = 4.6e6;
 
-/// Functions whose zeros at negative arguments are not representable. At negative arguments, the errors of results smaller than 1
-/// are measured in ulps of 1.
+/// Functions whose zeros at negative arguments cannot be represented. At negative arguments, errors of results below 1 are measured in ulps
+/// of 1.
 const WITH_NEGATIVE_ZEROS: &[&str] = &["lgamma", "digamma"];
 
 /// Returns a sample of all f32 bit patterns. It is denser from -20 to 20, and includes multiples of 1/8 and the numbers next to
@@ -76,8 +76,8 @@ fn sample() -> Vec<f32> {
     points
 }
 
-/// Returns the distance in ulp. `unit` is the ulp of a number of the size of the exact value. ∞ counts as the power of two after
-/// the largest number.
+/// Returns the distance between `got` and `exact` in ulp. `unit` is the ulp of a number of the size of `exact`. An infinite result counts
+/// as `beyond`, the power of two after the largest number.
 fn distance(got: f64, exact: f64, unit: f64, beyond: f64) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
@@ -109,7 +109,7 @@ fn binary<T: Element>(op: Binary, x: &[T], y: &[T]) -> Option<Vec<T>> {
     Tensor::from(x.to_vec()).apply_binary(op, &Tensor::from(y.to_vec()), site()).ok().map(|z| z.to_vec())
 }
 
-/// The largest error of a function and the argument that gives it.
+/// The largest error of a function, and the argument at which it occurs.
 #[derive(Clone, Debug, Default)]
 struct Worst {
     ulps: f64,
@@ -136,7 +136,7 @@ fn worst_f32(name: &str, x: &[f32]) -> Worst {
         return worst;
     }
     let op = *Binary::ALL.iter().find(|op| op.name() == name).unwrap();
-    // Pairs of numbers from the sample, and numbers near 1 with exponents that give finite results.
+    // Makes pairs from the sample, and pairs of numbers near 1 with exponents that give finite results.
     let mut y = x.to_vec();
     y.rotate_left(12_345);
     let mut x = x.to_vec();
@@ -206,7 +206,7 @@ fn an_error_is_seen() {
     assert_eq!(worst_f64("exp", "exp,0.0,1.5").ulps, 0.5 / f64::EPSILON);
 }
 
-/// Compares `docs/accuracy.md` with the bounds. With `UPDATE_DOCS=1` in the environment, the test writes that file first.
+/// Compares `docs/accuracy.md` with the bounds in this file. If the environment has `UPDATE_DOCS=1`, the test writes that file first.
 #[test]
 fn the_docs_list_the_bounds() {
     let mut text = String::from(INTRODUCTION);

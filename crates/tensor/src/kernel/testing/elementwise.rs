@@ -1,4 +1,4 @@
-//! Tests elementwise operations over every layout against the oracle, and single numbers at the edges of their types.
+//! Tests elementwise operations over every layout against the oracle, and on special values of each type.
 
 use std::fmt::Debug;
 
@@ -27,7 +27,7 @@ fn two_alone<T: Oracle>(op: Binary, x: T, y: T) -> T {
     out[0]
 }
 
-/// Asserts that the oracle allows each result, and that the kernel gives the same bits for a single element.
+/// Asserts that the oracle allows each result, and that a single element gives the same bits as a block.
 #[track_caller]
 fn assert_allowed<T: Oracle>(
     got: &Tensor<T>,
@@ -49,7 +49,7 @@ fn assert_allowed<T: Oracle>(
     assert_eq!(got.len(), count);
 }
 
-/// Asserts that the oracle lacks the operation, because the kernels lack it.
+/// Asserts that the oracle lacks the operation. It is called for operations that the kernels lack.
 #[track_caller]
 fn assert_undefined<T: Oracle>(error: &Error, expected: Option<Expected<T>>, what: impl Debug) {
     assert!(matches!(error, Error::ElementType { .. }), "{error}");
@@ -60,7 +60,7 @@ fn exact<T: Oracle>(op: Binary, x: T, y: T) -> T {
     T::of_two(op, x, y).expect("every type has it").exact()
 }
 
-/// Operands of one shape for elementwise operations. No integer divisor is 0.
+/// Operands of one shape for elementwise operations. Integer divisors are not 0.
 struct Operands<T: Element> {
     x: Tensor<T>,
     y: Tensor<T>,
@@ -113,7 +113,7 @@ impl<T: Oracle> Operands<T> {
 
     fn check_casts(&self) {
         let ex = elements(self.x.source());
-        // The expected numbers are converted by `as`: integers exactly, and floating-point numbers by value.
+        // The expected results are conversions by Rust's `as`: integers exactly, and floating-point numbers by value.
         let exact = |x: T| if T::DTYPE == DType::I64 { i128::from(x.to_i64()) } else { 0 };
         let whole = T::DTYPE == DType::I64;
         macro_rules! casts {
@@ -135,7 +135,7 @@ fn elementwise<T: Oracle>(shape: &Shape, recipes: [&Recipe; 3], seed: u64) {
     operands.check_casts();
 }
 
-/// Tests operations in place, in a window of a larger buffer. The other elements of the buffer must not change.
+/// Tests operations in place on a part of a larger buffer. The other elements of the buffer must not change.
 fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
     let rng = &mut generator(seed);
     let (window, len) = recipes[0].clone().injective().layout(shape);
@@ -150,7 +150,7 @@ fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
         update(&mut expected, &window, y.source(), |x, y| op.map_or(y, |op| exact(op, x, y)));
         assert_bits(&Tensor::from(got), &expected, name);
     }
-    // The same operation on tensors, which are copied first if necessary.
+    // Runs the same operation on tensors, which copy the elements first if necessary.
     let mut x = Tensor::from(before.clone()).with_layout(window.clone());
     let held = x.clone();
     let expected = zip(&elements(x.source()), &elements(y.source()), |x, y| exact(Binary::Maximum, x, y));
@@ -207,9 +207,9 @@ fn blocks_join_at_every_length() {
     }
 }
 
-/// The largest distance between a function in f32 and the same function in f64, in units in the last place of the f32 result.
-/// Correct rounding has a distance of 1/2. The bound is the error that the GNU C library documents for its f32 functions, which
-/// the standard library may call, plus 1/2 for rounding.
+/// Measures the largest distance between a function in f32 and the same function in f64, in units in the last place of the f32 result. A
+/// correctly rounded result has a distance of at most 1/2. The bound is the error that the GNU C library documents for its f32 functions,
+/// which the standard library may call, plus 1/2 for rounding.
 #[test]
 fn functions_in_f32_are_near_those_in_f64() {
     let rng = &mut generator(3);
@@ -227,7 +227,7 @@ fn functions_in_f32_are_near_those_in_f64() {
             ((f64::from(single) - double).abs() / ulp, x).0
         });
         let worst = worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
-        // A bound for all functions, with a larger one for `ndtr`.
+        // One bound is used for all functions, with a larger one for `ndtr`.
         let bound = if op == Unary::Ndtr { 5.0 } else { 3.0 };
         assert!(worst <= bound, "{op:?}: {worst} ulp");
     }

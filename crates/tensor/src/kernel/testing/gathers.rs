@@ -29,7 +29,7 @@ fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed
     assert_bits(&g.apply_scatter_add(&positions, shape, site()).unwrap(), &expected, "put");
 }
 
-/// Tests that moving slices by index equals moving their elements separately.
+/// Tests that moving slices by index equals moving each of their elements.
 fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipes[0].tensor(shape, || T::any(rng));
@@ -52,7 +52,7 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
             &elements(flat.apply_scatter_add(&positions, shape, site()).unwrap().source()),
             "index_add",
         );
-        // The second term is only the first slice. It is added after the first term.
+        // The second term has only the first slice. It is added after the first term.
         if size == 0 {
             continue;
         }
@@ -69,8 +69,8 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
 fn rows_of_large_tensors_have_the_same_bits_on_any_number_of_threads() {
     let rng = &mut generator(5);
     let threads = crate::num_threads();
-    // In order: many columns, divided among the threads; few columns, so that the rows are divided; several tensors side by side;
-    // one column.
+    // The rows test, in order: many columns, which are divided among the threads; few columns, so that the rows are divided; several
+    // tensors side by side; one column.
     for (shape, axis, count) in
         [([1, 40, 200], 1, 700), ([1, 3000, 7], 1, 11_000), ([90, 9, 8], 1, 200), ([300, 50, 1], 1, 500)]
     {
@@ -112,7 +112,7 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
         let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
         update(&mut expected, &window, x.source(), landed);
         assert_bits(&x.apply_embed(view.clone(), shape, site()).unwrap(), &expected, &view);
-        // With `shared`, elements are added to the elements that are already there.
+        // If `shared` is true, elements are added to the elements that are already there.
         let mut got = expected.clone();
         gather::embed(x.source(), &window, true, &mut got);
         update(&mut expected, &window, x.source(), |place, x| combine(Reduction::Sum, place, x));

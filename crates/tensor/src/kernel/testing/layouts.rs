@@ -22,16 +22,16 @@ pub(crate) struct Recipe {
     pub(crate) order: Vec<usize>,
 }
 
-/// The way a dimension is cut out of a larger one.
+/// The way in which a dimension is cut out of a larger one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AxisRecipe {
     /// The number of elements left out before and after the dimension.
     pub(crate) around: (usize, usize),
-    /// Every `step`-th element is kept.
+    /// Only every `step`-th element is kept.
     pub(crate) step: usize,
     /// True if the order of the elements is reversed.
     pub(crate) flip: bool,
-    /// True if one element is repeated, with stride 0.
+    /// True if the dimension repeats one element, with stride 0.
     pub(crate) stretch: bool,
 }
 
@@ -57,7 +57,7 @@ impl Recipe {
         Recipe { axes: vec![AxisRecipe::PLAIN; RANK], order: (0..RANK).collect() }
     }
 
-    /// Returns a recipe that uses `axis` for every dimension.
+    /// Returns a recipe that applies `axis` to every dimension.
     pub(crate) fn all(axis: AxisRecipe) -> Self {
         Recipe { axes: vec![axis; RANK], ..Recipe::contiguous() }
     }
@@ -67,7 +67,7 @@ impl Recipe {
         Recipe { order: (0..RANK).rev().collect(), ..Recipe::contiguous() }
     }
 
-    /// Returns the recipe without repeated elements.
+    /// Returns the recipe, changed so that no element is repeated.
     pub(crate) fn injective(mut self) -> Self {
         self.axes.iter_mut().for_each(|axis| axis.stretch = false);
         self
@@ -81,7 +81,8 @@ impl Recipe {
             let kept = if axis.stretch { 1 } else { size };
             axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
         };
-        // Limits the size of buffers, so that many cases can run. Later dimensions become plain if necessary.
+        // Limits the size of buffers, so that many cases can run. If the buffer would be too large, later dimensions are not cut out of
+        // larger ones.
         let mut total = 1;
         for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
             if total * size(axis, wanted) > 1 << 14 {
@@ -104,7 +105,7 @@ impl Recipe {
         (layout.expand(shape).unwrap(), buffer)
     }
 
-    /// Returns a tensor of shape `shape`. Its whole buffer is filled by `element`.
+    /// Returns a tensor of shape `shape`. `element` gives the elements of the whole buffer.
     pub(crate) fn tensor<T: Element>(&self, shape: &Shape, element: impl FnMut() -> T) -> Tensor<T> {
         let (layout, buffer) = self.layout(shape);
         let data = std::iter::repeat_with(element).take(buffer).collect();
@@ -147,13 +148,13 @@ pub(crate) fn generator(seed: u64) -> Pcg64 {
 
 /// Elements of test cases.
 pub(crate) trait Sample: Element {
-    /// Returns any value. The smallest and largest values of the type are frequent.
+    /// Returns a random value. The smallest and largest values of the type are frequent.
     fn any(rng: &mut Pcg64) -> Self;
-    /// Returns a small integer. Sums and products of many of them are exact.
+    /// Returns a random small integer. Sums and products of many such values are exact.
     fn small(rng: &mut Pcg64) -> Self;
-    /// Returns ±1, ±2 or ±1/2. Products of a moderate number of them are exact.
+    /// Returns ±1, ±2 or ±1/2 at random. Products of a moderate number of factors are exact.
     fn factor(rng: &mut Pcg64) -> Self;
-    /// Returns the bits. All NaNs have the same bits.
+    /// Returns the bits of the value. All NaNs give the same bits.
     fn bits(self) -> u64;
 }
 

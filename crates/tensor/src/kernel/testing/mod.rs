@@ -1,4 +1,4 @@
-//! The oracle of the kernels, slow and obvious, and the tests of all kernels over tensors of every layout.
+//! The tests of all kernels over tensors of every layout, and their oracle: slow and obvious code that gives the expected results.
 
 pub(crate) mod accuracy;
 mod elementwise;

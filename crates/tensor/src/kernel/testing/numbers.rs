@@ -1,5 +1,5 @@
-//! The result of each operation on single numbers, computed from the standard library, `libm` and textbook formulas in f64. It is
-//! the specification of the block kernels, and calls none of them.
+//! Computes the expected result of each operation on single elements from the standard library, `libm` and textbook formulas in f64. This
+//! is the specification of the kernels, and calls none of them.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -7,14 +7,14 @@ use crate::kernel::testing::accuracy::bounds;
 use crate::kernel::testing::layouts::Sample;
 use crate::{Binary, Compare, DType, Reduction, Unary};
 
-/// The exact result of an operation, and the error that a kernel may have.
+/// The result that a kernel must give for an element, and the error that it may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected<T> {
-    /// The exact bits, or any NaN if the result is NaN.
+    /// The result must have exactly these bits. If this is NaN, any NaN is allowed.
     Exact(T),
-    /// The exact bits, except for the sign of a zero.
+    /// The result must have exactly these bits, except for the sign of a zero.
     Unsigned(T),
-    /// Near the exact result: within `ulps` units in the last place or within `absolute`, whichever allows more.
+    /// The result must be near `exact`: within `ulps` units in the last place or within `absolute`, whichever allows more.
     Near { exact: f64, ulps: f64, absolute: f64 },
 }
 
@@ -26,8 +26,8 @@ impl<T: Oracle> Expected<T> {
             Expected::Unsigned(exact) => got.bits() == exact.bits() || got == exact,
             Expected::Near { exact, ulps, absolute } => {
                 let (rounded, got) = (T::from_f64(exact).to_f64(), got.to_f64());
-                // Infinity counts as the power of two after the largest f32, so that its distance is finite. In f64, it counts as
-                // the largest number.
+                // For f32, infinity counts as the power of two after the largest number, so that the distance is finite. For f64, it counts
+                // as the largest number.
                 let beyond = if T::DTYPE == DType::F32 { 2f64.powi(128) } else { f64::MAX };
                 let clamped = |x: f64| x.clamp(-beyond, beyond);
                 let off = (clamped(got) - clamped(exact)).abs();
@@ -36,7 +36,7 @@ impl<T: Oracle> Expected<T> {
         }
     }
 
-    /// Returns the result of an operation that is exact.
+    /// Returns the result of an operation whose result must be exact.
     #[track_caller]
     pub(crate) fn exact(self) -> T {
         match self {
@@ -46,7 +46,7 @@ impl<T: Oracle> Expected<T> {
     }
 }
 
-/// The expected results of operations on one or two numbers. Operations that the type lacks give `None`.
+/// The expected results of operations on one or two elements. They are `None` for operations that the type lacks.
 pub(crate) trait Oracle: Sample {
     /// Returns the distance from a number of this size to the next larger number.
     fn unit(size: f64) -> f64;
@@ -65,7 +65,7 @@ pub(crate) fn compare<T: Sample>(op: Compare, x: T, y: T) -> bool {
     }
 }
 
-/// Reduces two numbers to one.
+/// Returns the reduction of two elements by `op`.
 pub(crate) fn combine<T: Oracle>(op: Reduction, x: T, y: T) -> T {
     let op = match op {
         Reduction::Sum => Binary::Add,
@@ -136,7 +136,7 @@ fn erfinv(x: f64) -> f64 {
     if size == 1.0 || size == 0.0 {
         return if size == 1.0 { f64::INFINITY.copysign(x) } else { x };
     }
-    // Here `erf` is nearly linear, and two terms of the series suffice.
+    // For small `size`, `erf` is nearly linear, and two terms of the series suffice.
     if size < 1e-4 {
         return (x + PI * x * x * x / 12.0) * PI.sqrt() / 2.0;
     }
@@ -149,7 +149,8 @@ fn erfinv(x: f64) -> f64 {
     high.copysign(x)
 }
 
-/// Computes ψ(x) = ψ(x + n) - Σ 1/(x + k), with the asymptotic series for 20 and above, and the reflection formula below 0.
+/// Computes the digamma function ψ(x) = ψ(x + n) - Σ 1/(x + k). Uses the asymptotic series for 20 and above, and the reflection formula
+/// below 0.
 fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -166,7 +167,7 @@ fn digamma(x: f64) -> f64 {
     y.ln() - 0.5 / y - z * (1.0 / 12.0 - z * (1.0 / 120.0 - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z / 132.0)))) - sum
 }
 
-/// Computes ψ'(x) = Σ 1/(x + k)², with the asymptotic series for 20 and above, and the reflection formula below 1/2.
+/// Computes the trigamma function ψ'(x) = Σ 1/(x + k)². Uses the asymptotic series for 20 and above, and the reflection formula below 1/2.
 fn trigamma(x: f64) -> f64 {
     if x < 0.5 {
         return (PI / (PI * x).sin()).powi(2) - trigamma(1.0 - x);
@@ -180,7 +181,7 @@ fn trigamma(x: f64) -> f64 {
     sum + (1.0 + 0.5 / y + z * (1.0 / 6.0 - z * (1.0 / 30.0 - z / 42.0))) / y
 }
 
-/// Computes Σ (q + k)⁻ˢ: forty terms, and the rest as an integral with the first Euler corrections.
+/// Computes ζ(s, q) = Σ (q + k)⁻ˢ. Adds forty terms, and computes the others as an integral with the first Euler corrections.
 fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;
@@ -206,7 +207,7 @@ fn zeta(s: f64, q: f64) -> f64 {
     sum + power * w / (s - 1.0) + power * (0.5 + rising(1) / 12.0 - rising(3) / 720.0 + rising(5) / 30240.0)
 }
 
-/// Computes a function of two real numbers in f64. Operations that are defined by steps in the element type are rounded by `round`
+/// Computes a function of two real numbers in f64. If an operation is defined by several steps in the element type, `round` is applied
 /// after each step.
 fn real_binary(op: Binary, x: f64, y: f64, round: impl Fn(f64) -> f64) -> f64 {
     let opposite = |rest: f64| rest != 0.0 && (rest < 0.0) != (y < 0.0);
@@ -299,11 +300,11 @@ macro_rules! floats {
                     return Some(Expected::Exact(exact as $type));
                 }
                 Some(expected(op.name(), exact, match op {
-                    // The arguments of sines and logarithms are rounded, which matters near their zeros.
+                    // The arguments of the sine and the logarithm are rounded, which matters near their zeros.
                     Unary::Sinc | Unary::Logit => 1e-15,
-                    // The sums cancel near the zeros at negative arguments.
+                    // The terms of these sums cancel near the zeros at negative arguments.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
-                    // The exponent is the rounded square of the argument.
+                    // The exponent is the rounded square of the argument, whose error the exponential amplifies.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
                     _ => 0.0,
                 }))
@@ -320,25 +321,25 @@ macro_rules! floats {
                         (None, _) => $type::NAN,
                         (Some(std::cmp::Ordering::Equal), _) => y,
                         (Some(_), 0 | $signed::MIN) => $type::from_bits(1).copysign(y),
-                        // A number farther from 0 has larger bits.
+                        // The bits of a number are larger if it is farther from 0.
                         (Some(order), bits) => {
                             let away = (order == std::cmp::Ordering::Less) == (x > 0.0);
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
                         }
                     }),
-                    // PyTorch has no such operation. It is a sum of two logarithms in the type itself, which may cancel.
+                    // PyTorch has no such single operation. Here it is a sum of two logarithms in the type itself, whose terms may cancel.
                     Binary::LogitWithin => {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
                     }
-                    // Two large terms on both sides of 0 may cancel. The oracle adds forty rounded terms.
+                    // Two large terms on both sides of 0 may cancel. The oracle itself adds forty rounded terms.
                     Binary::Zeta => {
                         let (s, q) = (f64::from(x), f64::from(y));
                         let exact = real_binary(op, s, q, |x| x);
                         let largest = if q < 0.0 { (q - q.round()).abs().powf(-s) } else { exact };
                         expected(op.name(), exact, 16.0 * f64::EPSILON * largest)
                     }
-                    // The order of the two zeros is unspecified.
+                    // Which of 0 and -0 is larger is unspecified.
                     Binary::Fmax | Binary::Fmin => {
                         Expected::Unsigned(real_binary(op, x.into(), y.into(), |x| x) as $type)
                     }
@@ -351,8 +352,8 @@ macro_rules! floats {
 
 floats!(f32 i32, f64 i64);
 
-/// Returns the exact result with the bounds of the named operation. Without bounds, the result must be exact. In f64 the error of
-/// the oracle is added.
+/// Returns the allowed results: `exact` with the bounds of the named operation. An operation without bounds must be exact. In f64 the error
+/// of the oracle is added.
 fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
     let single = T::DTYPE == DType::F32;
     let ulps = match bounds(name) {
@@ -363,7 +364,7 @@ fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
                 f64 + 4.0
             }
         }
-        // These operations round twice.
+        // These operations consist of two roundings.
         None if matches!(name, "hardsigmoid" | "floor_divide") => 2.0,
         None => return Expected::Exact(T::from_f64(exact)),
     };
@@ -390,7 +391,7 @@ macro_rules! integers {
 
 integers!(i64, u8);
 
-/// Computes an integer operation, exact or wrapped in 128 bits.
+/// Computes an integer operation in 128 bits, which is exact or wraps.
 fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     Some(match op {
         Unary::Neg => -x,
@@ -404,9 +405,9 @@ fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     })
 }
 
-/// Computes an integer operation on a type of `bits` bits, exact or wrapped in 128 bits.
+/// Computes an integer operation on a type of `bits` bits, in 128 bits. It is exact or wraps.
 fn whole_binary(op: Binary, x: i128, y: i128, bits: i128) -> Option<i128> {
-    // Returns the largest integer that is not above the quotient.
+    // This is the largest integer that is not above the quotient.
     let floor = |x: i128, y: i128| if y < 0 { (-x).div_euclid(-y) } else { x.div_euclid(y) };
     Some(match op {
         Binary::Add => x + y,
@@ -466,7 +467,7 @@ fn gcd(x: i128, y: i128) -> i128 {
     if y == 0 { x.abs() } else { gcd(y, x % y) }
 }
 
-/// Returns the least common multiple. The sign of a wrapped result is removed.
+/// Returns the least common multiple. If the product wraps, its sign is removed.
 fn lcm(x: i128, y: i128) -> i128 {
     let product = (x / gcd(x, y) * y) as i64;
     product.wrapping_abs().into()

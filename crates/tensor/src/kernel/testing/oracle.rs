@@ -1,7 +1,7 @@
-//! The specification of the kernels and the oracle of their tests, slow and obvious. Loops over indices find each element through
+//! The specification of the kernels, and the oracle of their tests. It is slow and obvious: loops over indices find each element through
 //! [`Layout::position`](crate::Layout::position).
 //!
-//! The results for single numbers are in [`numbers`](crate::kernel::testing::numbers).
+//! The expected results for single elements are in [`numbers`](crate::kernel::testing::numbers).
 
 use crate::kernel::strided::Source;
 use crate::kernel::testing::numbers::{Oracle, combine};
@@ -33,7 +33,7 @@ pub(crate) fn elements<T: Copy>(x: Source<T>) -> Vec<T> {
     elements
 }
 
-/// Returns the elements that each result of a reduction over `axes` combines. The results are in row-major order.
+/// Returns, for each result of a reduction over `axes`, the elements that it combines. The results are in row-major order.
 pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
     let shape = x.layout.shape();
     let kept: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
@@ -58,7 +58,7 @@ pub(crate) fn reduce<T: Oracle>(op: Reduction, column: &[T]) -> T {
     rest.iter().fold(first, |total, &x| combine(op, total, x))
 }
 
-/// Returns the position of the first largest or smallest element. The first NaN wins.
+/// Returns the position of the largest or smallest element, the first of several. If there is a NaN, returns the position of the first NaN.
 pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     let is_nan = |x: T| x.partial_cmp(&x).is_none();
     if let Some(position) = column.iter().position(|&x| is_nan(x)) {
@@ -68,7 +68,7 @@ pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     column.iter().position(|&x| !column.iter().any(|&y| beats(y, x))).expect("a column has elements") as i64
 }
 
-/// Returns the elements of the matrix products of two batches of one shape, in row-major order. Terms are added in order.
+/// Returns the elements of the matrix products of two batches of the same shape, in row-major order. Terms are added in order.
 pub(crate) fn products<T: Oracle>(x: Source<T>, y: Source<T>) -> Vec<T> {
     let (&[.., m, k], &[.., n]) = (&x.layout.shape()[..], &y.layout.shape()[..]) else {
         panic!("matrices have two dimensions");

@@ -16,7 +16,8 @@ fn product<T: Oracle>(batch: &Shape, [m, k, n]: [usize; 3], recipes: [&Recipe; 2
     let x = recipes[0].tensor(&with(m, k), || T::small(rng));
     let y = recipes[1].tensor(&with(k, n), || T::small(rng));
     let expected: Vec<T> = products(x.source(), y.source()).into_iter().map(unsigned).collect();
-    // If a sum has a single product, of 0 and a negative number, the result may stay -0.
+    // A sum of a single product may stay -0, for example 0 times a negative number. The expected sums start from 0, so signs of zeros are
+    // ignored.
     assert_bits(&x.apply_matmul(&y, site()).unwrap().map(unsigned), &expected, (batch, m, k, n));
 }
 
@@ -40,21 +41,21 @@ proptest! {
 #[test]
 fn large_products_equal_the_oracle() {
     let table: [(&[usize], [usize; 3]); 18] = [
-        // Products with few columns.
+        // These products have few columns.
         (&[], [70, 200, 5]),
         (&[], [9, 1100, 3]),
         (&[], [150, 500, 10]),
         (&[2], [66, 64, 16]),
         (&[], [90, 300, 1]),
-        // Products with a single result.
+        // These products have a single result.
         (&[], [1, 300, 1]),
         (&[3], [1, 65, 1]),
-        // A product with one row, in several strips.
+        // This product has one row, which is computed in several pieces.
         (&[], [1, 13, 9001]),
-        // Products with few rows.
+        // These products have few rows.
         (&[], [6, 33, 200]),
         (&[], [11, 700, 37]),
-        // Products with little work. The columns of some fill whole vectors.
+        // These products have little work. In some, the columns fill whole vectors.
         (&[], [5, 30, 16]),
         (&[3], [7, 9, 70]),
         (&[4], [16, 16, 32]),
@@ -71,7 +72,7 @@ fn large_products_equal_the_oracle() {
             product::<f32>(&Shape::from(batch), sizes, [a, b], i as u64);
             product::<f64>(&Shape::from(batch), sizes, [a, b], i as u64);
         }
-        // Integer products have only one code path.
+        // All integer products have the same code path, so they need no table.
         product::<i64>(&Shape::from(batch), sizes, [&recipes[0], &recipes[1]], 0);
     }
 }

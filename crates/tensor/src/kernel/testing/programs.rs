@@ -1,5 +1,5 @@
-//! Tests random programs. The engine runs them on each of its code paths, and an evaluation of single instructions on single
-//! elements gives the expected results.
+//! Tests random programs. The engine runs each program on several of its code paths. The expected results come from running single
+//! instructions on single elements.
 //!
 //! `WENGERT_RANDOM_PROGRAMS` sets the number of programs (small by default), and `WENGERT_RANDOM_SEED` the first seed. With a
 //! sanitizer, run many:
@@ -33,8 +33,8 @@ fn pick<T: Copy>(rng: &mut Pcg64, from: &[T]) -> T {
     from[below(rng, from.len())]
 }
 
-/// The precision with which a value is known. A sum that rounds depends on its order, and so does the sign of a zero result of a
-/// reduction.
+/// The precision with which the test knows a value. A sum that rounds depends on its order of additions, and so does the sign of a zero
+/// that a reduction gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Bits,
@@ -42,16 +42,16 @@ enum Known {
     Nothing,
 }
 
-/// The elements of a value, and how precisely they are known.
+/// The expected elements of a value, and how precisely they are known.
 #[derive(Clone)]
 struct Reference<T> {
     elements: Vec<T>,
     known: Known,
-    /// True if the value has one number for each row.
+    /// True if the value has one element for each row.
     per_row: bool,
 }
 
-/// Returns a shape with at most 5,000 elements, usually few and sometimes none.
+/// Returns a random shape with at most 5,000 elements, usually few and sometimes none.
 fn shape(rng: &mut Pcg64) -> Shape {
     let large = if chance(rng, 16) { 5000 } else { 40 };
     let limit = pick(rng, &[1, 8, 32, 64, 64, 200, 200, large]);
@@ -66,7 +66,7 @@ fn shape(rng: &mut Pcg64) -> Shape {
     Shape::from(sizes)
 }
 
-/// Returns a shape with many short rows.
+/// Returns a random shape with many short rows.
 fn lanes(rng: &mut Pcg64) -> Shape {
     let (outer, most) = (if chance(rng, 8) { 9 } else { 2 }, if chance(rng, 8) { 31 } else { 7 });
     let mut sizes = [1 + below(rng, outer), 32 + below(rng, 30), 2 + below(rng, most)];
@@ -98,7 +98,7 @@ fn recipe(rng: &mut Pcg64) -> Recipe {
     recipe
 }
 
-/// Returns a tensor that expands to `shape`. One dimension in `stretched` has size 1.
+/// Returns a random tensor that expands to `shape`. One of the dimensions in `stretched` has size 1.
 fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool, stretched: usize) -> Tensor<T> {
     let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };
     let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, stretched) { 1 } else { size }).collect();
@@ -143,7 +143,7 @@ fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Opt
     Some(out[0])
 }
 
-/// Returns the total, and how precisely it is known.
+/// Returns the reduction of `values`, and how precisely it is known.
 fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, known: Known) -> (T, Known) {
     let (mut total, mut size, mut whole) = (T::start(op), if op == Reduction::Prod { 1.0 } else { 0.0 }, true);
     for x in values {
@@ -164,7 +164,7 @@ fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, kn
     }
 }
 
-/// Reduces every row of `row` elements by `op`. The result repeats the total of a row for each of its elements.
+/// Reduces every row of `row` elements by `op`. The result repeats each row's reduction along the row.
 fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Reference<T> {
     let mut known = x.known;
     let mut elements = Vec::with_capacity(x.elements.len());
@@ -176,7 +176,7 @@ fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Refer
     Reference { elements, known, per_row: true }
 }
 
-/// Returns the position of each element's total after a reduction over `axes`, and the number of totals.
+/// Returns the index of each element's result after a reduction over `axes`, and the number of results.
 fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     let kept = |axis: usize| axes >> axis & 1 == 0;
     let count = (0..shape.rank()).filter(|&axis| kept(axis)).map(|axis| shape[axis]).product();
@@ -259,14 +259,14 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
             Instruction::Reduce(op, _) => rows(op, operands[0], row_len),
             _ => {
                 let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
-                // Operations that the type lacks are skipped.
+                // Programs with an operation that the type lacks skip this instruction.
                 let numbers: Option<Vec<T>> =
                     (0..shape.numel()).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect();
                 if number(instruction, [T::ONE; 3]).is_none() {
                     continue;
                 }
                 let Some(elements) = numbers else { continue };
-                // The sign of a NaN is unspecified.
+                // The sign of a NaN is unspecified, so its copy is not compared.
                 let signed = matches!(instruction, Instruction::Binary(Binary::Copysign, ..))
                     && operands[1].elements.iter().any(|x| x.is_nan());
                 let known = operands.iter().all(|x| x.known == Known::Bits) && !signed;

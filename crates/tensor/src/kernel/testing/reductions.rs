@@ -13,7 +13,7 @@ use crate::{Float, Reduction, Shape, Tensor};
 
 fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
-    // A product of many factors of 2 would exceed the range of the exponent.
+    // Products of many elements are skipped, because a product of many factors of 2 would exceed the range of the exponent.
     let few = axes.iter().map(|&axis| shape[axis]).product::<usize>() <= 100;
     for &op in Reduction::ALL {
         let x = recipe.tensor(shape, || match op {
@@ -26,7 +26,7 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
         let got = x.apply_reduce(op, axes, site()).unwrap();
         let kept = |axis: usize| if axes.contains(&axis) { 1 } else { shape[axis] };
         assert_eq!(*got.shape(), (0..shape.rank()).map(kept).collect::<Shape>());
-        // The order of the two zeros is unspecified.
+        // Which of 0 and -0 a reduction finds first is unspecified, so the signs of zeros are removed.
         let expected: Vec<T> = expected.into_iter().map(unsigned).collect();
         assert_bits(&got.map(unsigned), &expected, (op, shape, axes));
     }
@@ -42,9 +42,8 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
     }
 }
 
-/// Tests sums that round. They are pairwise, with at most 64 elements in sequence: eight chains of 64, or 64 rows. Then eight
-/// chains and a tree of depth log₂ n follow. So the error is at most (64 + 3 + log₂ n) u Σ|x|, where u is half an epsilon (Higham
-/// 1993, 2.4).
+/// Tests sums that round. At most 64 elements are added in sequence, in eight chains or in 64 rows. The eight chains and then a tree of
+/// depth log₂ n are added. So the error is at most (64 + 3 + log₂ n) u Σ|x|, where u is half an epsilon (Higham 1993, 2.4).
 fn rounded_sums<T: Float + Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipe.tensor(shape, || T::from_f64((f64::any(rng).clamp(-8.0, 8.0) * 1.1).max(-8.0)));
@@ -58,7 +57,7 @@ fn rounded_sums<T: Float + Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize
     }
 }
 
-/// Returns a sum whose rounding errors are summed separately and added at the end (A. Neumaier, 1974).
+/// Returns the sum of `values`. Rounding errors are summed separately and added at the end (A. Neumaier, 1974).
 fn exact_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut error) = (0.0f64, 0.0);
     for x in values {

@@ -1,4 +1,4 @@
-//! Functions for the tests of several kernels.
+//! Functions that the tests of several kernels share.
 
 use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample};
 use crate::{Element, Shape, Site, Tensor};
@@ -22,12 +22,12 @@ pub(crate) fn zip<T: Copy, S: Copy, U>(x: &[T], y: &[S], f: impl Fn(T, S) -> U) 
     x.iter().zip(y).map(|(&x, &y)| f(x, y)).collect()
 }
 
-/// Returns the number without the sign of a zero.
+/// Returns the value, with -0 replaced by 0.
 pub(crate) fn unsigned<T: Element>(x: T) -> T {
     if x == T::ZERO { T::ZERO } else { x }
 }
 
-/// Returns the recipe. If the shape has more dimensions than the recipe, adds plain dimensions.
+/// Returns the recipe. If the shape has more dimensions than the recipe, the new dimensions are contiguous.
 pub(crate) fn recipe_for(shape: &Shape, recipe: &Recipe) -> Recipe {
     let extra = shape.rank().saturating_sub(recipe.axes.len());
     let mut recipe = recipe.clone();

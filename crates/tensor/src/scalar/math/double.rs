@@ -1,4 +1,5 @@
-//! Functions of `f64`, by the same methods as for `f32`. The polynomials are fits of this project with the smallest relative error.
+//! Functions of `f64`, computed by the same methods as for `f32`. The polynomials were fitted for this project, with the smallest relative
+//! error.
 #![allow(clippy::excessive_precision)]
 
 use std::f64::consts::{FRAC_2_PI, LN_2, SQRT_2};
@@ -28,11 +29,11 @@ const ERF_NEAR: [f64; 12] = [
     0.128_379_167_095_512_6,
 ];
 
-/// π/2 as a sum of four numbers. The products of the first three with an integer of up to 20 bits are exact.
+/// π/2 as a sum of four numbers. The product of each of the first three with an integer of up to 20 bits is exact.
 const HALF_PI: [f64; 4] =
     [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_711_166_5e-21, 8.478_427_660_368_9e-32];
 
-/// Computes (e^r - 1 - r)/r² for r in -½ ln 2 ..= ½ ln 2.
+/// Computes (e^r - 1 - r)/r² for r from -½ ln 2 to ½ ln 2.
 #[inline(always)]
 fn expm1_rest<const FMA: bool>(r: f64) -> f64 {
     let p = [
@@ -50,7 +51,7 @@ fn expm1_rest<const FMA: bool>(r: f64) -> f64 {
     polynomial::<FMA, 10, _>(r, p)
 }
 
-/// Computes Φ(-y) / e^(-y²/2) for y in 0 ..= 38.6. `square` is y².
+/// Computes Φ(-y) / e^(-y²/2) for y from 0 to 38.6. `square` is y².
 #[inline(always)]
 fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
     let even = [
@@ -94,7 +95,7 @@ impl FloatMath for f64 {
 
     const ROUND: f64 = ROUND;
     const EXP_RANGE: (f64, f64) = (-746.0, 710.0);
-    // The first part has 20 trailing zero bits.
+    // The first part of ln 2 has 20 trailing zero bits, so its product with an integer exponent is exact.
     const LN_2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
     const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
@@ -115,12 +116,12 @@ impl FloatMath for f64 {
     fn split(x: f64) -> (f64, f64) {
         const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
         let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
-        // The conversion is from 32 bits, because not every instruction set converts from 64 bits.
+        // The conversion starts from 32 bits, because not every instruction set converts integers of 64 bits.
         let n = f64::from((bits >> 52) as i32 - 1023);
         (n, f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0)
     }
 
-    /// The method of FreeBSD's `e_log.c`: with s = m/(2 + m), ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
+    /// Uses the method of FreeBSD's `e_log.c`: with s = m/(2 + m), ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
     #[inline(always)]
     fn log1p_rest<const FMA: bool>(m: f64) -> f64 {
         let s = m / (2.0 + m);
@@ -167,12 +168,13 @@ impl FloatMath for f64 {
         if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { x.ln() }
     }
 
-    /// Error function; 2 units in the last place. It uses [`ERF_NEAR`] for |x| below 0.85, and 1 - 2 Φ(-√2 x) for larger |x|.
+    /// Computes the error function; error at most 2 units in the last place. Uses [`ERF_NEAR`] for |x| below 0.85, and 1 - 2 Φ(-√2 x) for
+    /// larger |x|.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f64) -> f64 {
         let square = x * x;
         let near = fma::<FMA, _>(polynomial::<FMA, 12, _>(square, ERF_NEAR), x, x);
-        // For 6 and above the result is 1.
+        // The result is 1 from 6 on.
         let magnitude = x.abs();
         let y = if magnitude > 6.0 { 6.0 } else { magnitude };
         let ratio = 2.0 * scaled_tail::<FMA>(SQRT_2 * y, 2.0 * (y * y));
@@ -181,11 +183,12 @@ impl FloatMath for f64 {
         if magnitude < 0.85 { near } else { far }
     }
 
-    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place. As in f32, with t = (x - 3.75)/(x + 3.75).
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. As in f32, t is (x - 3.75)/(x +
+    /// 3.75).
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
-        // For 27.3 and above the result is 0.
+        // The result is 0 from 27.3 on.
         let y = if magnitude > 27.3 { 27.3 } else { magnitude };
         let t = (y - 3.75) / (y + 3.75);
         let g = [
@@ -216,11 +219,11 @@ impl FloatMath for f64 {
         Self::erfc_of::<FMA, _>(x, y, t, g, near)
     }
 
-    /// Φ(x), the normal distribution function; 7 units in the last place in the left tail.
+    /// Computes Φ(x), the normal distribution function; error at most 7 units in the last place in the left tail.
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
-        // For 38.5 and above the tail is 0.
+        // The tail is 0 from 38.5 on.
         let y = if magnitude > 38.6 { 38.6 } else { magnitude };
         let (square, rest) = Self::square::<FMA>(y);
         let ratio = scaled_tail::<FMA>(y, square);
@@ -238,14 +241,14 @@ impl FloatMath for f64 {
     fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
         let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
         let n = shifted - ROUND;
-        // The first difference is exact. `rest` has the rounding errors of the next two.
+        // The first difference is exact. `rest` collects the rounding errors of the next two.
         let first = fma::<FMA, _>(-n, HALF_PI[0], x);
         let second = fma::<FMA, _>(-n, HALF_PI[1], first);
         let r = fma::<FMA, _>(-n, HALF_PI[2], second);
         let lost = fma::<FMA, _>(-n, HALF_PI[1], first - second) + fma::<FMA, _>(-n, HALF_PI[2], second - r);
         let rest = fma::<FMA, _>(-n, HALF_PI[3], lost);
         let z = r * r;
-        // 1 - z/2 as a sum of two numbers.
+        // `parabola + below` is 1 - z/2 without rounding.
         let parabola = fma::<FMA, _>(-0.5, z, 1.0);
         let below = fma::<FMA, _>(-0.5, z, 1.0 - parabola);
         let p = [
@@ -257,7 +260,7 @@ impl FloatMath for f64 {
             -0.166_666_666_666_666_3,
         ];
         let sine = r + fma::<FMA, _>(polynomial::<FMA, 6, _>(z, p), r * z, rest * parabola);
-        // A result of 0 keeps the sign of the argument.
+        // A result of 0 has the sign of the argument.
         let sine = if r == 0.0 { r } else { sine };
         let p = [
             -1.135_851_452_252_395_6e-11,
@@ -278,8 +281,9 @@ impl FloatMath for f64 {
         Self::is_ordinary(x) & (y.abs() < 1e20)
     }
 
-    /// xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), if the processor has FMA instructions; 1 unit in the last
-    /// place. The logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s = (m - 1)/(m + 1).
+    /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), if the processor has FMA instructions; error at
+    /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s =
+    /// (m - 1)/(m + 1).
     #[inline(always)]
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
@@ -315,7 +319,7 @@ impl FloatMath for f64 {
         let log_low = (l - (log - n)) + l_low;
         let high = y * log;
         let low = y.mul_add(log_low, y.mul_add(log, -high));
-        // Outside this range the result is ∞ or 0.
+        // Beyond these bounds the power is ∞ or 0.
         let (high, low) = if high > 1100.0 { (1100.0, 0.0) } else { (high, low) };
         let (high, low) = if high < -1100.0 { (-1100.0, 0.0) } else { (high, low) };
         const BASE: f64 = ROUND + 2.0 * f64::BIAS;
@@ -326,7 +330,7 @@ impl FloatMath for f64 {
         let t_low = (fraction - t) + low;
         let r = t * LN_2;
         let r_low = t_low.mul_add(LN_2, t.mul_add(LN_2_REST, t.mul_add(LN_2, -r)));
-        // `sum` and `rest` are 1 + r exactly, and the small terms are added last. So exactly representable powers are exact.
+        // `sum + rest` is 1 + r exactly, and the small terms are added last. So powers that can be represented exactly are exact.
         let sum = 1.0 + r;
         let rest = (1.0 - sum) + r;
         let y = sum + expm1_rest::<true>(r).mul_add(r * r, rest + r_low);

@@ -1,11 +1,11 @@
-//! Exponentials and related functions in plain arithmetic, without branches or calls, so that a loop over a block is vectorized.
+//! Exponentials and related functions in plain arithmetic, without branches or calls, so that the compiler vectorizes loops over them.
 //!
 //! The method is from W. J. Cody and W. Waite ("Software Manual for the Elementary Functions", 1980): reduce the argument, evaluate a
-//! polynomial, scale by the exponent. The polynomials are from S. Moshier's Cephes library, or fits of this project. Each function states
-//! its worst error against the correctly rounded result, in units in the last place. The tests measure it.
+//! polynomial, scale by the exponent. The polynomials are from S. Moshier's Cephes library, or were fitted for this project. Each function
+//! states its largest error against the correctly rounded result, in units in the last place. The tests measure it.
 //!
-//! [`FloatMath`] contains the functions common to both types. It declares the items that each type supplies: constants, polynomials, and
-//! the functions whose method differs. If the processor can look up numbers in registers, some functions of `f32` use the piecewise
+//! [`FloatMath`] contains the functions common to `f32` and `f64`. It declares the items that each type supplies: constants, polynomials,
+//! and the functions whose method differs. On processors that can look up numbers in registers, some functions of `f32` use the piecewise
 //! polynomials of `tables` instead.
 
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
@@ -16,13 +16,13 @@ pub(crate) mod single;
 pub(crate) mod tables;
 mod wide;
 
-/// Computes x y + z. It is rounded once if `FMA`, which is true only if the processor has an instruction for it.
+/// Computes x y + z. If `FMA` is true, the result is rounded only once. `FMA` is true only if the processor has an instruction for that.
 #[inline(always)]
 pub(crate) fn fma<const FMA: bool, T: FloatMath>(x: T, y: T, z: T) -> T {
     if FMA { x.mul_add(y, z) } else { x * y + z }
 }
 
-/// Evaluates the polynomial with these coefficients. The coefficient of the highest power is first.
+/// Evaluates the polynomial with the given coefficients. The coefficient of the highest power comes first.
 #[inline(always)]
 pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, coefficients: [T; N]) -> T {
     let mut sum = coefficients[0];
@@ -34,25 +34,25 @@ pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, co
     sum
 }
 
-/// Returns the larger of two numbers; NaN if the first is NaN, and the first if both are equal.
+/// Returns the larger of two numbers. Returns NaN if the first is NaN, and the first if both are equal.
 #[inline(always)]
 pub(crate) fn larger<T: FloatMath>(x: T, y: T) -> T {
     if x >= y || x.is_nan() { x } else { y }
 }
 
-/// Returns the smaller of two numbers; NaN if the first is NaN, and the first if both are equal.
+/// Returns the smaller of two numbers. Returns NaN if the first is NaN, and the first if both are equal.
 #[inline(always)]
 pub(crate) fn smaller<T: FloatMath>(x: T, y: T) -> T {
     if x <= y || x.is_nan() { x } else { y }
 }
 
-/// Like [`larger`], if the second number is not NaN. This is a single instruction.
+/// Does the same as [`larger`] by a single instruction. The second number must not be NaN.
 #[inline(always)]
 pub(crate) fn larger_number<T: PartialOrd>(x: T, y: T) -> T {
     if y > x { y } else { x }
 }
 
-/// Like [`smaller`], if the second number is not NaN. This is a single instruction.
+/// Does the same as [`smaller`] by a single instruction. The second number must not be NaN.
 #[inline(always)]
 pub(crate) fn smaller_number<T: PartialOrd>(x: T, y: T) -> T {
     if y < x { y } else { x }
@@ -65,8 +65,8 @@ macro_rules! declared {
     };
 }
 
-/// The functions of a floating-point type, for one number. Functions with the parameter `FMA` are vectorized in loops, and their last bit
-/// may depend on `FMA`.
+/// The functions of a floating-point type, for one number. Functions with the parameter `FMA` are vectorized in loops. The last bit of
+/// their results may depend on `FMA`.
 pub(crate) trait FloatMath:
     Scalar
     + Add<Output = Self>
@@ -81,7 +81,7 @@ pub(crate) trait FloatMath:
 
     /// The number of bits of the fraction.
     const DIGITS: u32;
-    /// The exponent field of 1.
+    /// The bits of the exponent 0, as in the number 1.
     const BIAS: Self;
     const EPSILON: Self;
     const MAX: Self;
@@ -91,7 +91,7 @@ pub(crate) trait FloatMath:
     const ROUND: Self;
     /// The bounds outside which eˣ is 0 or ∞.
     const EXP_RANGE: (Self, Self);
-    /// ln 2 as a sum of two numbers. The product of the first with an integer exponent is exact.
+    /// ln 2 as a sum of two numbers. The product of the first number with an integer exponent is exact.
     const LN_2: Self;
     const LN_2_HIGH: Self;
     const LN_2_LOW: Self;
@@ -99,10 +99,11 @@ pub(crate) trait FloatMath:
     const LOG2_E_LOW: Self;
     const LOG10_E: Self;
     const LOG10_E_LOW: Self;
-    /// log₁₀ 2 as a sum of two numbers. The first has few digits.
+    /// log₁₀ 2 as a sum of two numbers. The first has few digits, so that its products with exponents are exact.
     const LOG10_2_HIGH: Self;
     const LOG10_2_LOW: Self;
-    /// The exponent that [`falling`](Self::falling) adds, and the power of two that removes it again.
+    /// The exponent that [`falling`](Self::falling) adds to avoid subnormal numbers. The next constant is the power of two that removes it
+    /// again.
     const RAISED: Self;
     const LOWER: Self;
     /// tanh is a polynomial below the first bound and 1 above the second.
@@ -113,7 +114,7 @@ pub(crate) trait FloatMath:
     fn to_bits(self) -> Self::Bits;
     fn from_bits(bits: Self::Bits) -> Self;
     fn is_nan(self) -> bool;
-    /// Returns true if x is positive, normal and finite. This is a single comparison of bits, for loops that test many numbers.
+    /// Returns true if x is positive, normal and finite. It compares bits only once, because loops test many numbers with it.
     fn is_ordinary(x: Self) -> bool;
 
     declared! {
@@ -121,47 +122,48 @@ pub(crate) trait FloatMath:
         ln(), log2(), log10(), ln_1p(), sin(), cos(), tan(), asin(), acos(), atan(), sinh(), cosh(), powf(y), atan2(x), hypot(y)
     }
 
-    /// e^r - 1 for r in -½ ln 2 ..= ½ ln 2.
+    /// Computes e^r - 1 for r from -½ ln 2 to ½ ln 2.
     fn expm1_reduced<const FMA: bool>(r: Self) -> Self;
     /// Returns n and m - 1 for x = m 2ⁿ with m in √½ .. √2.
     fn split(x: Self) -> (Self, Self);
-    /// ln(1 + m) - m for 1 + m in √½ .. √2.
+    /// Computes ln(1 + m) - m for 1 + m in √½ .. √2.
     fn log1p_rest<const FMA: bool>(m: Self) -> Self;
-    /// (tanh x)/x - 1 as a function of x², for x below the first of [`TANH_RANGE`](Self::TANH_RANGE).
+    /// Computes (tanh x)/x - 1 as a function of x², for x below the first bound of [`TANH_RANGE`](Self::TANH_RANGE).
     fn tanh_near<const FMA: bool>(square: Self) -> Self;
-    /// ln x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); 1 unit in the last place.
+    /// Computes ln x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); error at most 1 unit in the last place.
     fn log_ordinary<const FMA: bool>(x: Self) -> Self;
-    /// ln x, with the same bits as [`log_ordinary`](Self::log_ordinary). -∞ at 0, NaN below.
+    /// Computes ln x, with the same bits as [`log_ordinary`](Self::log_ordinary). The result is -∞ at 0 and NaN below.
     fn log<const FMA: bool>(x: Self) -> Self;
-    /// Error function; 2 units in the last place.
+    /// Computes the error function; error at most 2 units in the last place.
     fn erf<const FMA: bool>(x: Self) -> Self;
-    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place.
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place.
     fn erfc<const FMA: bool>(x: Self) -> Self;
-    /// Φ(x), the normal distribution function; 5 units in the last place in the left tail in f32, 7 in f64.
+    /// Computes Φ(x), the normal distribution function. In the left tail, the error is at most 5 units in the last place in f32, and 7 in
+    /// f64.
     fn ndtr<const FMA: bool>(x: Self) -> Self;
-    /// Returns true if the argument of a sine is small enough for a reduction with the parts of π/2.
+    /// Returns true if the argument of a sine is small enough that multiples of π/2 can be subtracted with the constants of this module.
     fn is_moderate(x: Self) -> bool;
-    /// sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`](Self::is_moderate).
+    /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`](Self::is_moderate).
     fn sine<const FMA: bool>(x: Self, quarters: u64) -> Self;
     /// Returns true if [`pow_ordinary`](Self::pow_ordinary) supports this base and exponent.
     fn is_power(x: Self, y: Self) -> bool;
-    /// xʸ for arguments that satisfy [`is_power`](Self::is_power).
+    /// Computes xʸ for arguments that satisfy [`is_power`](Self::is_power).
     fn pow_ordinary<const FMA: bool>(x: Self, y: Self) -> Self;
 
-    /// Computes a function over a block with a table. Returns `false` and writes nothing if the function has no table or the instruction
-    /// set has no table lookup.
+    /// Computes a function over a block by table lookups in registers. Returns `false` and writes nothing if the function has no table, or
+    /// if the instruction set has no such lookup.
     fn by_table(op: Unary, x: &[Self], out: &mut [Self]) -> bool {
         let _ = (op, x, out);
         false
     }
 
-    /// Returns the number whose exponent field is the low bits of `shifted`.
+    /// Returns the power of two whose exponent field is the low bits of `shifted`.
     #[inline(always)]
     fn power_of_two(shifted: Self) -> Self {
         Self::from_bits(shifted.to_bits() << Self::DIGITS)
     }
 
-    /// Returns [`ROUND`](Self::ROUND) plus twice the bias, for [`scaled`](Self::scaled).
+    /// Returns [`ROUND`](Self::ROUND) plus twice the bias of the exponent, for [`scaled`](Self::scaled).
     #[inline(always)]
     fn scaled_round() -> Self {
         Self::ROUND + (Self::BIAS + Self::BIAS)
@@ -206,20 +208,20 @@ pub(crate) trait FloatMath:
         let n = shifted - round;
         let r = match rest {
             None => Self::reduced::<FMA>(x, n),
-            // The exact difference is computed first, and the small terms are added last.
+            // The exact difference is computed first, and then the small terms are added, so that they keep their digits.
             Some(rest) => fma::<FMA, _>(-n, Self::LN_2_HIGH, x) + fma::<FMA, _>(-n, Self::LN_2_LOW, -rest),
         };
         (Self::expm1_reduced::<FMA>(r), Self::power_of_two(shifted))
     }
 
-    /// eˣ; 1 unit in the last place, subnormal results included.
+    /// Computes eˣ; error at most 1 unit in the last place, also for subnormal results.
     #[inline(always)]
     fn exp<const FMA: bool>(x: Self) -> Self {
-        // Outside this range the result is ∞ or 0. A NaN compares neither above nor below.
+        // Outside this range the result is ∞ or 0. Both comparisons are false for NaN, so NaN stays NaN.
         let (below, above) = Self::EXP_RANGE;
         let bounded = if x > above { above } else { x };
-        // Results of 0 are not computed, because Intel's processors take a hundred cycles for a product that is rounded to 0. They are
-        // common: a masked softmax has arguments of -∞.
+        // Arguments with the result 0 are replaced by 0, because Intel's processors take a hundred cycles for a product that is rounded to
+        // 0. They are common: a masked softmax has arguments of -∞.
         let bounded = if x < below { Self::ZERO } else { bounded };
         let round = Self::scaled_round();
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
@@ -228,7 +230,7 @@ pub(crate) trait FloatMath:
         if x < below { Self::ZERO } else { y }
     }
 
-    /// 2ˣ; exact at integers. 2 units in the last place in f32, 1 in f64.
+    /// Computes 2ˣ, exactly at integers; error at most 2 units in the last place in f32, and 1 in f64.
     #[inline(always)]
     fn exp2<const FMA: bool>(x: Self) -> Self {
         let above = Self::BIAS + Self::from_f64(2.0);
@@ -248,13 +250,13 @@ pub(crate) trait FloatMath:
         x.abs() < Self::from_f64(0.125) * Self::EPSILON
     }
 
-    /// eˣ - 1; 2 units in the last place.
+    /// Computes eˣ - 1; error at most 2 units in the last place.
     #[inline(always)]
     fn expm1<const FMA: bool>(x: Self) -> Self {
         let (above, below) = (Self::EXP_RANGE.1, -Self::from_f64(f64::from(Self::DIGITS + 1)));
         let bounded = if x > above { above } else { x };
         let bounded = if bounded < below { below } else { bounded };
-        // Half of the power of two, because the whole power may be out of range although the result is in range.
+        // Computes half of the power of two, because the whole power may be out of range although the result is in range.
         let round = Self::ROUND + (Self::BIAS - Self::ONE);
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
         let half = Self::power_of_two(shifted);
@@ -263,10 +265,10 @@ pub(crate) trait FloatMath:
         if Self::is_tiny(x) { x } else { y }
     }
 
-    /// 1/(1 + e⁻ˣ); 2 units in the last place.
+    /// Computes 1/(1 + e⁻ˣ); error at most 2 units in the last place.
     #[inline(always)]
     fn sigmoid<const FMA: bool>(x: Self) -> Self {
-        // The exponential of -|x| is used: for a large negative x, e⁻ˣ would overflow although the result is representable.
+        // The exponential of -|x| cannot overflow. For a large negative x, e⁻ˣ would overflow although the result can be represented.
         let (magnitude, below) = (-x.abs(), Self::EXP_RANGE.0);
         let (q, power) = Self::falling::<FMA>(if magnitude < below { below } else { magnitude }, None);
         let e = (q + Self::ONE) * power * Self::LOWER;
@@ -274,12 +276,12 @@ pub(crate) trait FloatMath:
         over / (Self::ONE + e)
     }
 
-    /// tanh x; 2 units in the last place.
+    /// Computes tanh x; error at most 2 units in the last place.
     #[inline(always)]
     fn tanh<const FMA: bool>(x: Self) -> Self {
         let (near_end, end) = Self::TANH_RANGE;
         let magnitude = x.abs();
-        // Near 0 the difference below loses digits by cancellation, so an odd polynomial is used.
+        // Near 0, the difference below would lose digits by cancellation. An odd polynomial replaces it there.
         let square = x * x;
         let near = fma::<FMA, _>(Self::tanh_near::<FMA>(square) * square, x, x);
         let z = if magnitude > end { end } else { magnitude };
@@ -293,7 +295,7 @@ pub(crate) trait FloatMath:
         y.copysign(x)
     }
 
-    /// Computes 1 - erf x, where y is the magnitude of x: e^(-y²) g(t)/(1 + 2y), or `near` for y below 0.4.
+    /// Computes 1 - erf x as e^(-y²) g(t)/(1 + 2y), where y is the magnitude of x. For y below 0.4, returns `near`.
     #[inline(always)]
     fn erfc_of<const FMA: bool, const N: usize>(x: Self, y: Self, t: Self, g: [Self; N], near: Self) -> Self {
         let two = Self::from_f64(2.0);
@@ -305,7 +307,8 @@ pub(crate) trait FloatMath:
         if y < Self::from_f64(0.4) { near } else { far }
     }
 
-    /// log₂ x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); 2 units in the last place, exact at powers of two.
+    /// Computes log₂ x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); error at most 2 units in the last place, exact at
+    /// powers of two.
     #[inline(always)]
     fn log2_ordinary<const FMA: bool>(x: Self) -> Self {
         let (n, m) = Self::split(x);
@@ -313,7 +316,7 @@ pub(crate) trait FloatMath:
         n + fma::<FMA, _>(m, Self::LOG2_E, rest)
     }
 
-    /// log₁₀ x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); 2 units in the last place.
+    /// Computes log₁₀ x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); error at most 2 units in the last place.
     #[inline(always)]
     fn log10_ordinary<const FMA: bool>(x: Self) -> Self {
         let (n, m) = Self::split(x);
@@ -322,16 +325,17 @@ pub(crate) trait FloatMath:
         fma::<FMA, _>(n, Self::LOG10_2_HIGH, rest)
     }
 
-    /// Returns true if x is above -1, and 1/x is not subnormal.
+    /// Returns true if x is above -1 and so small that 1/x is not subnormal.
     #[inline(always)]
     fn is_above_minus_one(x: Self) -> bool {
         (x > -Self::ONE) & (x < Self::from_f64(0.25) * Self::MAX)
     }
 
-    /// ln(1 + x) for arguments that satisfy [`is_above_minus_one`](Self::is_above_minus_one); 2 units in the last place.
+    /// Computes ln(1 + x) for arguments that satisfy [`is_above_minus_one`](Self::is_above_minus_one); error at most 2 units in the last
+    /// place.
     #[inline(always)]
     fn log1p_ordinary<const FMA: bool>(x: Self) -> Self {
-        // n is the exponent of 1 + x, and m comes from x itself, to avoid the rounding of 1 + x: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
+        // n is the exponent of 1 + x. m is computed from x itself, not from the rounded 1 + x: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
         let (n, _) = Self::split(Self::ONE + x);
         let scale = Self::power_of_two((Self::ROUND + Self::BIAS) - n);
         let m = fma::<FMA, _>(x, scale, scale - Self::ONE);
@@ -341,7 +345,7 @@ pub(crate) trait FloatMath:
     }
 }
 
-/// Defines the trait's constants and methods that the standard library provides for both `f32` and `f64`.
+/// Defines the trait's items that the standard library provides for both `f32` and `f64`.
 macro_rules! from_std {
     ($type:ident $bits:ident) => {
         type Bits = $bits;
@@ -433,10 +437,10 @@ mod tests {
         0.5 * libm::erfc(-x / 2f64.sqrt())
     }
 
-    /// A function's name, the version under test, the f64 version of the library, and the error bounds in f32 and f64.
+    /// A row of the test's table: name, function under test, f64 function of the library, and error bounds in f32 and f64.
     type Row<T> = (&'static str, fn(T) -> T, fn(f64) -> f64, [f64; 2]);
 
-    /// Returns the functions as blocks compute them: the library computes the arguments that this module's versions do not support.
+    /// Returns the functions as blocks compute them. The standard library computes the arguments that this module does not support.
     fn functions<T: FloatMath, const FMA: bool>() -> [Row<T>; 14] {
         fn mended<T: FloatMath>(x: T, ordinary: fn(T) -> bool, ours: fn(T) -> T, library: fn(T) -> T) -> T {
             if ordinary(x) { ours(x) } else { library(x) }
@@ -467,8 +471,8 @@ mod tests {
         }
     }
 
-    /// Compares with library functions that are accurate to one unit in the last place, to detect gross errors. The tests in `accuracy.rs`
-    /// check the last digits of f64, and `ndtr`, which no library has.
+    /// Compares the functions with library functions, which have errors of about one unit in the last place, to detect gross errors. The
+    /// tests in `accuracy.rs` check the last digits of f64, and `ndtr`, which no library has.
     #[test]
     fn doubles_are_near_the_library() {
         let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, f64::MAX, 1.0, -1.0];
@@ -485,7 +489,7 @@ mod tests {
         }
     }
 
-    /// The bits of a value do not depend on its position in a block, on special values next to it, or on the block's length.
+    /// Checks that the bits of a result do not depend on its position in a block, on special values next to it, or on the block's length.
     #[test]
     fn a_value_does_not_depend_on_its_neighbours() {
         fn check<T: BlockKernels>(of: fn(f32) -> T, bits: fn(T) -> u64) {
@@ -519,7 +523,7 @@ mod tests {
         check::<f64>(f64::from, |x| if x.is_nan() { u64::MAX } else { x.to_bits() });
     }
 
-    /// If the exact result is representable, the function returns it.
+    /// Checks that results that can be represented exactly are exact.
     #[test]
     fn doubles_are_exact_where_results_are() {
         fn check<const FMA: bool>() {
@@ -551,7 +555,7 @@ mod tests {
         }
     }
 
-    /// Tests the arguments nearest to a multiple of π/2, and π.
+    /// Tests the arguments nearest to multiples of π/2.
     #[test]
     fn sines_keep_their_digits_near_zeros() {
         let (x, cosine) = (45.553_093_477_052, -6.189_806_365_883_577e-19);

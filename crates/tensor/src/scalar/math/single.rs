@@ -1,11 +1,11 @@
 //! Functions of `f32`.
-// Coefficients are written with enough digits to identify them.
+// This lint is off because coefficients have enough digits to identify their source.
 #![allow(clippy::excessive_precision)]
 
 use crate::Unary;
 use crate::scalar::math::{FloatMath, fma, from_std, polynomial, wide};
 
-/// (ln(1 + m) - m + m²/2)/m³ for 1 + m in √½ .. √2.
+/// The coefficients of (ln(1 + m) - m + m²/2)/m³ for 1 + m in √½ .. √2.
 const LOG: [f32; 9] = [
     7.037_683_6e-2,
     -0.115_146_1,
@@ -22,10 +22,10 @@ const LOG: [f32; 9] = [
 const ERF_NEAR: [f32; 7] =
     [8.316_766_6e-5, -8.130_010_7e-4, 5.199_906_4e-3, -2.685_894_1e-2, 0.112_836_88, -0.376_126_32, 0.128_379_17];
 
-/// Computes ln(m 2ⁿ). `offset` has the bits of the number minus the bits of √½, and `shift` is subtracted from the exponent in these bits.
+/// Computes ln(m 2ⁿ). `offset` has the bits of the number minus the bits of √½. `shift` is subtracted from the exponent in these bits.
 #[inline(always)]
 fn log_of<const FMA: bool>(offset: u32, shift: f32) -> f32 {
-    // m in √½ .. √2.
+    // n is the exponent, and the number 1 + m is in √½ .. √2.
     let n = ((offset as i32) >> 23) as f32 - shift;
     let m = f32::from_bits((offset & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
     let square = m * m;
@@ -38,7 +38,7 @@ impl FloatMath for f32 {
 
     const ROUND: f32 = 12_582_912.0;
     const EXP_RANGE: (f32, f32) = (-104.0, 89.0);
-    // The first part has 9 trailing zero bits.
+    // The first part of ln 2 has 9 trailing zero bits, so its product with an integer exponent is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     const LOG2_E_LOW: f32 = 1.925_963e-8;
@@ -82,23 +82,23 @@ impl FloatMath for f32 {
 
     #[inline(always)]
     fn log<const FMA: bool>(x: f32) -> f32 {
-        // Subnormals are scaled into range first.
+        // Subnormal numbers are first scaled into the normal range.
         let small = x < f32::MIN_POSITIVE;
         let scaled = if small { x * 8_388_608.0 } else { x };
         let y = log_of::<FMA>(scaled.to_bits().wrapping_sub(0x3f35_04f3), if small { 23.0 } else { 0.0 });
-        // The bits decide: ∞ and NaN are unchanged, and negative numbers become NaN.
+        // ∞ and NaN are returned unchanged, and negative numbers become NaN. A comparison of the bits finds both.
         let bits = x.to_bits();
         let y = if bits < 0x7f80_0000 { y } else { f32::from_bits(bits | ((bits as i32) >> 31) as u32) };
         if x == 0.0 { f32::NEG_INFINITY } else { y }
     }
 
-    /// Error function; 2 units in the last place. Both parts are polynomials fitted for relative error: (erf x)/x - 1 in x² below 0.93, and
-    /// -ln(1 - erf x) above.
+    /// Computes the error function; error at most 2 units in the last place. Below 0.93 it evaluates a polynomial for (erf x)/x - 1 in x²,
+    /// and above a polynomial for -ln(1 - erf x). Both were fitted for relative error.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f32) -> f32 {
         let square = x * x;
         let near = fma::<FMA, _>(polynomial::<FMA, 7, _>(square, ERF_NEAR), x, x);
-        // For 4 and above the result is 1.
+        // The result is 1 from 4 on.
         let magnitude = x.abs();
         let t = if magnitude > 4.0 { 4.0 } else { magnitude };
         let q = [
@@ -116,13 +116,13 @@ impl FloatMath for f32 {
         if magnitude < 0.93 { near } else { far }
     }
 
-    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place. The formula is e^(-x²) g(t)/(1 + 2x) with t = (x -
-    /// 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981). The polynomial g is a
-    /// fit of this project.
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is e^(-x²) g(t)/(1
+    /// + 2x) with t = (x - 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981).
+    /// The polynomial g was fitted for this project.
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
-        // For 10.06 and above the result is 0.
+        // The result is 0 from 10.06 on.
         let y = if magnitude > 10.1 { 10.1 } else { magnitude };
         let t = (y - 2.0) / (y + 2.0);
         let g = [
@@ -141,13 +141,13 @@ impl FloatMath for f32 {
         Self::erfc_of::<FMA, _>(x, y, t, g, near)
     }
 
-    /// Φ(x), the normal distribution function; 5 units in the last place in the left tail, 3 for x of 0 and above. The formula is e^(-x²/2)
-    /// times one rational function, a fit of this project. All coefficients are positive, so no terms cancel. Even and odd powers are
-    /// summed separately, which shortens the chain of roundings.
+    /// Computes Φ(x), the normal distribution function. The error is at most 5 units in the last place in the left tail, and 3 for x of 0
+    /// and above. The formula is e^(-x²/2) times one rational function that was fitted for this project. All coefficients are positive, so
+    /// no terms cancel. Even and odd powers are summed separately, so that fewer roundings follow each other.
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
-        // For 14.3 and above the tail is 0.
+        // The tail is 0 from 14.3 on.
         let y = if magnitude > 14.4 { 14.4 } else { magnitude };
         let (square, rest) = Self::square::<FMA>(y);
         let even = polynomial::<FMA, 3, _>(square, [4.109_363_5e-3, 0.183_096_29, 0.5]);

@@ -1,9 +1,9 @@
-//! Functions of `f32` with tables in registers, for processors with AVX-512. One instruction selects 16 numbers out of the 16 in one
-//! register or the 32 in two registers. The tables are computed in `f64` when a function is first used.
+//! Functions of `f32` that look up numbers in registers, on processors with AVX-512. One instruction selects 16 numbers from one register
+//! of 16 numbers or from two registers of 32. The tables are computed in `f64` when a function is first used.
 //!
 //! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial. The
-//!   polynomial interpolates the function at the Chebyshev points of the segment. So selecting a coefficient costs no more than its
-//!   multiplication, and no exponential or division is needed.
+//!   polynomial interpolates the function at the Chebyshev points of the segment. Looking up a coefficient costs no more than a
+//!   multiplication by it, and no exponential or division is needed.
 //! - eˣ is a power of two from a table times a short polynomial. ln x is a logarithm from a table plus a short polynomial. The methods are
 //!   from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
 //!   function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. They also
@@ -25,49 +25,49 @@ use crate::scalar::cpu::instruction_set;
 use crate::scalar::math::FloatMath;
 use crate::{InstructionSet, Unary};
 
-/// The number of elements in a register, and in a table.
+/// The number of f32 elements in a register.
 const LANES: usize = 16;
 const SEGMENTS: usize = 2 * LANES;
 
 /// The number of coefficients of a polynomial.
 const TERMS: usize = 6;
 
-/// A function f of t in 0 ..= `end`. Beyond that, f(t) rounds to 1.
+/// A table for a function f of t from 0 to `end`. Beyond `end`, f(t) rounds to 1.
 struct Table {
     /// True if f(-t) is -f(t). Otherwise f(-t) is 1 - f(t), and the table has f(-t) with full relative accuracy.
     odd: bool,
     end: f32,
-    /// The segment of t is t (`curve` t + `slope`), rounded.
+    /// The coefficients of the formula for the segment of t, which is t (`curve` t + `slope`), rounded.
     curve: f32,
     slope: f32,
     /// The origin of each segment, which is subtracted from t before its polynomial is evaluated.
     origins: [f32; SEGMENTS],
-    /// The coefficients. The coefficient of the highest power is first.
+    /// The coefficients of each segment's polynomial. The coefficient of the highest power comes first.
     coefficients: [[f32; SEGMENTS]; TERMS],
 }
 
-/// Φ: 2 units in the last place.
+/// The table of Φ; error at most 2 units in the last place.
 static NDTR: LazyLock<Table> = LazyLock::new(|| Table::new(false, 6.0, (0.6, 1.6), |t| f64::ndtr::<false>(-t)));
 
-/// tanh: 2 units in the last place.
+/// The table of tanh; error at most 2 units in the last place.
 static TANH: LazyLock<Table> = LazyLock::new(|| Table::new(true, 10.0, (-0.2, 5.1), f64::tanh));
 
 impl Table {
     fn new(odd: bool, end: f32, (curve, slope): (f32, f32), function: fn(f64) -> f64) -> Self {
         let (a, b) = (f64::from(curve), f64::from(slope));
-        // Returns the t at which a t² + b t has this value.
+        // Solves a t² + b t = `number` for t.
         let border = |number: f64| 2.0 * number / (b + (b * b + 4.0 * a * number).sqrt());
         let mut table =
             Table { odd, end, curve, slope, origins: [0.0; SEGMENTS], coefficients: [[0.0; SEGMENTS]; TERMS] };
         for segment in 0..SEGMENTS {
             let right = border(segment as f64 + 0.5);
             let left = match segment {
-                // Near 0, the polynomial of an odd function is odd.
+                // In the segment at 0, the polynomial of an odd function must be odd, so the segment includes negative arguments.
                 0 if odd => -right,
                 0 => 0.0,
                 _ => border(segment as f64 - 0.5),
             };
-            // The origin is the end where the function is smallest, so that no term is much larger than the sum.
+            // The origin is the end at which the function is smaller, so that no term is much larger than the sum.
             let origin = (if odd { left.max(0.0) } else { right }) as f32;
             table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));
@@ -94,7 +94,7 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
             sums[k] = (sums[k] - sums[k - 1]) / (points[k] - points[k - level]);
         }
     }
-    // Converts from factors x - points to powers of x.
+    // Converts the factors x - point to powers of x.
     for level in (0..TERMS - 1).rev() {
         for k in level..TERMS - 1 {
             sums[k] -= points[level] * sums[k + 1];
@@ -122,7 +122,7 @@ pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
     true
 }
 
-/// Computes `out = f(x)`, one register at a time.
+/// Computes `out = f(x)`, one register of elements at a time.
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn each(x: &[f32], out: &mut [f32], mut f: impl FnMut(__m512) -> __m512) {
@@ -142,51 +142,53 @@ fn each(x: &[f32], out: &mut [f32], mut f: impl FnMut(__m512) -> __m512) {
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn load(x: &[f32; LANES]) -> __m512 {
-    // SAFETY: the array has as many numbers as the register.
+    // SAFETY: the array has as many elements as the register.
     unsafe { _mm512_loadu_ps(x.as_ptr()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn store(x: __m512, out: &mut [f32; LANES]) {
-    // SAFETY: the array has as many numbers as the register.
+    // SAFETY: the array has as many elements as the register.
     unsafe { _mm512_storeu_ps(out.as_mut_ptr(), x) };
 }
 
-/// 2^(k/16).
+/// The powers 2^(k/16).
 static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 / LANES as f64).exp2() as f32));
 
-/// (eʳ - 1 - r)/r² for r up to (ln 2)/32.
+/// The coefficients of (eʳ - 1 - r)/r² for r up to (ln 2)/32.
 const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
 
-/// eˣ; 1 unit in the last place. It is 2ⁿ eʳ, where n is a multiple of 1/16.
+/// Computes eˣ as 2ⁿ eʳ, where n is a multiple of 1/16; error at most 1 unit in the last place.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn exponentials(x: &[f32], out: &mut [f32]) {
     let powers = load(&POWERS);
     let ((below, above), all) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
     let round = all(f32::ROUND / LANES as f32);
     each(x, out, |x| {
-        // Results of 0 are not computed, because Intel's processors take a hundred cycles for a product that is rounded to 0. They are
+        // Results of 0 are masked out, because Intel's processors take a hundred cycles for a product that is rounded to 0. They are
         // common: a masked softmax has arguments of -∞.
         let some = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, all(below));
-        // If one of two operands is NaN, the instruction returns the second.
+        // This order keeps NaN: if one operand is NaN, the instruction returns the second.
         let x = _mm512_min_ps(all(above), x);
         let shifted = _mm512_fmadd_ps(x, all(f32::LOG2_E), round);
         let n = _mm512_sub_ps(shifted, round);
         let r = _mm512_fnmadd_ps(n, all(f32::LN_2_LOW), _mm512_fnmadd_ps(n, all(f32::LN_2_HIGH), x));
         let q = _mm512_fmadd_ps(_mm512_fmadd_ps(all(EXP[0]), r, all(EXP[1])), _mm512_mul_ps(r, r), r);
-        // The lowest bits of `shifted` are the fraction of n, which selects the power. The integer part of n is the exponent.
+        // The lowest bits of `shifted` are the fraction of n, which selects the power in the table. The integer part of n scales the
+        // result.
         let power = _mm512_permutexvar_ps(_mm512_castps_si512(shifted), powers);
         _mm512_maskz_scalef_ps(some, _mm512_fmadd_ps(power, q, power), n)
     });
 }
 
-/// Two tables over pieces of 0.75 .. 1.5. The highest four bits of a fraction select the piece. The first table has approximately the
-/// reciprocal of a piece's middle, the second has minus the logarithm of that reciprocal. The two pieces around 1 have 1 and 0, so that
-/// small logarithms keep full relative accuracy.
+/// Two tables over 16 pieces of 0.75 .. 1.5. The highest four bits of a fraction select the piece. The first table has approximately the
+/// reciprocal of a piece's middle, and the second has minus the logarithm of that reciprocal. For the two pieces around 1, they have 1 and
+/// 0, so that small logarithms keep full relative accuracy.
 static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
     let logarithm = |reciprocal: f32| -f64::from(reciprocal).ln();
-    // Among the numbers near a reciprocal, the table has the one whose logarithm is nearest to an f32. So the table adds almost no error.
+    // Near the reciprocal, the table takes the number whose logarithm is nearest to an f32, so that rounding the logarithm adds almost no
+    // error.
     let error = |reciprocal: &f32| (f64::from(logarithm(*reciprocal) as f32) - logarithm(*reciprocal)).abs();
     let reciprocals = from_fn(|piece| {
         if piece == 0 || piece == LANES - 1 {
@@ -200,19 +202,20 @@ static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
     [reciprocals, reciprocals.map(|reciprocal| logarithm(reciprocal) as f32)]
 });
 
-/// (ln(1 + r) - r)/r² for r in -1/32 ..= 1/16.
+/// The coefficients of (ln(1 + r) - r)/r² for r from -1/32 to 1/16.
 const LOG: [f32; 4] = [0.188_664_72, -0.250_081_93, 0.333_344_88, -0.5];
 
-/// ln x; 2 units in the last place. For x = m 2ⁿ it is n ln 2 + ln(1/c) + ln(1 + r), with c from the table and 1 + r = c m.
+/// Computes ln x; error at most 2 units in the last place. For x = m 2ⁿ it is n ln 2 + ln(1/c) + ln(1 + r), with c from the table and 1 + r
+/// = c m.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn logarithms(x: &[f32], out: &mut [f32]) {
     let [reciprocals, logarithms] = LOGARITHMS.each_ref().map(|row| load(row));
     let all = |number: f32| _mm512_set1_ps(number);
     each(x, out, |x| {
-        // `m` is NaN if x is negative. The exponent of 0 is -∞, and the exponent of ∞ is ∞.
+        // For a negative x, `m` is NaN. The exponent is -∞ for x = 0 and ∞ for x = ∞.
         let m = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(x);
         let n = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
-        // The table lookup uses only the lowest bits.
+        // The table lookup reads only the lowest bits of `piece`.
         let piece = _mm512_srli_epi32::<19>(_mm512_castps_si512(m));
         let r = _mm512_fmsub_ps(m, _mm512_permutexvar_ps(piece, reciprocals), all(1.0));
         let mut sum = all(LOG[0]);
@@ -274,14 +277,14 @@ impl Registers {
         }
     }
 
-    /// Returns the results, and a mask of the lanes whose arguments are outside the table.
+    /// Returns the results, and a mask of the elements whose arguments are outside the table.
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     fn apply<const ODD: bool>(&self, x: __m512) -> (__m512, u16) {
-        // If one of the two operands is NaN, the instruction returns the second.
+        // This order keeps NaN: if one operand is NaN, the instruction returns the second.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
         let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(f32::ROUND));
-        // The table lookup uses only the lowest bits.
+        // The table lookup reads only the lowest bits of `segment`.
         let segment = _mm512_castps_si512(shifted);
         let d = _mm512_sub_ps(t, _mm512_permutex2var_ps(self.origins[0], segment, self.origins[1]));
         let mut sum = _mm512_setzero_ps();
@@ -300,7 +303,7 @@ impl Registers {
     }
 }
 
-/// Computes the left tail of Φ outside the table, with the general function.
+/// Replaces the results whose arguments are outside the table of Φ, in the left tail, by results of the general function.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
@@ -330,7 +333,7 @@ fn left_tail(end: f32, x: &[f32], out: &mut [f32]) {
 mod tests {
     use super::*;
 
-    /// Does the same computation for a single number.
+    /// Does the computation of [`Registers`] for a single number.
     fn naive(table: &Table, general: fn(f32) -> f32, x: f32) -> f32 {
         if !table.odd && x < -table.end {
             return general(x);
@@ -349,7 +352,7 @@ mod tests {
 
     type Row = (Unary, &'static LazyLock<Table>, fn(f32) -> f32, fn(f64) -> f64, f64);
 
-    /// Each function with its table, its general version, an exact version, and the stated error bound.
+    /// For each function: its table, its general version, an exact version, and the stated error bound.
     const TABLES: [Row; 2] = [
         (Unary::Ndtr, &NDTR, f32::ndtr::<true>, f64::ndtr::<false>, 2.0),
         (Unary::Tanh, &TANH, <f32 as FloatMath>::tanh::<true>, f64::tanh, 2.0),
@@ -402,7 +405,7 @@ mod tests {
         }
     }
 
-    /// Does the same computations as `exponentials` and `logarithms` for a single number.
+    /// Does the computation of `exponentials` for a single number. The next function does the same for `logarithms`.
     fn naive_exp(x: f32) -> f32 {
         let x = if x > f32::EXP_RANGE.1 { f32::EXP_RANGE.1 } else { x };
         let x = if x < f32::EXP_RANGE.0 { f32::EXP_RANGE.0 } else { x };

@@ -1,5 +1,5 @@
-//! Functions of `f32` that are computed in `f64`, in vectors of half as many numbers. The argument is reduced without loss, and short
-//! polynomials suffice. The result is rounded once, to within 0.51 units in the last place.
+//! Functions of `f32` that are computed in `f64`, in vectors of half as many elements. The argument is reduced without loss, and short
+//! polynomials suffice. The result is rounded once, with an error of at most 0.51 units in the last place.
 
 use std::f64::consts::FRAC_2_PI;
 
@@ -11,7 +11,7 @@ const ROUND: f64 = f64::ROUND;
 const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
 const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
 
-/// Returns true if the argument of a sine is small enough for a reduction with two parts of π/2.
+/// Returns true if the argument of a sine is small enough that multiples of π/2 can be subtracted with two constants.
 #[inline(always)]
 pub(crate) fn is_moderate(x: f32) -> bool {
     x.abs() < 1e5
@@ -46,10 +46,10 @@ pub(crate) fn is_power(x: f32, y: f32) -> bool {
     f32::is_ordinary(x) & (y.abs() < f32::INFINITY)
 }
 
-/// xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`].
+/// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`].
 #[inline(always)]
 pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
-    // x = m 2ⁿ with m in √½ .. √2; log₂ m is computed by the series of 2 artanh s, s = (m - 1)/(m + 1).
+    // x = m 2ⁿ with m in √½ .. √2. log₂ m comes from the series of 2 artanh s, where s = (m - 1)/(m + 1).
     let bits = x.to_bits().wrapping_sub(0x3f35_04f3);
     let n = f64::from((bits as i32) >> 23);
     let m = f64::from(f32::from_bits((bits & 0x007f_ffff).wrapping_add(0x3f35_04f3)));
@@ -63,7 +63,7 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         2.885_390_081_777_849_5,
     ];
     let exponent = f64::from(y) * fma::<FMA, _>(polynomial::<FMA, 6, _>(s * s, p), s, n);
-    // Outside this range the result is ∞ or 0.
+    // Beyond these bounds the power is ∞ or 0.
     let exponent = if exponent > 200.0 { 200.0 } else { exponent };
     let exponent = if exponent < -200.0 { -200.0 } else { exponent };
     const BASE: f64 = ROUND + 1023.0;
