@@ -23,7 +23,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A gradient without a seed was requested of an output that is not one number.
+    /// A gradient was requested for an output that is not a single number, without a seed (the incoming gradient of the output).
     #[error(
         "grad can be implicitly created only for scalar outputs\n  --> {}, in {}\n  the output has shape {shape}\n  hint: \
          reduce it to one number first (`.sum(..)`), or give the upstream gradient (`tape.vjp`)",
@@ -78,14 +78,14 @@ pub enum Error {
         at: Site,
     },
 
-    /// A gradient was requested with respect to a variable on which the output does not depend.
+    /// A gradient was requested with respect to a variable or parameter on which the output does not depend.
     #[error(
         "the output does not depend on {what}\n  --> {}, in {}\n  hint: was it recorded before the output was, and not \
          detached? Where a zero gradient is meant, ask for `grad_or_zeros`",
         at.location, at.operation
     )]
     Unreached {
-        /// The parameter's name or the variable's line.
+        /// The name of the parameter, or the line of the variable.
         what: String,
         /// The operation and its line.
         at: Site,
@@ -108,7 +108,7 @@ pub enum Error {
         at.location, at.operation
     )]
     OtherTapesGradients {
-        /// The variable.
+        /// A description of the variable.
         what: String,
         /// The operation and its line.
         at: Site,
@@ -189,7 +189,7 @@ pub enum Error {
     BatchDim {
         /// `in_dim` or `out_dim`.
         which: &'static str,
-        /// Number of the input or output, from 0.
+        /// The position of the input or output, from 0.
         position: usize,
         /// The dimension.
         dim: isize,
@@ -226,7 +226,7 @@ impl Error {
     }
 }
 
-/// Returns the value, or panics at the caller's line. A closure would panic at a line of this crate.
+/// Returns the value, or panics at the caller's line. (A closure would panic at a line of this crate.)
 #[track_caller]
 pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     match result {

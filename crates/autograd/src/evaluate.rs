@@ -1,4 +1,4 @@
-//! Values of variables. The engine plans and runs the tape's expression.
+//! Computes the values of variables. The engine plans and runs the tape's expression.
 //!
 //! An evaluation visits only the ancestors of the requested nodes and keeps only the requested values.
 
@@ -11,20 +11,20 @@ use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// Values at the frontier of the evaluated nodes that one evaluation keeps, at most. A larger frontier is kept only after [`REPEATED`]
-/// evaluations: keeping values costs memory, and computing them again costs time.
+/// The maximum number of values that one evaluation keeps, beside the requested ones, for later evaluations. If more would be needed, they
+/// are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
 const FRONTIER: usize = 16;
 
-/// The number of evaluations of a tape after which a frontier of any size is kept.
+/// The number of evaluations of a tape after which any number of values is kept for later evaluations.
 const REPEATED: usize = 3;
 
-/// Bytes of values that one evaluation keeps beside the requested values, at most.
+/// The maximum size, in bytes, of the values that one evaluation keeps beside the requested ones.
 const KEPT: usize = 256 << 20;
 
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// Returns the values of `vars`, computed together: each common operand is computed once.
+    /// Returns the values of `vars`. They are computed together, so each common operand is computed once.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -99,7 +99,7 @@ impl<T: Float> Tape<T> {
         Ok(values.into_iter().take(roots.len()).collect())
     }
 
-    /// Returns the values of `roots`, in order, and drops the tape. No value is kept.
+    /// Drops the tape, and returns the values of `roots` in order. No value is kept on the tape.
     pub(crate) fn last_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let record = self.record.borrow();
         if record.evaluated.is_some() {
@@ -110,7 +110,7 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Nodes, their values, and the number of nodes that were computed for these values.
+/// Nodes with their values, and the number of nodes that were computed to get these values.
 struct Evaluated<T: Float> {
     nodes: Vec<Index>,
     values: Vec<Tensor<T>>,
@@ -119,10 +119,10 @@ struct Evaluated<T: Float> {
 
 #[precompiled]
 impl<T: Float> Record<T> {
-    /// Returns the values of `wanted` on a tape that was evaluated before. Only the new part of the tape is visited. `last` is the last
-    /// node that was evaluated, and `times` the number of evaluations.
+    /// Returns the values of `wanted` on a tape that was evaluated before. Only the nodes after `last`, the last evaluated node, are
+    /// visited. `times` is the number of evaluations.
     ///
-    /// Nodes up to `last` that later nodes read are computed again and kept from now on. Their values follow the values of `wanted`.
+    /// If later nodes read a node up to `last`, it is computed again and kept from now on. Its value follows the values of `wanted`.
     fn evaluated_further(
         &self,
         mut wanted: Vec<Index>,
@@ -146,7 +146,7 @@ impl<T: Float> Record<T> {
     }
 }
 
-/// The evaluation of a part of a record.
+/// The evaluation of a part of a tape.
 struct PartOf<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph<T>,
@@ -174,7 +174,7 @@ impl<T: Float> Evaluate<T> for PartOf<'_, T> {
 
 #[twins]
 impl<T: Float> Var<'_, T> {
-    /// Returns the value. It is computed now unless it was computed before.
+    /// Returns the value. Computes it if it was not computed before.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ impl<T: Float> Evaluate<T> for Record<T> {
     }
 }
 
-/// Returns the same values, evaluated one node at a time: the oracle of the tests.
+/// Returns the values that an evaluation of one node at a time gives. The tests use it as their oracle.
 #[cfg(test)]
 pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
     let record = tape.record.borrow();

@@ -32,13 +32,13 @@ pub struct Parameter<T: Float = f32> {
 }
 
 impl<T: Float> Parameter<T> {
-    /// Returns a parameter with these values. Errors name the line that calls this function.
+    /// Returns a parameter with these values. Error messages name the line that calls this function.
     #[track_caller]
     pub fn new(value: Tensor<T>) -> Self {
         Parameter { id: next_id(), frozen: false, made: Location::caller(), value }
     }
 
-    /// Returns the parameter's unique number in this process.
+    /// Returns the parameter's id, which is unique in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -68,9 +68,9 @@ impl<T: Float> Clone for Parameter<T> {
 /// A tensor of a model that no gradient changes, such as a running statistic or a count. Training updates it, and checkpoints save it
 /// with the model. PyTorch: `register_buffer`.
 ///
-/// Layers record on a training tape how a step changes it ([`Tape::blend`](crate::Tape::blend),
-/// [`Tape::count`](crate::Tape::count)). The change is computed with the gradients, and the optimiser's step makes it. A clone is a
-/// separate buffer with the same values.
+/// On a training tape, layers record how a step changes the buffer ([`Tape::blend`](crate::Tape::blend),
+/// [`Tape::count`](crate::Tape::count)). The new statistic is computed with the gradients, and the optimiser's step applies the change. A
+/// clone is a separate buffer with the same values.
 #[derive(Debug)]
 pub struct Buffer<E: Element = f32> {
     id: u64,
@@ -84,7 +84,7 @@ impl<E: Element> Buffer<E> {
         Buffer { id: next_id(), value }
     }
 
-    /// Returns the buffer's unique number in this process.
+    /// Returns the buffer's id, which is unique in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -99,9 +99,9 @@ impl<E: Element> Clone for Buffer<E> {
 /// The weight of a batch in a running statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
-    /// The batch has this weight in the result. The previous value has the rest. PyTorch: `momentum`.
+    /// The batch has this weight, and the previous value has the rest. PyTorch: `momentum`.
     Fixed(f64),
-    /// The result is the plain average over all batches. This batch is number n, from 1. PyTorch: `momentum=None`.
+    /// The result is the plain average over all batches. The field is the number of batches, this one included. PyTorch: `momentum=None`.
     Nth(u64),
 }
 

@@ -1,6 +1,6 @@
-//! Batching as a program transformation: records the operations of one example again, for a whole batch.
+//! Batching as a transformation of the tape: it records the operations of one example again, for a whole batch.
 //!
-//! The nodes of the example are not changed. They are never computed unless their values are requested.
+//! The nodes of the single example are not changed. They are computed only if their values are requested.
 
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site};
@@ -11,7 +11,7 @@ use crate::{Error, Tape, Var, rules};
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Records each of `outputs` for a batch of `size` examples, with the batch dimension first. In each pair of `inputs`, the second
-    /// variable replaces the first, and has the batch dimension first. An output that depends on no input is repeated.
+    /// variable replaces the first one and has the batch dimension first. An output that depends on no input is repeated.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeated(size, at))).collect())
     }
 
-    /// Returns true if one of `nodes` depends on one of `sources` through any inputs.
+    /// Returns true if one of `nodes` depends on one of `sources`, through inputs with or without a derivative.
     pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
         let Some(&last) = nodes.iter().max() else { return false };
         let path = self.dependents(sources, last, any_input);
@@ -64,7 +64,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Allows all inputs of an operation, even inputs without a derivative.
+/// Lets a path pass through all inputs of an operation, also those without a derivative.
 fn any_input(_: Op) -> Option<usize> {
     Some(0)
 }

@@ -1,4 +1,4 @@
-//! Forward mode as a program transformation: records tangents from the inputs up to the requested outputs.
+//! Forward mode as a transformation of the tape: it records tangents from the inputs up to the requested outputs.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Views as _;
@@ -57,7 +57,7 @@ impl<'t, T: Float> Tape<T> {
         };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
         let path = self.dependents(&sources, last, rules::flows_from);
-        // Only nodes that an output depends on get a tangent.
+        // A node gets a tangent only if an output depends on it.
         let needed = self.reaching(&path, outputs.iter().copied());
         let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
         for &(input, tangent) in inputs {
@@ -69,7 +69,7 @@ impl<'t, T: Float> Tape<T> {
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let primitive = deriving.primitive(path.first + slot as Index, at);
             if matches!(primitive.op, Op::Alias(_)) && primitive.op != DETACH {
-                // A refusing operation is an error even if its input's tangent is zero (after a `floor`).
+                // An operation that refuses differentiation is an error even if its input's tangent is zero (after a `floor`).
                 return Err(primitive.undefined());
             }
             for (position, &operand) in primitive.inputs.iter().enumerate() {
@@ -97,8 +97,8 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Records J v using only the reverse rule. The rule g ↦ Jᵀ g is linear in g. So J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, at
-/// any g. `None` if the result is zero.
+/// Records J v using only the reverse rule g ↦ Jᵀ g, which is linear in g. So J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, for any
+/// g. Returns `None` if the result is zero.
 fn transposed_twice<'t, T: Float>(
     primitive: &Primitive<'t, T>,
     input: usize,

@@ -1,4 +1,4 @@
-//! Gradients as owned tensors that outlive the tape, looked up by parameter or variable.
+//! Gradients as tensors that outlive the tape. They are looked up by parameter or variable.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -34,11 +34,11 @@ use crate::{Error, Parameter, Var};
 #[derive(Clone, Debug)]
 pub struct Gradients<T: Float = f32> {
     tape: u64,
-    /// The gradients of variables that are not parameters, sorted by node.
+    /// The gradients of variables that are not parameters, sorted by the variable's node.
     variables: Vec<(Index, Tensor<T>)>,
-    /// The gradients of parameters, sorted by the parameter's number.
+    /// The gradients of parameters, sorted by the parameter's id.
     parameters: Vec<(u64, Tensor<T>)>,
-    /// The changes of buffers, each with the buffer's number, in the order of recording.
+    /// The changes of buffers, each with the buffer's id, in the order of recording.
     changes: Vec<(u64, Change<Tensor<T>>)>,
 }
 
@@ -46,14 +46,15 @@ pub struct Gradients<T: Float = f32> {
 pub trait Key {
     /// Returns the key's gradient, if the loss depends on the key.
     fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
-    /// Returns the error that says why the key has no gradient.
+    /// Returns an error that explains why the key has no gradient.
     fn missing<T: Float>(&self, gradients: &Gradients<T>, at: Site) -> Error;
 }
 
 #[twins]
 #[precompiled]
 impl<T: Float> Gradients<T> {
-    /// Sorts gradients by parameter and variable. `by_node` and `nodes`, the nodes of the tape's parameters, must be in ascending order.
+    /// Returns gradients, sorted by parameter and variable. `by_node` and `nodes` (the nodes of the tape's parameters) must be in ascending
+    /// order.
     pub(crate) fn new(
         tape: u64,
         by_node: Vec<(Index, Tensor<T>)>,
@@ -89,7 +90,7 @@ impl<T: Float> Gradients<T> {
         changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
-        // No tape has this number: these gradients belong to no tape.
+        // No tape has this id, because these gradients belong to no tape.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
     }
@@ -137,13 +138,13 @@ impl<T: Float> Gradients<T> {
         self.len() == 0
     }
 
-    /// Returns the Euclidean norm of the vector of all gradients' elements. NaN if an element is NaN. PyTorch: `get_total_norm`.
+    /// Returns the Euclidean norm of all gradients' elements as one vector. It is NaN if an element is NaN. PyTorch: `get_total_norm`.
     pub fn norm(&self) -> f64 {
         let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
         self.all().map(squared).sum::<f64>().sqrt()
     }
 
-    /// Returns true if all elements are finite.
+    /// Returns true if all elements of all gradients are finite.
     pub fn is_finite(&self) -> bool {
         self.all().all(|gradient| gradient.iter().all(T::is_finite))
     }
@@ -210,8 +211,8 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. A gradient that only one side has is kept. The other batch's changes of buffers are appended.
-/// Gradients of variables are kept only if both sides belong to one tape.
+/// Adds the gradients of another batch. If only one side has a gradient, it is kept. The other batch's changes of buffers are appended.
+/// Gradients of variables are kept only if both sides belong to the same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

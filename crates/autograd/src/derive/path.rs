@@ -1,4 +1,4 @@
-//! The nodes of a tape between the inputs and outputs of a transformation, and the source lines of the nodes that it records.
+//! The nodes of a tape between the inputs and outputs of a transformation, and the lines of code of the nodes that it records.
 
 use std::panic::Location;
 
@@ -8,21 +8,21 @@ use wengert_tensor::{Float, Site, compat};
 use crate::rules::Primitive;
 use crate::{Tape, Var};
 
-/// A function that returns the position of an operation's first input through which a transformation passes. The transformation passes
-/// through all later inputs too. `None` means that it passes through no input.
+/// A function that returns the position of the first input of an operation through which a path may pass. The path may pass through all
+/// later inputs too. `None` means that it passes through no input.
 pub(crate) type Through = fn(Op) -> Option<usize>;
 
-/// The nodes through which a transformation passes.
+/// The nodes through which derivatives (or batching) must pass. Each node from the first one on has a slot.
 pub(crate) struct Path {
-    /// The first node, which has slot 0.
+    /// The node with slot 0.
     pub(crate) first: Index,
-    /// For each slot, whether the transformation passes through its node.
+    /// For each slot, true if its node is on the path.
     pub(crate) marks: Vec<bool>,
     through: Through,
 }
 
 impl Path {
-    /// Returns the slot of a node. `None` if it is not on the path.
+    /// Returns the slot of a node, or `None` if the node is not on the path.
     #[inline]
     pub(crate) fn position(&self, index: Index) -> Option<usize> {
         let slot = index.checked_sub(self.first)? as usize;
@@ -32,8 +32,8 @@ impl Path {
 
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Returns the nodes up to `last` that depend on one of `sources` through the inputs that `through` allows. The result includes
-    /// `sources`.
+    /// Returns the path of the nodes up to `last` that depend on one of `sources` through the inputs that `through` allows. The path
+    /// includes `sources`.
     pub(crate) fn dependents(&self, sources: &[Index], last: Index, through: Through) -> Path {
         let first = sources.iter().copied().min().unwrap_or(last).min(last);
         let mut marks = vec![false; (last - first + 1) as usize];
@@ -52,7 +52,7 @@ impl<'t, T: Float> Tape<T> {
         Path { first, marks, through }
     }
 
-    /// Returns, for each slot of `path`, whether an output depends on the slot's node.
+    /// Returns, for each slot of `path`, true if an output depends on the slot's node.
     pub(crate) fn reaching(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
         let mut reaching = vec![false; path.marks.len()];
         for slot in outputs.filter_map(|output| path.position(output.index)) {
@@ -81,10 +81,10 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// A guard for the recording of derivatives. While it exists, new nodes get the line of the operation that they differentiate or batch. The
-/// compatibility rules are not applied, because they were applied to that operation.
+/// A guard for the recording of derivatives and batches. While it exists, new nodes get the line of the operation that they differentiate
+/// or batch. The compatibility rules are suspended, because they were already applied to that operation.
 ///
-/// Dropping it restores the previous state. Guards can be nested, because a rule may take derivatives itself.
+/// Dropping the guard restores the previous state. Guards can be nested, because a rule may take derivatives itself.
 pub(crate) struct Deriving<'t, T: Float> {
     tape: &'t Tape<T>,
     before: Option<&'static Location<'static>>,
@@ -92,8 +92,7 @@ pub(crate) struct Deriving<'t, T: Float> {
 }
 
 impl<'t, T: Float> Deriving<'t, T> {
-    /// Sets the line of all nodes that are recorded from now on to the line of node `index`. Returns the operation and the inputs of node
-    /// `index`.
+    /// Makes all nodes that are recorded from now on get the line of node `index`. Returns the operation and the inputs of node `index`.
     #[inline(always)]
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
@@ -101,8 +100,8 @@ impl<'t, T: Float> Deriving<'t, T> {
         (record.node(index).op, record.inputs(index))
     }
 
-    /// Sets the line of all nodes that are recorded from now on to the line of node `index`. Returns its operation, which is differentiated
-    /// for the caller at `at`.
+    /// Makes all nodes that are recorded from now on get the line of node `index`. Returns the operation of the node, which is
+    /// differentiated for the caller at `at`.
     #[inline(always)]
     pub(crate) fn primitive(&self, index: Index, at: Site) -> Primitive<'t, T> {
         let (op, inputs) = self.on_behalf_of(index);

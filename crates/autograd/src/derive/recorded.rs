@@ -68,15 +68,15 @@ pub trait GradientSink<T: Float = f32> {
 #[derive(Clone, Debug)]
 pub struct RecordedGradients<'t, T: Float = f32> {
     loss: Var<'t, T>,
-    /// Each parameter's number, and the node of its gradient.
+    /// Each parameter's id, and the node of its gradient.
     parameters: Vec<(u64, Index)>,
     changes: Vec<(u64, Change<Index>)>,
     at: Site,
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Records the gradients of this single number with respect to every parameter of the tape that it depends on.
-    /// [`evaluate`](RecordedGradients::evaluate) computes them. The two calls do the same as [`backward`](Self::backward).
+    /// Records the gradients of this single number with respect to every parameter of the tape on which it depends.
+    /// [`evaluate`](RecordedGradients::evaluate) then computes them. Both calls together do the same as [`backward`](Self::backward).
     ///
     /// # Errors
     ///
@@ -97,13 +97,13 @@ impl<'t, T: Float> Var<'t, T> {
 }
 
 impl<'t, T: Float> RecordedGradients<'t, T> {
-    /// Returns the numbers of the parameters that have a gradient.
+    /// Returns the ids of the parameters that have a gradient.
     pub fn parameters(&self) -> impl Iterator<Item = u64> {
         self.parameters.iter().map(|&(id, _)| id)
     }
 
-    /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The statistics are
-    /// variables.
+    /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The statistics in them
+    /// are variables.
     pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
         let tape = self.loss.tape;
         let variable = move |&(id, ref change): &(u64, Change<Index>)| {
@@ -149,7 +149,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     }
 }
 
-/// The evaluation of a part of a record. It fetches parameters from a sink.
+/// The evaluation of a part of a tape, which fetches parameters from a sink.
 struct SinkEvaluation<'r, T: Float, F> {
     record: &'r Record<T>,
     part: Subgraph<T>,
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::{Buffer, Parameter, Share, Tape};
 
-    /// A sink that keeps gradients, and supplies the values of some parameters.
+    /// A sink that keeps all gradients, and supplies the values of some parameters.
     #[derive(Default)]
     struct Keeping {
         values: HashMap<u64, Tensor<f64>>,
@@ -273,7 +273,7 @@ mod tests {
                 Change::Count => unreachable!(),
             };
             assert_eq!(statistic(&rest), statistic(&expected));
-            // The last layer's weight is read in the forward pass and for the gradient of its input.
+            // The weight `w` is fetched twice: for the forward pass, and for the gradient of its layer's input.
             let times = |own: &Parameter<f64>| keeping.fetched.iter().filter(|&&id| id == own.id()).count();
             assert_eq!((times(&v), times(&w)), if elsewhere { (1, 2) } else { (0, 0) });
         }

@@ -1,4 +1,4 @@
-//! Reverse mode as a program transformation: records adjoints from the outputs down to the requested inputs.
+//! Reverse mode as a transformation of the tape: it records adjoints from the outputs down to the requested inputs.
 //!
 //! This file computes no values and changes no node. It appends the derivative to the program on the same tape, where it can be
 //! differentiated again.
@@ -19,8 +19,8 @@ pub type LossWith<T, const N: usize> = (T, Gradients<T>, [Tensor<T>; N]);
 
 #[twins]
 impl<T: Float> Tape<T> {
-    /// Records a loss on this tape, and computes its value and its gradients. The tape is dropped before they are returned, so that an
-    /// optimiser can update the parameters in place. JAX: `value_and_grad`.
+    /// Records a loss on this tape, and returns its value and its gradients. The tape is dropped first, so that an optimiser can update the
+    /// parameters in place. JAX: `value_and_grad`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -69,8 +69,8 @@ impl<T: Float> Tape<T> {
 #[twins]
 #[precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` if the outputs do not
-    /// depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
+    /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. Returns `None` for an
+    /// input on which no output depends. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -123,7 +123,7 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
-        // If all derivatives between an input and the outputs are zero, the input's gradient is zero, not `None`.
+        // If an output depends on the input only through derivatives that are zero, the gradient is zero, not `None`.
         let without = |input: &Var<'t, T>| path.position(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
         let reaching = if inputs.iter().any(without) {
             self.reaching(&path, outputs.iter().map(|&(output, _)| output))
@@ -139,8 +139,8 @@ impl<'t, T: Float> Tape<T> {
             .collect())
     }
 
-    /// Records the adjoints of all nodes on `path`, from the last to the first. Each node's adjoint, times its derivative, is added to the
-    /// adjoint of each of its inputs. HIPS/autograd: `backward_pass`.
+    /// Records the adjoints of all nodes on `path`, from the last to the first. For each input of a node, the node's adjoint times the
+    /// derivative is added to the input's adjoint. HIPS/autograd: `backward_pass`.
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let deriving = self.derive();
         let mut end = path.marks.len();
@@ -159,8 +159,8 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates through the nodes below slot `end` while they are sums, differences and products. Most nodes of a program are, so the
-    /// tape is borrowed once for all of them. Returns the slot of the first other node with an adjoint.
+    /// Propagates through the nodes below slot `end` while they are sums, differences and products. Most nodes are, and the tape is
+    /// borrowed only once for all of them. Returns the slot of the first other node with an adjoint.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -196,7 +196,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Returns the nodes of the statistics that buffers move towards.
+/// Returns the nodes of the statistics in `changes`.
 pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item = Index> {
     changes.iter().filter_map(|(_, change)| match change {
         Change::Blend { new, .. } => Some(*new),
@@ -204,7 +204,7 @@ pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item
     })
 }
 
-/// Replaces the nodes of the statistics in `changes` with their values. Each call of `value` returns the next value, in the order of
+/// Replaces the nodes of the statistics in `changes` by their values. Each call of `value` returns the next value, in the order of
 /// [`statistics`].
 pub(super) fn with_values<T: Float>(
     changes: Vec<(u64, Change<Index>)>,
@@ -223,7 +223,7 @@ pub(super) fn with_values<T: Float>(
 /// The index that stands for no node.
 const NONE: Index = Index::MAX;
 
-/// The adjoint of each slot of a path: the node of the sum of its terms so far, or [`NONE`].
+/// The adjoint of each slot of a path: the node that sums its terms so far, or [`NONE`].
 struct Adjoints(Vec<Index>);
 
 impl Adjoints {
@@ -274,7 +274,7 @@ impl<'t, T: Float> Var<'t, T> {
             .zip(inputs)
             .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.described(), at }))
             .collect::<Result<_, _>>()?;
-        // All of these gradients are computed together when the value of one is requested.
+        // The gradients form a group: when the value of one is requested, all are computed together.
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
         Ok(gradients)
     }
@@ -358,7 +358,7 @@ impl<'t, T: Float> Var<'t, T> {
         let changes = self.tape.changes();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(others.iter().map(|other| other.index).chain(statistics(&changes)));
-        // The evaluation computes the loss anyway, and its value is usually requested next.
+        // The evaluation computes the loss in any case, and its value is usually requested next.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
@@ -383,7 +383,7 @@ impl<'t, T: Float> Var<'t, T> {
         if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }
 
-    /// Records the seed of a gradient, which is one. Returns an error if this variable is not a single number.
+    /// Records the seed of a gradient, the number one. Returns an error if this variable is not a single number.
     pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {

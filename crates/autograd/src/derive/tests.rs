@@ -1,4 +1,4 @@
-//! Tests of how the planner rewrites sums of gradients.
+//! Tests how the planner rewrites sums of gradients.
 
 use wengert_tensor::plan::{Index, Step, Work, plan};
 use wengert_tensor::program::Output;
@@ -11,7 +11,7 @@ fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
     Tensor::from_vec((0..count).map(|n| (n as f64 * 0.7 + seed).sin()).collect(), shape)
 }
 
-/// Returns two counts for the plan of these values: its matrix products, and its concatenations and filled arrays of zeros.
+/// Returns two counts for the plan that computes these values: matrix products, and concatenations together with fills of zeros.
 fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -34,7 +34,7 @@ fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     }
 }
 
-/// The backward pass has one product for the weight, and one for each step's input.
+/// Checks that the backward pass has one product for the weight, and one for each step's input.
 #[test]
 fn a_weight_used_many_times_has_one_product() {
     for transposed in [false, true] {
@@ -58,7 +58,7 @@ fn a_weight_used_many_times_has_one_product() {
     }
 }
 
-/// For the inputs, the steps' gradients come in the order of the slices. For the weight of the states, they come in reverse order.
+/// In this test, the gradients of the inputs come in the order of the slices. The gradients of the states' weight come in reverse order.
 #[test]
 fn the_gradients_of_a_sequence_are_joined_once() {
     let last = crate::transforms::objective(|[x, u, h]| {
@@ -71,13 +71,13 @@ fn the_gradients_of_a_sequence_are_joined_once() {
         let [first, second] = [tape.var(first), tape.var(second)];
         let [x, u] = if weight_first { [second, first] } else { [first, second] };
         let gradients = last([x, u, tape.constant(&h)]).grad([x, u]);
-        // One concatenation joins the gradients, and one joins the states.
+        // One of the two concatenations joins the gradients, the other one the states.
         assert_eq!(count(&tape, gradients).1, 2);
     }
     crate::gradcheck(last, [&x, &u, &h]).unwrap();
 }
 
-/// With many rows and a small weight, joining the operands would cost more than it saves.
+/// In this test, joining the operands would cost more than it saves, because there are many rows and a small weight.
 #[test]
 fn products_of_many_rows_stay_apart() {
     let tape = Tape::<f64>::new();
@@ -87,7 +87,8 @@ fn products_of_many_rows_stay_apart() {
     assert_eq!(count(&tape, gradients).0, 2 + 2 + 3);
 }
 
-/// A block of queries reads all keys up to the block's end. So the gradient of the keys is a sum of slices that all start at 0.
+/// In causal attention, a block of queries reads all keys up to the block's end. So the gradient of the keys is a sum of slices that start
+/// at 0.
 #[test]
 fn causal_attention_has_the_gradients_of_its_mask() {
     use wengert_tensor::ops::AttentionMask;
@@ -107,7 +108,7 @@ fn causal_attention_has_the_gradients_of_its_mask() {
     }
 }
 
-/// The slices are in order, with gaps, overlapping, along two dimensions, empty, or with a step above 1.
+/// Checks sums of slices that are in order, have gaps, overlap, are along two dimensions, are empty, or have a step above 1.
 #[test]
 fn slices_are_joined_where_they_do_not_overlap() {
     let x = wave([3, 12], 0.5);
@@ -134,12 +135,12 @@ fn slices_are_joined_where_they_do_not_overlap() {
     check(&[(1, 8, 12, 1), (1, 0, 4, 1), (1, 4, 8, 1)], 1);
     check(&[(1, 1, 3, 1), (1, 9, 11, 1), (1, 5, 6, 1)], 1);
     check(&[(1, 2, 5, 1)], 1);
-    // Where slices overlap, the parts between their starts and ends are added.
+    // Overlapping slices are cut at all starts and ends, and the parts are added.
     check(&[(1, 0, 7, 1), (1, 5, 12, 1)], 1);
     check(&[(1, 0, 3, 1), (1, 0, 7, 1), (1, 0, 12, 1)], 1);
     check(&[(1, 2, 9, 1), (1, 0, 2, 1), (1, 2, 5, 1), (1, 2, 9, 1), (1, 10, 11, 1)], 1);
     check(&[(1, 2, 9, 1), (1, 2, 5, 1), (1, 0, 3, 1)], 1);
-    // All slices have the same gradient, which is computed once.
+    // All slices have the same gradient, so it is computed once.
     check(&[(1, 0, 12, 1); 40], 1);
     // Slices with the same start are cut at the ends of all slices.
     check(&std::array::from_fn::<_, 11, _>(|n| (1, 0, n as isize + 1, 1)), 1);

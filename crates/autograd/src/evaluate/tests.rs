@@ -1,5 +1,4 @@
-//! Tests of the engine against the oracle that evaluates one node at a time, of fusion, and of the values that are
-//! kept.
+//! Tests the evaluation of tapes: its results against an oracle that evaluates one node at a time, fusion, and the values that are kept.
 
 use proptest::prelude::*;
 use wengert_tensor::ops::{Evaluate, TensorLike};
@@ -43,14 +42,13 @@ fn softmax_is_one_pass() {
 fn a_sum_over_columns_is_finished_before_it_is_read() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([30, 40]));
-    // x - mean is computed twice, which is cheaper than storing it.
+    // The plan computes x - mean twice, which is cheaper than storing it.
     let centred = x - x.mean_keepdim(0);
     let y = centred / centred.square().mean_keepdim(0).sqrt();
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
-/// An expensive value that is stored anyway is read. Cheap values that follow from it are computed again, not stored
-/// beside it.
+/// Checks that an expensive value that is stored anyway is read, and that cheap values computed from it are not stored beside it.
 #[test]
 fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     let tape = Tape::<f64>::new();
@@ -65,7 +63,7 @@ fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     assert_eq!(plan.steps.iter().filter_map(stored).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
-/// A transposed matrix is copied for several products of few rows. It is not copied for one product, nor for many rows.
+/// Checks that a transposed matrix is copied for several products of few rows, but not for one product, nor for many rows.
 #[test]
 fn a_matrix_that_small_products_share_is_rearranged_once() {
     let copies = |rows: usize, products: usize| {
@@ -79,8 +77,8 @@ fn a_matrix_that_small_products_share_is_rearranged_once() {
     assert_eq!([copies(4, 3), copies(4, 1), copies(400, 3)], [1, 0, 0]);
 }
 
-/// A product with one reader, an addition, is accumulated into the other operand. A product that is read twice or
-/// scaled before is not.
+/// Checks that a product that is only read by an addition is accumulated into the other operand. This is not done for a product that is
+/// read twice or scaled first.
 #[test]
 fn added_products_accumulate_into_the_other_operand() {
     let close = |x: &Tensor<f64>, y: &Tensor<f64>| {
@@ -113,7 +111,7 @@ fn added_products_accumulate_into_the_other_operand() {
     });
 }
 
-/// The other operand of the addition may be a factor of the product, and may be read for the last time.
+/// In this test, the other operand of the addition is also a factor of the product, or is read for the last time.
 #[test]
 fn a_product_may_be_added_to_its_own_factor() {
     let tape = Tape::<f64>::new();
@@ -124,8 +122,7 @@ fn a_product_may_be_added_to_its_own_factor() {
     }
 }
 
-/// Returns the numbers of concatenations that copy, of concatenations in place, and of programs that write the parts
-/// side by side.
+/// Returns three counts: concatenations that copy, concatenations in place, and programs that write all parts side by side.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -159,29 +156,29 @@ fn parts_are_written_into_their_concatenation() {
         tape.var(&Tensor::from_fn(shape, |i| i.iter().fold(0.3, |sum, &k| 1.7 * sum + k as f64).sin()))
     };
     let (x, w) = (wave(&[32, 40]), wave(&[40, 40]));
-    // One program writes its values side by side: with or without other readers, into two concatenations, and one value
-    // twice.
+    // In each of these cases, one program writes the parts side by side: with and without other readers, into two concatenations, and one
+    // value twice.
     let [a, b, c] = [x.sin(), x.tanh() * 2.0, x + 1.0];
     assert_eq!(concatenations(&tape, &[cat(&[a, b, c], 1).matmul(wave(&[120, 3]))]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b, a], 1)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[stack(&[a, b], 2)]), (1, 0, 0));
-    // The same pass also reduces the rows.
+    // The same program also reduces the rows.
     let rows = x - x.mean_keepdim(1);
     assert_eq!(concatenations(&tape, &[cat(&[rows.exp(), rows.square()], 1)]), (0, 0, 1));
-    // Several steps write their values one after the other. The first state is data.
+    // Here several steps write the parts in place. The first state is data, which no step writes.
     let states: Vec<Var<'_, f64>> = std::iter::successors(Some(x), |x| Some(x.matmul(w).tanh())).take(6).collect();
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0)]), (0, 1, 0));
     assert_eq!(concatenations(&tape, &[cat(&states[..5], 0), cat(&states[1..], 0)]), (0, 2, 0));
     assert_eq!(concatenations(&tape, &[stack(&states, 0).sum(0), cat(&states[2..4], 0)]), (0, 2, 0));
-    // A requested part is copied out of the concatenation. A concatenation with a repeated part, or a second one in
-    // another order, copies all its parts.
+    // A requested part is copied out of the concatenation. A concatenation with a repeated part, or a second one in another order, copies
+    // all its parts.
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0), states[3]]), (0, 1, 0));
     let [.., d, e] = states[..] else { unreachable!() };
     assert_eq!(concatenations(&tape, &[cat(&[d, e, d], 0)]), (1, 0, 0));
     assert_eq!(concatenations(&tape, &[cat(&[d, e], 0), cat(&[e, d], 0)]), (1, 1, 0));
-    // A fused program does not write a product. A value that is expanded into its part has fewer elements than the
-    // part.
+    // These concatenations copy. A fused program cannot write a product. A value that is expanded has fewer elements than its part of the
+    // result.
     assert_eq!(concatenations(&tape, &[cat(&[x.matmul(w), x.matmul(w.t())], 0)]), (1, 0, 0));
     let row = x.sum(0).exp().expand([32, 40]);
     assert_eq!(concatenations(&tape, &[cat(&[row, d, e], 0)]), (0, 1, 0));
@@ -194,7 +191,7 @@ fn operands_are_computed_before_they_are_expanded() {
     let y = row.expand([30, 40]).exp() * 2.0;
     assert_eq!(y.value().strides(), [0, 1]);
     let [d] = y.sum(..).grad([row]);
-    // The results of an exponential and of a product are rounded.
+    // The bound covers the rounding of an exponential and of a product.
     assert!((d.value().to_vec()[0] / (60.0 * 1f64.exp()) - 1.0).abs() <= 2.0 * f64::EPSILON);
 }
 
@@ -218,7 +215,7 @@ fn equal_programs_share_a_plan_and_different_programs_do_not() {
     }
 }
 
-/// A step of a random program. Its numbers choose among the existing values.
+/// A step of a random program. Its numbers select operands among the existing values.
 #[derive(Clone, Debug)]
 enum Move {
     Unary(u8, usize),
@@ -250,7 +247,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..60)
 }
 
-/// Records the steps. Steps whose shapes do not fit are skipped.
+/// Records the steps of a random program. Skips steps whose shapes do not fit.
 fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<Var<'t, f64>> {
     let leaf = |shape: &Vec<usize>| {
         let seed = shape.len() as f64 + 1.0;
@@ -331,12 +328,12 @@ fn is_smooth(step: &Move) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Sums have at most two elements, so that every order gives the same bits.
+    /// Checks programs whose sums have at most two elements, so that every order gives the same bits.
     #[test]
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![
             proptest::collection::vec(proptest::collection::vec(0usize..3, 0..4), 1..4),
-            // The values have more elements than a few vector registers, and shapes that broadcast.
+            // These values fill more than a few vector registers, and their shapes broadcast.
             proptest::collection::vec(proptest::collection::vec(1usize..3, 6..8), 1..4),
         ],
         moves in moves(),
@@ -350,7 +347,7 @@ proptest! {
         for (got, expected) in evaluated(&tape, &roots, simplify).iter().zip(&expected) {
             prop_assert_eq!(got.shape(), expected.shape());
             for (x, y) in got.iter().zip(expected.iter()) {
-                // The sign of a zero may differ: a multiple of -0 is -0, a sum of it is 0.
+                // The sign of a zero may differ, because the engine may start a sum from 0: -0 + 0 is 0.
                 let same = x.to_bits() == y.to_bits() || x == 0.0 && y == 0.0 || x.is_nan() && y.is_nan();
                 prop_assert!(same, "{} for {}", x, y);
             }
@@ -365,7 +362,7 @@ proptest! {
         several in any::<bool>(),
         simplify in any::<bool>(),
     ) {
-        // The sizes broadcast: each is one length, chosen from three, or 1.
+        // All shapes broadcast: each size is 1, or a length that depends only on the position of the dimension.
         let shapes: Vec<Vec<usize>> = which
             .iter()
             .map(|which| which.iter().enumerate().map(|(k, &w)| if w == k { 1 } else { sizes[k] }).collect())
@@ -380,7 +377,7 @@ proptest! {
             let scale = expected.iter().filter(|x| x.is_finite()).fold(1e-3f64, |most, x| most.max(x.abs()));
             for (x, y) in got.iter().zip(expected.iter()) {
                 let close = (x - y).abs() <= 1e-7 * scale || x == y || x.is_nan() && y.is_nan();
-                // Repeated products overflow or underflow.
+                // Values above 1e100 are not compared, because repeated products overflow.
                 prop_assert!(close || scale > 1e100, "{} for {}", x, y);
             }
         }
@@ -402,7 +399,7 @@ fn any_number_of_dimensions() {
     }
 }
 
-/// Returns the number of nodes that are computed while a chain of `length` steps is recorded. `step` may read values.
+/// Returns the number of nodes that are computed while a chain of `length` steps is recorded. `step` records a step and may read values.
 fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64>) -> usize {
     let tape = Tape::new();
     let mut x = tape.var(&Tensor::from([0.5, 1.0, 1.5]));
@@ -414,7 +411,7 @@ fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64
 
 #[test]
 fn reading_while_recording_computes_only_new_nodes() {
-    // The values beside the chain are read. The chain's own values are never read.
+    // Here the test reads values that are computed from the chain, and never values of the chain itself.
     let beside = |x: Var<'_, f64>| (x * 0.5).value().numel();
     let step = |length| {
         work(length, |x| {
@@ -424,7 +421,7 @@ fn reading_while_recording_computes_only_new_nodes() {
     };
     let (short, long) = (step(50), step(200));
     assert!(long <= 5 * short && long < 12 * 200, "{short} and {long} nodes");
-    // The chain's own values are read.
+    // Here the test reads the values of the chain itself.
     let step = |length| {
         work(length, |x| {
             let x = x.sin();
@@ -470,8 +467,8 @@ fn gradients_read_one_by_one_are_computed_together() {
 
 #[test]
 fn values_read_at_any_time_equal_one_evaluation() {
-    // A program with views, a product, a reduction and a custom operation. Every node is read in turn, or all are read
-    // at the end.
+    // The program has views, a product, a reduction and a custom operation. If `read` is true, every node is read when it is recorded.
+    // Otherwise all are read at the end.
     let program = |tape: &Tape<f64>, read: bool| {
         let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
         let mut values = Vec::new();

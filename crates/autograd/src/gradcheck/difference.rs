@@ -1,13 +1,13 @@
 //! Central differences with an estimate of their error.
 //!
-//! This file knows functions from lists of tensors to lists of numbers. It does not know tapes or derivatives.
+//! This file knows functions from lists of tensors to lists of values. It does not know tapes or derivatives.
 //!
 //! # The step
 //!
-//! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h has two errors: h²/6 φ‴ from truncation, and about σ/h from
-//! rounding. σ is the error of one value of φ, at best ε|φ|. The sum of both is smallest near h = ∛(3σ/|φ‴|). For
-//! a function of size, scale and curvature 1 this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here is
-//! h = ∛ε max(1, |x|). A larger step would suit the extrapolation below, but would cross more kinks.
+//! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h has two errors: h²/6 φ‴ from truncation, and about σ/h from rounding. Here σ is the
+//! rounding error of one value of φ, at best ε|φ|. The sum of both errors is smallest near h = ∛(3σ/|φ‴|). If φ has size, scale and
+//! curvature 1, this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here is h = ∛ε max(1, |x|). A larger step would suit the
+//! extrapolation below, but would cross more kinks.
 //!
 //! # The value
 //!
@@ -19,10 +19,10 @@
 //!
 //! Truncation: |C(h) - C(rh)| = r h²/6 |φ‴|. This is more than the error of C(h), and far more than the error of R.
 //!
-//! Rounding: a combination of values that cancels all terms up to h³ leaves two parts. One is a remainder of a smooth
-//! function, of the order of h⁴φ⁗ ≈ 10⁻²¹. The other is the rounding of the values. A combination divided by the root
-//! of the sum of its squared coefficients estimates σ, as in J. J. Moré and S. M. Wild, "Estimating computational
-//! noise" (2011). With the second difference E(h) = φ(x+h) + φ(x-h) - 2φ(x), the combinations are:
+//! Rounding: a combination of values that cancels all terms up to h³ leaves two parts. One is a remainder of a smooth function, of the
+//! order of h⁴φ⁗ ≈ 10⁻²¹. The other is the rounding of the values. The combination, divided by the root of the sum of its squared
+//! coefficients, estimates σ, as in J. J. Moré and S. M. Wild, "Estimating computational noise" (2011). With the second difference E(h) =
+//! φ(x+h) + φ(x-h) - 2φ(x), the combinations are:
 //!
 //! | combination | in σ |
 //! |---|---|
@@ -37,21 +37,21 @@
 //! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + a max(|expected|, s)
 //! ```
 //!
-//! The last term covers rounding in the derivative's own formula: a is 64 ε by default, enough for 64 roundings. Terms
-//! of the formula may cancel, for example in the derivative of x/x. So their size is assumed to be s, which is the size
-//! of the function's values or 1.
+//! The last term covers rounding in the derivative's own formula. The factor a is 64 ε by default, enough for 64 roundings. Terms of the
+//! formula may cancel, for example in the derivative of x/x. So they are assumed to have the size s, which is the size of the function's
+//! values, or 1.
 
 /// The golden ratio.
 const RATIO: f64 = 1.618_033_988_749_895;
 
-/// The distances of the evaluation points from x, in steps; there is one point on either side.
+/// The distances of the evaluation points from x, in steps. There is a point on either side of x.
 pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
 
 /// Function values around a point along one direction, each a list of all outputs.
 pub(super) struct Samples {
     /// The values to the left and to the right of the point, at each of [`DISTANCES`].
     pub(super) pairs: [[Vec<f64>; 2]; 3],
-    /// Half the actual distance between the points of a pair: x + h is rounded.
+    /// Half the actual distance between the points of each pair. It differs from the step, because x + h is rounded.
     pub(super) steps: [f64; 3],
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Estimate {
     pub(super) slopes: [f64; 2],
 }
 
-/// The tolerance for rounding, in multiples of σ/h.
+/// The part of the tolerance that covers rounding, in multiples of σ/h.
 const NOISE: f64 = 8.0;
 
 /// Estimates the derivatives of Σ weights · outputs along every sampled direction.
@@ -109,7 +109,7 @@ pub(super) fn estimates(
             (estimate, noise.into_iter().map(f64::abs).fold(0.0, f64::max))
         })
         .collect();
-    // There is no noise along an input that the function does not depend on.
+    // The median leaves out inputs on which the function does not depend, because they have no noise.
     let typical = median(raw.iter().map(|&(_, noise)| noise).filter(|&noise| noise > 0.0).collect());
     raw.into_iter()
         .zip(samples)
@@ -146,7 +146,7 @@ mod tests {
             (|x| 1.0 / x, |x| -1.0 / (x * x)),
             (|x| x.powi(7), |x| 7.0 * x.powi(6)),
             (|x| (30.0 * x).sin(), |x| 30.0 * (30.0 * x).cos()),
-            // Cancellation costs six digits: the noise must be detected.
+            // Here cancellation costs six digits, and the check must detect this noise.
             (|x| (1e6 + x.sin()) - 1e6, f64::cos),
             (|x| x.exp().ln(), |_| 1.0),
         ];
@@ -156,7 +156,7 @@ mod tests {
                 let estimate = derivative(f, x);
                 let error = (estimate.value - df(x)).abs();
                 assert!(error <= estimate.tolerance, "case {k} at {x}: off by {error:e}, {estimate:?}");
-                // Truncation is 30³ h²/2 = 5e-7 in case 4; the value 1e6 leaves only ten decimals in case 5.
+                // In case 4 truncation is 30³ h²/2 = 5e-7. In case 5 the value 1e6 leaves only ten decimals.
                 let allowed = [1e-8, 1e-8, 1e-8, 1e-6, 1e-6, 1e-3, 1e-8][k] * df(x).abs().max(f(x).abs()).max(1.0);
                 assert!(estimate.tolerance < allowed, "case {k} at {x}: {estimate:?}");
             }

@@ -1,4 +1,4 @@
-//! The function whose derivatives are compared with differences: its values around a point, and its derivatives in both
+//! The function whose derivatives are compared with differences. This file computes its values around a point, and its derivatives in both
 //! modes.
 
 use wengert_tensor::plan::Index;
@@ -10,7 +10,7 @@ use crate::{Error, Tape, Var};
 
 /// A map from tensors to tensors, recorded again for each evaluation.
 pub(super) struct Map<'f, T: Float> {
-    /// The names of its derivative in reverse and in forward mode.
+    /// The names of the map's derivative in reverse mode and in forward mode.
     pub(super) modes: [Mode; 2],
     #[allow(clippy::type_complexity)]
     pub(super) record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,
@@ -18,7 +18,7 @@ pub(super) struct Map<'f, T: Float> {
     pub(super) at: Site,
 }
 
-/// One element, or a weighted sum, of several tensors whose elements are numbered consecutively.
+/// A weighted sum of the elements of several tensors, or one of these elements. The elements are numbered consecutively.
 pub(super) struct Probe {
     pub(super) place: Place,
     pub(super) weights: Vec<(usize, f64)>,
@@ -43,7 +43,7 @@ impl Probe {
             .collect()
     }
 
-    /// Returns Σ weights · numbers.
+    /// Returns the weighted sum of `numbers`.
     fn along(&self, numbers: &[f64]) -> f64 {
         self.weights.iter().map(|&(k, weight)| weight * numbers[k]).sum()
     }
@@ -54,7 +54,7 @@ impl<T: Float> Map<'_, T> {
         Failure::Refused { mode: self.modes[0], error }
     }
 
-    /// Records the map on `tape`. Returns the variables of `inputs` and the results.
+    /// Records the map on `tape`. Returns the variables of `inputs`, and the results.
     #[allow(clippy::type_complexity)]
     fn recorded<'t>(
         &self,
@@ -66,7 +66,7 @@ impl<T: Float> Map<'_, T> {
         Ok((vars, outputs))
     }
 
-    /// Returns the values at `inputs`, numbered consecutively, and their shapes.
+    /// Returns the values of all results at `inputs` as one list, and the shapes of the results.
     fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let tape = Tape::new();
         let (_, outputs) = self.recorded(&tape, inputs).map_err(|error| self.refused(error))?;
@@ -76,7 +76,7 @@ impl<T: Float> Map<'_, T> {
         Ok((values.iter().flat_map(numbers).collect(), shapes))
     }
 
-    /// Returns the values at the point, which must be finite and repeatable.
+    /// Returns the values at the point. They must be finite and the same in a second evaluation.
     pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;
@@ -104,11 +104,11 @@ impl<T: Float> Map<'_, T> {
         }
     }
 
-    /// Returns the values around the point along one direction.
+    /// Returns the values at points around the given point, along one direction.
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
-        // The step scales with the element, or with the largest element of a direction.
+        // The step grows with the moved element, or with the largest moved element.
         let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
         let scale = scale
             .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))
@@ -170,7 +170,7 @@ impl<T: Float> Map<'_, T> {
         let tape = Tape::new();
         let (vars, outputs) = self.recorded(&tape, self.inputs).map_err(refused)?;
         let mut roots: Vec<Index> = Vec::new();
-        // The rules run even if there is nothing to compare.
+        // Without rows, one derivative is still recorded, so that errors of the rules are found.
         let none = Probe { place: Place::Projection(0), weights: Vec::new() };
         let seeds = if rows.is_empty() { std::slice::from_ref(&none) } else { rows };
         for row in seeds {
@@ -242,7 +242,7 @@ pub(super) fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
     index
 }
 
-/// Returns the position of element number `k` of tensors whose elements are numbered consecutively.
+/// Returns the place of element `k` if the elements of tensors of these shapes are numbered consecutively.
 fn place_of(shapes: &[Shape], k: usize) -> Place {
     let mut rest = k;
     for (tensor, shape) in shapes.iter().enumerate() {
@@ -254,8 +254,8 @@ fn place_of(shapes: &[Shape], k: usize) -> Place {
     unreachable!("there are not {k} elements")
 }
 
-/// A generator of weights far from zero, so that no weight hides an error: SplitMix64 (Steele, Lea and Flood,
-/// "Fast splittable pseudorandom number generators", 2014).
+/// A generator of weights far from zero, so that no weight hides an error. It is SplitMix64 (Steele, Lea and Flood, "Fast splittable
+/// pseudorandom number generators", 2014).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

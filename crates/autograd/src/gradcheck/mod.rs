@@ -17,8 +17,8 @@
 //!
 //! If a derivative is wrong, each recorded operation is checked alone, and the report names the faulty one.
 //!
-//! The check covers derivatives, not values: a wrong function passes if its derivative belongs to it. At kinks central
-//! differences are not conclusive, and the check reports the kink instead of passing.
+//! The check covers derivatives, not values. It passes for a function with wrong values if the derivative belongs to these values. At kinks
+//! central differences are not conclusive, and the check reports the kink instead of passing.
 
 mod difference;
 mod map;
@@ -36,7 +36,7 @@ use crate::{Error, Tape, Var, rules};
 use difference::{Samples, estimates};
 use map::{Map, Probe, Random, index_of};
 
-/// A tolerance above this share of the largest derivative (or of 1) is inconclusive.
+/// The tolerance at which a comparison becomes inconclusive, relative to the largest derivative (or to 1).
 const WIDEST: f64 = 1e-2;
 
 /// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:
@@ -67,7 +67,7 @@ pub fn gradcheck<T: Float, const N: usize>(
     GradCheck::new().check(f, inputs)
 }
 
-/// Panics at the caller's line unless [`gradcheck`](fn@gradcheck) passes.
+/// Panics at the caller's line if [`gradcheck`](fn@gradcheck) fails.
 ///
 /// ```
 /// use wengert_autograd::{GradCheck, assert_gradcheck, prelude::*};
@@ -318,7 +318,7 @@ impl GradCheck {
         Ok(results)
     }
 
-    /// Returns the probes of tensors of these shapes: each element, or randomly weighted sums.
+    /// Returns the probes of tensors of these shapes: each element if there are few, or randomly weighted sums.
     fn probes(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
         let total: usize = shapes.iter().map(Shape::numel).sum();
         if total > self.full_up_to {
@@ -337,7 +337,7 @@ impl GradCheck {
         probes
     }
 
-    /// Checks every recorded operation alone, at its present operands. Returns the first operation whose derivative is
+    /// Checks each recorded operation alone, with the operands that it has on the tape. Returns the first operation whose derivative is
     /// wrong.
     fn culprit<T: Float>(
         &self,
@@ -359,7 +359,7 @@ impl GradCheck {
                 continue;
             }
             let values = tape.evaluate(&operands, at).ok()?;
-            // Operands with respect to which the operation has no derivative stay fixed.
+            // Operands without a derivative keep their values.
             let moving: Vec<usize> = (0..operands.len()).filter(|&position| rules::flows(op, position)).collect();
             let points: Vec<&Tensor<T>> = moving.iter().map(|&position| &values[position]).collect();
             let alone = check.run(&|other, vars| replay(&tape, index, &moving, &values, other, vars), &points, at);
@@ -371,8 +371,8 @@ impl GradCheck {
     }
 }
 
-/// Records node `index` of `tape` again on `other`. The operands at the positions `moving` are `vars`, the other
-/// operands have their `values`.
+/// Records node `index` of `tape` again on the tape `other`. `vars` replace the operands at the positions `moving`. The other operands keep
+/// their `values`.
 fn replay<'t, T: Float>(
     tape: &Tape<T>,
     index: Index,
@@ -404,12 +404,12 @@ fn replay<'t, T: Float>(
     }
 }
 
-/// Adds the derivatives of one mode to the report, or fails.
+/// Adds the derivatives of one mode to the report. Returns a failure if one of them is wrong or undecided.
 fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Result<(), Failure> {
     let compared = derivatives.len();
     let failed = derivatives.iter().filter(|derivative| derivative.excess() > 1.0).count();
     let scale = derivatives.iter().map(|c| c.expected.abs().max(c.got.abs())).fold(1.0, f64::max);
-    // If both derivatives are exactly equal, as for a constant function, a wide tolerance does not matter.
+    // A wide tolerance does not matter if both derivatives are exactly equal, as for a constant function.
     let undecided = |c: &&Derivative| c.tolerance > WIDEST * scale && c.expected != c.got;
     let widest = derivatives.iter().filter(undecided).max_by(|a, b| a.tolerance.total_cmp(&b.tolerance)).cloned();
     let worst = derivatives.into_iter().max_by(|a, b| a.excess().total_cmp(&b.excess()));

@@ -48,18 +48,18 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A number computed from one or several tensors: an element or a weighted sum.
+/// A value that the check differentiates: an element, or a weighted sum of elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
     /// One element.
     Element {
-        /// Position of the tensor.
+        /// The position of the tensor in the list of tensors.
         tensor: usize,
         /// The element's index in the tensor.
         index: Vec<usize>,
     },
-    /// A randomly weighted sum over all elements. It replaces the elements if they are too many.
+    /// A randomly weighted sum over all elements. It replaces single elements if there are too many. The field is the index of the sum.
     Projection(usize),
 }
 
@@ -98,7 +98,7 @@ pub struct Derivative {
     /// The differentiated element. At order 1 it is an element of the output, at order 2 of the gradient or the
     /// directional derivative.
     pub output: Place,
-    /// The element of the input.
+    /// The element of the input with respect to which the derivative is taken.
     pub input: Place,
     /// The derivative by central differences.
     pub expected: f64,
@@ -111,7 +111,7 @@ pub struct Derivative {
 }
 
 impl Derivative {
-    /// Returns the difference divided by the tolerance. The derivatives disagree if it exceeds 1. It is infinite if one of them is NaN.
+    /// Returns the difference divided by the tolerance. The derivatives disagree if this exceeds 1. It is infinite if one of them is NaN.
     pub fn excess(&self) -> f64 {
         let difference = (self.expected - self.got).abs();
         if difference == 0.0 {
@@ -123,7 +123,8 @@ impl Derivative {
         }
     }
 
-    /// Returns true if the slopes differ by more than a thousandth. Curvature over one step, a few millionths, does not explain this.
+    /// Returns true if the slopes on both sides differ by more than a thousandth. Curvature over one step of a few millionths cannot
+    /// explain that.
     fn is_at_a_kink(&self) -> bool {
         let [left, right] = self.slopes;
         (left - right).abs() > 1e-3 * left.abs().max(right.abs()).max(1e-3)
@@ -144,7 +145,7 @@ fn number(value: f64) -> String {
     if value == 0.0 || (1e-4..1e6).contains(&value.abs()) { format!("{value:.12}") } else { format!("{value:.12e}") }
 }
 
-/// The checks that passed.
+/// The report of a check that passed.
 ///
 /// `Display` shows the number of compared derivatives, the modes, and the derivative that came closest to failing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -156,9 +157,9 @@ pub struct Report {
     pub compared: usize,
     /// The derivative that came closest to its tolerance.
     pub worst: Option<Derivative>,
-    /// Positions of the inputs on which the output does not depend according to the tape. Their derivative is zero.
+    /// The positions of the inputs on which the output does not depend, according to the tape. Their derivative is zero.
     pub independent: Vec<usize>,
-    /// The largest value of the function and its derivatives so far, at least 1.
+    /// The size of the largest value of the function and its derivatives so far, at least 1.
     pub(super) scale: f64,
 }
 
@@ -178,7 +179,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Derivatives that disagree with central differences.
+/// The report of derivatives that disagree with central differences.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Mismatch {
@@ -188,11 +189,12 @@ pub struct Mismatch {
     pub failed: usize,
     /// Number of comparisons in this mode.
     pub compared: usize,
-    /// The recorded operation whose own derivative is wrong, if any. Each operation was checked alone, at its present operands.
+    /// The recorded operation whose own derivative is wrong, if there is one. Each operation was checked alone, with the operands that it
+    /// has on the tape.
     pub culprit: Option<Culprit>,
 }
 
-/// A recorded operation.
+/// A recorded operation and the line of code that recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Culprit {
     /// The name of the operation.
@@ -259,7 +261,7 @@ pub enum Failure {
         output: Place,
         /// The value of the element.
         value: f64,
-        /// The input that was moved, and the distance; `None` at the point itself.
+        /// The input that was moved, and by how much; `None` at the point itself.
         moved: Option<(Place, f64)>,
     },
 

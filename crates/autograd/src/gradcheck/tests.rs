@@ -7,20 +7,20 @@ use wengert_tensor::prelude::*;
 use super::*;
 use crate::{Call, Operation, assert_gradcheck};
 
-/// z = x³ with one deliberate mistake.
+/// The operation z = x³ with one deliberate mistake.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cube {
     Right,
-    /// 2x² in reverse mode.
+    /// In reverse mode, the derivative is 2x² instead of 3x².
     Vjp,
-    /// 3x² + 1e-4 in reverse mode: a small error.
+    /// In reverse mode, the derivative is 3x² + 1e-4, which is a small error.
     Slightly,
-    /// The wrong sign in forward mode.
+    /// In forward mode, the derivative has the wrong sign.
     Jvp,
-    /// The right first derivative, but recorded as independent of x.
+    /// The first derivative is right, but it is recorded as independent of x, so the second one is wrong.
     DetachedVjp,
     DetachedJvp,
-    /// No gradient at all.
+    /// There is no gradient at all.
     Zero,
 }
 
@@ -107,14 +107,14 @@ fn f_jvp<'t>([x]: [Var<'t, f64>; 1]) -> Var<'t, f64> {
 fn the_worst_element_is_named() {
     let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     let y = Tensor::from([1.0, 1.0]);
-    // The derivative with respect to y[1] lacks its second half.
+    // This function detaches half of y[1], so the derivative with respect to y[1] lacks a part.
     let mask = Tensor::from([[1.0, 1.0], [1.0, 0.0]]);
     let failure = gradcheck(|[x, y]| x * (y * &mask + y.detach() * &mask.map(|m| 1.0 - m)), [&x, &y]).unwrap_err();
     let Mismatch { worst, failed, compared, culprit } = mismatch(failure);
     assert_eq!((failed, compared, culprit), (1, 4 * 6, None));
     assert_eq!(worst.output, Place::Element { tensor: 0, index: vec![1, 1] });
     assert_eq!(worst.input, Place::Element { tensor: 1, index: vec![1] });
-    // x[1, 1] = 4 is the slope.
+    // The true slope is x[1, 1] = 4.
     assert!((worst.expected - 4.0).abs() <= worst.tolerance && worst.tolerance < 1e-8);
     assert_eq!((worst.mode, worst.got), (Mode::Reverse, 0.0));
 }
@@ -175,9 +175,9 @@ fn an_unused_input_is_reported() {
     let report = gradcheck(|[x, _]| x * x, [&x, &y]).unwrap();
     assert_eq!(report.independent, [1]);
     assert!(report.to_string().contains("does not depend on input 1"), "{report}");
-    // In contrast, a step function is constant but depends on its input.
+    // A step function is constant too, but the tape knows that it depends on its input.
     assert_eq!(gradcheck(|[x]| x.floor() + 0.5, [&Tensor::from([1.5, 2.5])]).unwrap().independent, [0usize; 0]);
-    // A comparison returns zeros and ones that depend on nothing.
+    // On the tape, the zeros and ones of a comparison depend on nothing.
     assert_eq!(gradcheck(|[x]| x.gt(0.0), [&x]).unwrap().independent, [0]);
 }
 
@@ -188,12 +188,12 @@ fn there_may_be_nothing_to_compare() {
         let report = gradcheck(|[x]| (x * x).exp(), [&x]).unwrap();
         assert_eq!((report.compared, report.worst.is_none()), (0, true));
         assert!(report.to_string().contains("there are no elements to compare"));
-        // One output of an input without elements, then an input without elements beside one with elements.
+        // First there are no input elements but one output, then one input has no elements beside another input that has some.
         assert_eq!(gradcheck(|[x]| x.sum(..), [&x]).unwrap().compared, 0);
         let y = Tensor::from([1.0, 2.0, 3.0]);
         assert!(gradcheck(|[x, y]| x.sum(0).expand([3]) * y, [&Tensor::zeros([0, 3]), &y]).is_ok());
     }
-    // The rules still run.
+    // The derivative rules run even without elements.
     let x = Tensor::<f64>::zeros([0]);
     assert!(matches!(gradcheck(|[x]| x.floor_divide(2.0), [&x]), Err(Failure::Refused { .. })));
 }
@@ -220,7 +220,7 @@ fn kinks_and_edges_are_reported() {
     let Failure::NonFinite { mode, output, value, moved: None } = beyond else { panic!("{beyond}") };
     assert_eq!((mode, output), (Mode::Reverse, Place::Element { tensor: 0, index: vec![1] }));
     assert!(value.is_nan());
-    // At order 2 the derivative has no value.
+    // At order 2 the derivative is not finite, which is reported as such.
     let steep = GradCheck::new().check(|[x]| (x * x).sqrt() + x, [&Tensor::from([0.0])]).unwrap_err();
     assert!(!matches!(steep, Failure::Refused { .. }), "{steep}");
 }

@@ -1,4 +1,4 @@
-//! The recorded program as text and as a Graphviz graph, with shapes and lines of code.
+//! Shows the recorded program as text and as a Graphviz graph, with shapes and lines of code.
 
 use std::fmt::{self, Write};
 
@@ -72,7 +72,7 @@ impl<T: Float> Tape<T> {
 }
 
 impl<T: Float> Var<'_, T> {
-    /// Returns the part of the recorded program that computes this variable, as a graph. Nodes keep their numbers.
+    /// Returns the part of the recorded program that computes this variable, as a graph. Nodes keep their indices.
     pub fn graph(self) -> Graph {
         let record = self.tape.record.borrow();
         let mut needed = vec![false; self.index as usize + 1];
@@ -90,8 +90,8 @@ impl<T: Float> Var<'_, T> {
 }
 
 impl Graph {
-    /// Returns the graph in Graphviz's DOT language, for `dot -Tsvg`. Variables are filled boxes, constants boxes, and operations
-    /// ellipses. Each node has its number, shape and line. Edges lead from operands to results.
+    /// Returns the graph in Graphviz's DOT language, for `dot -Tsvg`. Variables are filled boxes, constants boxes, and operations ellipses.
+    /// Each node shows its index, shape and line of code. Edges lead from operands to results.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph tape {\n  rankdir=TB;\n  node [fontname=\"monospace\"];\n");
         for Row { index, name, inputs, shape, file, line, kind } in &self.rows {

@@ -1,4 +1,4 @@
-//! The origin of a NaN or an infinity.
+//! Finds the origin of a NaN or an infinity.
 //!
 //! The search evaluates the whole tape in the order of recording, one operation at a time, and checks every value. It is slow, and
 //! meant for a loss that has become NaN. Recorded derivatives (by `grad`, `vjp`, `jvp`) are checked like all other nodes, and have the
@@ -36,7 +36,7 @@ pub struct NonFinite {
     pub operation: &'static str,
     /// The line that recorded the operation.
     pub recorded: &'static Location<'static>,
-    /// The number of the operation on the tape, as in the [listing](Tape::graph).
+    /// The index of the operation on the tape, as in the [listing](Tape::graph).
     pub node: usize,
     /// The shape of the result.
     pub shape: Shape,
@@ -58,7 +58,7 @@ pub struct NonFiniteOperand {
     pub operation: &'static str,
     /// The line that recorded that operation.
     pub recorded: &'static Location<'static>,
-    /// The number of that operation on the tape.
+    /// The index of that operation on the tape.
     pub node: usize,
     /// The shape of the operand.
     pub shape: Shape,
@@ -73,9 +73,9 @@ impl<T: Float> Tape<T> {
     /// Returns the operation that produced the first NaN from operands without a NaN, or the first infinity from finite operands.
     /// PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
     ///
-    /// This evaluates the whole tape, one operation at a time, and also nodes whose values were never requested. It takes more time and
-    /// memory than an ordinary evaluation. Infinite constants are assumed to be intended, as a mask of -∞ before a softmax is, and so are
-    /// infinities computed from them. A NaN computed from them is found.
+    /// This evaluates the whole tape, one operation at a time, including nodes whose values were never requested. It takes more time and
+    /// memory than an ordinary evaluation. Infinite constants are assumed to be intended, such as a mask of -∞ before a softmax. So are
+    /// infinities computed from them, but a NaN computed from them is reported.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error
     Ok(None)
 }
 
-/// The kinds of elements of a tensor that are not finite.
+/// The kinds of elements that a tensor has and that are not finite.
 #[derive(Clone, Copy, Default)]
 struct Content {
     nan: bool,
@@ -146,7 +146,7 @@ impl Content {
 }
 
 fn described<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
-    // A new NaN is reported, not the infinities that were there before.
+    // If there is a NaN, it is reported, and not the infinities beside it.
     let has_nan = value.iter().any(T::is_nan);
     let is_news = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
     let first = value.iter().position(|x| is_news(&x)).unwrap_or_default();

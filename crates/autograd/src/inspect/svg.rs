@@ -1,8 +1,8 @@
-//! A recorded program drawn as SVG, without Graphviz.
+//! Draws a recorded program as SVG, without Graphviz.
 //!
-//! Each node lies one row below the lowest of its operands. The nodes of a row are ordered by the mean positions of their operands
-//! (K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), one pass
-//! downwards.
+//! Each node is one row below the lowest of its operands. The nodes of a row are ordered by the mean positions of their operands (K.
+//! Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), in one pass from top to
+//! bottom.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,9 +12,9 @@ use super::graph::{Graph, Kind, Row};
 const HEIGHT: usize = 40;
 const ROW: usize = 78;
 const GAP: usize = 18;
-/// The width of a node, in pixels, for shapes of usual length.
+/// The width of a node with a shape of usual length, in pixels.
 const AROUND: f64 = 130.0;
-/// The width of a letter, in pixels, of a monospaced font of 12 pixels.
+/// The width of a letter of a monospaced font of 12 pixels, in pixels.
 const LETTER: f64 = 7.3;
 
 /// A node with its position.
@@ -26,8 +26,8 @@ struct Placed<'g> {
 }
 
 impl Graph {
-    /// Returns the graph as an SVG image. Variables are filled boxes, constants boxes, and operations rounded boxes. Each node has its
-    /// number, shape and line. Lines lead from operands down to results.
+    /// Returns the graph as an SVG image. Variables are filled boxes, constants boxes, and operations rounded boxes. Each node shows its
+    /// index, shape and line of code. Lines lead from operands down to results.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;

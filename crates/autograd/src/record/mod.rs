@@ -1,4 +1,4 @@
-//! The contents of a tape, and the reuse of their memory.
+//! The contents of a tape, and a store that lets later tapes reuse their memory.
 
 #[allow(clippy::module_inception)]
 mod record;

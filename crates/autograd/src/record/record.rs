@@ -1,4 +1,4 @@
-//! The contents of a tape: an expression, with data, operations with parameters, and lines of code beside it.
+//! The contents of a tape: an expression, the data of its leaves, the operations with parameters, and the line of code of each node.
 
 use std::ops::Deref;
 use std::panic::Location;
@@ -6,49 +6,49 @@ use std::panic::Location;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op};
 use wengert_tensor::{Float, Shape, Tensor, View};
 
-/// The operation that returns its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated, and its number is the
-/// index of the operation's name in `Record::names`.
+/// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated; its field is the index
+/// of the operation's name in `Record::names`.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
-/// The contents of a tape. `O` is the type of operations with parameters. This file stores them with their names, and calls none of their
-/// methods.
+/// The contents of a tape. `O` is the type of operations with parameters. This file stores such operations with their names, but calls none
+/// of their methods.
 pub(crate) struct Record<T: Float, O> {
     expression: Expression<T>,
-    /// The line that recorded each node. A constant of an operation (the number of `x + 2.0`) has no line until the operation is
+    /// The line of code that recorded each node. A constant in an operation (the 2.0 in `x + 2.0`) has no line until the operation is
     /// recorded.
     locations: Vec<Option<&'static Location<'static>>>,
-    /// Number of nodes without a line.
+    /// The number of nodes without a line.
     unlocated: usize,
-    /// Operations with parameters, each with its name.
+    /// The operations with parameters, each with its name.
     operations: Vec<(O, &'static str)>,
     /// The data of leaves.
     data: Vec<Tensor<T>>,
-    /// Names of operations that refuse to be differentiated.
+    /// The names of operations that refuse to be differentiated.
     names: Vec<&'static str>,
-    /// Values that were requested.
+    /// The values that were requested, by node.
     pub(crate) values: ByNode<Tensor<T>>,
     /// For each node that is evaluated together with others, the index of its group in `together`.
     group_of: ByNode<usize>,
     together: Vec<Vec<Index>>,
     /// The largest index of a node whose value was requested, and the number of evaluations so far.
     pub(crate) evaluated: Option<(Index, usize)>,
-    /// Number of nodes that evaluations after the first have computed.
+    /// The number of nodes that evaluations after the first one have computed.
     pub(crate) work: usize,
-    /// The node of each parameter on this tape.
+    /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
-    /// Parameters whose node is a variable that was bound to them.
+    /// The ids of parameters that were replaced by a variable on this tape, and the variable's node.
     pub(crate) bound: Vec<(u64, Index)>,
-    /// Nodes that are identity matrices.
+    /// The nodes that are identity matrices.
     pub(crate) identities: Vec<Index>,
     /// The number of active observers. While there is one, `read` collects the nodes whose values are requested.
     pub(crate) watchers: usize,
-    /// Nodes whose values were requested while there was an observer.
+    /// The nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,
-    /// The line of the operation that is differentiated or batched. `None` if neither is in progress.
+    /// The line of the operation whose derivative or batch is being recorded. `None` at other times.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
-/// Read access to the expression.
+/// Gives read access to the expression.
 impl<T: Float, O> Deref for Record<T, O> {
     type Target = Expression<T>;
 
@@ -81,7 +81,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Removes all contents but keeps the memory.
+    /// Removes all contents but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.expression.clear();
         self.locations.clear();
@@ -116,17 +116,17 @@ impl<T: Float, O> Record<T, O> {
         self.group_of.get(&node).map_or(&[], |&group| &self.together[group])
     }
 
-    /// Returns the line that recorded a node. For a constant whose operation was refused, it is a line of this file.
+    /// Returns the line that recorded a node. For a constant whose operation failed, returns a line of this file.
     pub(crate) fn location(&self, index: Index) -> &'static Location<'static> {
         self.locations[index as usize].unwrap_or(Location::caller())
     }
 
-    /// Returns the data with this number.
+    /// Returns the data with the index `number`.
     pub(crate) fn leaf_data(&self, number: u32) -> &Tensor<T> {
         &self.data[number as usize]
     }
 
-    /// Returns the operation with parameters that has this number.
+    /// Returns the operation with parameters that has the index `number`.
     pub(crate) fn operation(&self, number: u32) -> &O {
         &self.operations[number as usize].0
     }
@@ -136,24 +136,24 @@ impl<T: Float, O> Record<T, O> {
         matches!(self.op(index), Op::Variable(_))
     }
 
-    /// Returns the number of `shape`; each shape is stored once.
+    /// Returns the index of `shape`. Each shape is stored once.
     #[inline]
     pub(crate) fn intern(&mut self, shape: &Shape) -> u32 {
         self.expression.intern(shape)
     }
 
-    /// Stores data and returns its number.
+    /// Stores data and returns its index.
     pub(crate) fn add_data(&mut self, data: Tensor<T>) -> u32 {
         self.data.push(data);
         (self.data.len() - 1) as u32
     }
 
-    /// Stores a number and returns its operation.
+    /// Stores a number and returns the operation of its leaf.
     pub(crate) fn add_number(&mut self, number: T) -> Op {
         self.expression.add_number(number)
     }
 
-    /// Stores a view and returns its operation.
+    /// Stores a view and returns its operation, which refers to it by index.
     pub(crate) fn add_view(&mut self, view: View) -> Op {
         self.expression.add_view(view)
     }
@@ -163,7 +163,7 @@ impl<T: Float, O> Record<T, O> {
         self.expression.add_embed(view)
     }
 
-    /// Returns an operation that returns its input and refuses to be differentiated. The error names `name`.
+    /// Returns an operation that returns its input and refuses to be differentiated, with an error that names `name`.
     pub(crate) fn add_opaque(&mut self, name: &'static str) -> Op {
         self.names.push(name);
         Op::Alias((self.names.len() - 1) as u32)
@@ -178,7 +178,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Appends a node; `None` if the tape is full.
+    /// Appends a node and returns its index, or `None` if the tape is full.
     #[inline(always)]
     pub(crate) fn push<const N: usize>(
         &mut self,
@@ -210,7 +210,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Marks the result of an operation with parameters as equal to its first input.
+    /// Marks the node of an operation with parameters, because its result equals its first input.
     pub(crate) fn set_alias(&mut self, index: Index) {
         self.expression.set_alias(index);
     }
@@ -230,7 +230,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Gives the line of a new node to each of its inputs that has none.
+    /// Gives the line of a new node to each of its inputs that has no line yet.
     #[inline]
     fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         if location.is_none() {
@@ -244,7 +244,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns PyTorch's name of a node's operation.
+    /// Returns PyTorch's name of the operation of a node.
     pub(crate) fn name(&self, index: Index) -> &'static str {
         match self.op(index) {
             Op::Constant(_) | Op::Number(_) => "constant",

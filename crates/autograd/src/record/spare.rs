@@ -1,4 +1,4 @@
-//! The reuse of the memory of dropped tapes by later tapes of the same thread.
+//! Keeps the memory of dropped tapes, so that later tapes of the same thread reuse it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -11,18 +11,18 @@ use crate::record::record::Record;
 /// The maximum number of records that a thread keeps. Usually no more tapes exist at the same time.
 const MAX_RECORDS: usize = 4;
 
-/// The maximum number of nodes of a kept record, so that a thread keeps only a few megabytes. A larger record is freed.
+/// The maximum number of nodes of a record that is kept. It limits the kept memory to a few megabytes per thread. Larger records are freed.
 const MAX_NODES: usize = 1 << 16;
 
 thread_local! {
     static SPARE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A record whose memory the next tape reuses.
+/// An empty record whose memory may come from a dropped tape. When it is dropped, the next tape can reuse the memory.
 pub(crate) struct RecycledRecord<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
 impl<T: Float, O: 'static> RecycledRecord<T, O> {
-    /// Returns an empty record, in the memory of an earlier one if there is one.
+    /// Returns an empty record. Reuses the memory of an earlier one if possible.
     pub(crate) fn take() -> Self {
         let spare = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
@@ -49,7 +49,7 @@ impl<T: Float, O: 'static> Drop for RecycledRecord<T, O> {
     fn drop(&mut self) {
         let Some(mut record) = self.0.take().filter(|record| record.borrow().len() <= MAX_NODES) else { return };
         record.get_mut().clear();
-        // `try_with` fails while the thread ends. The record is dropped in this case.
+        // `try_with` fails while the thread ends. The record is then dropped.
         let _ = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
             if spares.len() < MAX_RECORDS {

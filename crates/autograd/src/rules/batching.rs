@@ -1,8 +1,8 @@
-//! The batching rule of every primitive. Some inputs have the batch dimension first. The result for all examples has it first too.
+//! The batching rule of every primitive. A batched input has the batch dimension first, and so does the result for all examples.
 //!
-//! An input that is the same for all examples is expanded. Operands have equal shapes when an operation is recorded, so elementwise
-//! operations need no other change. Other operations add 1 to each dimension's number, because the batch dimension is first. An operation
-//! with parameters implements its own rule in [`Operation::batch`](crate::Operation::batch).
+//! An input that is the same for all examples is expanded. An elementwise operation needs no other change, because its operands have equal
+//! shapes when it is recorded. Other operations add 1 to the position of each dimension, because the batch dimension comes first. An
+//! operation with parameters implements its own rule in [`Operation::batch`](crate::Operation::batch).
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ pub(crate) fn batched<'t, T: Float>(
         Op::Compare(op) => x.apply_compare(op, &call.batched(1), at),
         Op::Select => TensorLike::apply_select(&x, &call.batched(1), &call.batched(2), at),
         Op::Expand => {
-            // Dimensions of size 1 after the batch dimension give the input the rank of the result.
+            // Inserts dimensions of size 1 after the batch dimension, so that the input has the rank of the result.
             let aligned = x.shape().replaced(1..1, &vec![1; shape.rank() - x.shape().rank()]);
             let aligned = if aligned == x.shape() { x } else { x.apply_view(View::Reshape(aligned), at)? };
             aligned.apply_view(View::Expand(shape), at)
@@ -76,7 +76,7 @@ fn one_by_one<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     let at = call.at;
     if call.size == 0 {
-        // Without examples, every batched input is empty, like the result.
+        // Without examples, a batched input is empty, and so is the result. The input is reshaped to the result's shape.
         let position = (0..call.arity()).find(|&position| call.is_batched(position)).unwrap_or_default();
         return call.input(position).apply_view(View::Reshape(call.shape()), at);
     }
@@ -95,7 +95,7 @@ fn one_by_one<'t, T: Float>(
     Var::apply_cat(&results, 0, at)
 }
 
-/// Returns the slice number `example` along the first dimension, without that dimension.
+/// Returns the slice with index `example` along the first dimension, without that dimension.
 pub(crate) fn example_of<'t, T: Float>(x: Var<'t, T>, example: usize, at: tensor::Site) -> Result<Var<'t, T>, Error> {
     let slice = x.apply_view(View::Slice { axis: 0, start: example, len: 1, step: 1 }, at)?;
     let shape: Shape = x.shape()[1..].into();

@@ -1,7 +1,7 @@
-//! Derivatives of functions of two operands of the same shape, and of selection: ∂z/∂xᵢ · v.
+//! Derivatives of functions of two operands of the same shape, and of selection. Each rule records ∂z/∂xᵢ · v.
 //!
-//! Ties and edge cases follow PyTorch. For two equal operands of `maximum`, each gets half of the gradient. If an operand is NaN, both get
-//! the whole gradient.
+//! Ties and edge cases follow PyTorch. If the operands of `maximum` are equal, each gets half of the gradient. If one operand is NaN, both
+//! get the whole gradient.
 
 use std::panic::Location;
 
@@ -23,7 +23,7 @@ pub(crate) enum LinearFactor {
 }
 
 impl LinearFactor {
-    /// Returns the factor of an operation with respect to input number `input`.
+    /// Returns the factor in the derivative of an operation with respect to the input with index `input`.
     #[inline(always)]
     pub(crate) fn of(op: Op, input: usize) -> Option<LinearFactor> {
         match (op, input) {
@@ -34,8 +34,8 @@ impl LinearFactor {
         }
     }
 
-    /// Records `v` times the factor. `shape` is the number of the shape of `v`, and `other` is the other operand. `None` if the tape is
-    /// full.
+    /// Records `v` times the factor. `shape` is the index of the shape of `v`, and `other` is the other operand. Returns `None` if the tape
+    /// is full.
     #[inline(always)]
     pub(crate) fn times<T: Float>(
         self,
@@ -72,19 +72,19 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Minimum, _) => larger(-y, -x, v),
         (Binary::Fmax, _) => ignoring_nan(x.gt(y), x, y, v, input == 0),
         (Binary::Fmin, _) => ignoring_nan(x.lt(y), x, y, v, input == 0),
-        // z = atan2(x, y): ∂z/∂x = y / (x² + y²), ∂z/∂y = -x / (x² + y²); 0 at the origin.
+        // For z = atan2(x, y), ∂z/∂x = y / (x² + y²) and ∂z/∂y = -x / (x² + y²). Both are 0 at the origin.
         (Binary::Atan2, 0) => v * y * inverse_square(x, y),
         (Binary::Atan2, _) => v * -x * inverse_square(x, y),
         (Binary::Hypot, 0) => v * (x / z),
         (Binary::Hypot, _) => v * (y / z),
-        // The derivative is 1 if x kept its sign, -1 if the sign was changed, and 0 where x is 0.
+        // The derivative is 1 if x kept its sign, -1 if `copysign` changed it, and 0 where x is 0.
         (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
         (Binary::Copysign, _) => return Formula::Zero,
         (Binary::Fmod, 0) => v,
         (Binary::Fmod, _) => -v * (x / y).trunc(),
         (Binary::Remainder, 0) => v,
         (Binary::Remainder, _) => -v * x.div_floor(y),
-        // At x = 0 the slope is y, but the derivatives of the slope are taken from the positive side.
+        // As in PyTorch, the slope at x = 0 is y, but derivatives of the slope are taken as for positive x.
         (Binary::Prelu, 0) => {
             let kink = (v * y).detach() + (v - v.detach());
             where_(&x.gt(0.0), &v, where_(&x.eq(0.0), &kink, v * y))
@@ -102,26 +102,27 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Xlog1py, _) => v * x / (y + 1.0),
         (Binary::Nextafter, 0) => where_(&x.eq(y), &zero(), v),
         (Binary::Nextafter, _) => return Formula::Zero,
-        // ∂/∂y ζ(x, y) = -x ζ(x + 1, y); like PyTorch, there is no derivative with respect to x.
+        // ∂/∂y ζ(x, y) = -x ζ(x + 1, y). As in PyTorch, there is no derivative with respect to x.
         (Binary::Zeta, 1) => v * -x * (x + 1.0).zeta(y),
         (Binary::FloorDivide, _) => return Formula::Zero,
         _ => return Formula::Undefined,
     })
 }
 
-/// Records 1 / (x² + y²), and 0 at the origin.
+/// Records 1 / (x² + y²), or 0 at the origin.
 fn inverse_square<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>) -> Var<'t, T> {
     let square = x * x + y * y;
     where_(&square.eq(0.0), &x.zeros_like(), square.reciprocal())
 }
 
-/// Records `v` where `x` is larger or either operand is NaN, half of `v` at a tie, and 0 where `x` is smaller.
+/// Records `v` where `x` is larger or an operand is NaN, half of `v` where both are equal, and 0 where `x` is smaller.
 fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
     let shared = where_(&x.eq(y), &(v * 0.5), v);
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Records half of `v` at a tie, and otherwise `v` for the selected operand: `x` where `wins` is true or `y` is NaN.
+/// Records half of `v` where both operands are equal, and otherwise `v` for the selected operand. `x` is selected where `wins` is true or
+/// `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());
     let zero = v.zeros_like();
@@ -129,7 +130,7 @@ fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v:
     where_(&x.eq(y), &(v * 0.5), chosen)
 }
 
-/// Records the derivative of z = mask ? x : y: `v` for the selected side, 0 for the other.
+/// Records the derivative of z = mask ? x : y, which is `v` for the selected operand and 0 for the other.
 pub(super) fn choice<'t, T: Float>(input: usize, mask: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
     match input {
         1 => Formula::Is(where_(&mask, &v, v.zeros_like())),

@@ -1,4 +1,4 @@
-//! The cumulative sum along a dimension. Its adjoint is the cumulative sum from the other end.
+//! The derivative of the cumulative sum along a dimension. Its adjoint is the cumulative sum from the other end.
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
@@ -6,7 +6,7 @@ use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 use super::mode::{recorded, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The cumulative sum along `axis`.
+/// The operation that computes the cumulative sum along `axis`.
 pub(crate) struct CumSum {
     pub(crate) axis: usize,
 }

@@ -14,8 +14,8 @@ use crate::record::DETACH;
 use crate::tape::Record;
 use crate::{Call, Error, Tape, Var};
 
-/// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. `None` if no input is
-/// differentiable, so that derivatives stop at this node.
+/// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. Returns `None` if no input
+/// is differentiable; derivatives then stop at this node.
 #[inline]
 pub(crate) fn flows_from(op: Op) -> Option<usize> {
     match op {
@@ -25,24 +25,24 @@ pub(crate) fn flows_from(op: Op) -> Option<usize> {
     }
 }
 
-/// Returns true if the operation is differentiable with respect to input number `input`.
+/// Returns true if the operation is differentiable with respect to the input with index `input`.
 #[inline]
 pub(crate) fn flows(op: Op, input: usize) -> bool {
     flows_from(op).is_some_and(|first| input >= first)
 }
 
-/// A recorded operation that is differentiated.
+/// An operation on the tape, at the time when its derivative is recorded.
 pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) tape: &'t Tape<T>,
     /// The node of its result.
     pub(crate) index: Index,
     pub(crate) op: Op,
     pub(crate) inputs: Inputs,
-    /// The line that requested the derivative.
+    /// The operation and the line of code that requested the derivative.
     pub(crate) at: Site,
 }
 
-/// A forward derivative.
+/// The derivative of an operation in forward mode.
 pub(crate) enum Tangent<'t, T: Float> {
     Zero,
     Of(Var<'t, T>),
@@ -51,7 +51,7 @@ pub(crate) enum Tangent<'t, T: Float> {
 }
 
 impl<'t, T: Float> Primitive<'t, T> {
-    /// Returns the incoming gradient `g` times the derivative with respect to input number `input`. `None` if it is zero.
+    /// Returns the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if it is zero.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Returns the derivative with respect to input number `input` times the input's tangent `v`.
+    /// Returns the derivative with respect to the input with index `input`, times the input's tangent `v`.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Records `v` times a factor. The result always has the right shape, so it is not checked.
+    /// Records `v` times a factor. The result always has the right shape, so its shape is not checked.
     #[inline]
     fn times(&self, factor: LinearFactor, input: usize, v: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         let mut record = self.tape.record.borrow_mut();
@@ -101,7 +101,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         Error::NotDifferentiable { operation, recorded, at: self.at }
     }
 
-    /// Records the derivative with respect to input number `input`, applied to `v`.
+    /// Records the derivative with respect to the input with index `input`, applied to `v`.
     fn formula(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
         let (tape, at) = (self.tape, self.at);
         let z = tape.at(self.index);
@@ -136,7 +136,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         })
     }
 
-    /// Records the derivative of operation number `number` of the operations with parameters.
+    /// Records the derivative of an operation with parameters. `number` is its index in the tape's list.
     fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
@@ -155,7 +155,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Returns the result of a rule, or an error if it belongs to another tape or has the wrong shape.
+    /// Returns the result of a rule, or an error if the result belongs to another tape or has the wrong shape.
     fn check(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         if !std::ptr::eq(result.tape, self.tape) {
             return Err(Error::OtherTape { at: self.at });

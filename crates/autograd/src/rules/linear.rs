@@ -9,7 +9,7 @@ use super::movement;
 use crate::tape::BatchedCall;
 use crate::{Error, Var};
 
-/// Records the derivative with respect to input number `input`, applied to `v`.
+/// Records the derivative with respect to the input with index `input`, applied to `v`.
 pub(super) fn derivative<'t, T: Float>(
     input: usize,
     x: Var<'t, T>,
@@ -20,7 +20,7 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     match (mode, input) {
         (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
-        // If y is a transposed view, the gradient (gᵀ x)ᵀ has the same strides as y.
+        // If y is a transposed view, its gradient is computed as (gᵀ x)ᵀ, so that it has the same strides as y.
         (Mode::Vjp, _) if is_transposed(y) => {
             let transposed = v.transpose(-2, -1).apply_matmul(&x, at)?;
             Ok(transposed.transpose(-2, -1))
@@ -31,8 +31,8 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// Records the products of all examples. If all examples share one matrix, one product multiplies it by all rows or columns of the other
-/// matrices. A product with the identity, as in a Jacobian, is the shared matrix.
+/// Records the products of all examples. If all examples share one matrix, a single product multiplies it by the rows or columns of all
+/// other matrices. If one factor is the identity, as in a Jacobian, the result is the other factor.
 pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
     let (x, y, at) = (call.input(0), call.input(1), call.at);
     let (left, right) = (x.shape(), y.shape());

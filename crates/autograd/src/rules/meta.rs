@@ -1,4 +1,4 @@
-//! Operations that return their input unchanged, and either replace its derivative or check a condition.
+//! Operations that return their input unchanged. They replace the input's derivative, or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -6,7 +6,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation whose result is its first input and whose derivative is a formula over the other inputs.
+/// An operation that returns its first input. Its derivative is a formula over the other inputs.
 pub(crate) struct WithDerivative<D>(pub(crate) D);
 
 /// The derivative of a [`WithDerivative`].
@@ -14,7 +14,7 @@ pub(crate) trait Derivative: 'static {
     /// Returns the name of the operation.
     fn name(&self) -> &'static str;
 
-    /// Records the derivative with respect to input number `input`, which is not the first, applied to `v`.
+    /// Records the derivative with respect to the input with index `input` (not 0), applied to `v`.
     fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
     /// Returns the derivative for inputs that have the batch dimension first.
@@ -51,7 +51,7 @@ impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
     }
 }
 
-/// The derivative Σ slope · d input.
+/// The derivative Σ slope · d input, a sum over pairs of an input and a slope.
 #[derive(Clone)]
 pub(crate) struct Slopes {
     /// The role of each input after the first.
@@ -60,14 +60,14 @@ pub(crate) struct Slopes {
 
 #[derive(Clone, Copy, Debug)]
 enum Role {
-    /// An input with a derivative. The slope is the input at this position, or 1 if `None`.
+    /// An input with a derivative. The slope is the input at this position, or 1 if the position is `None`.
     Input(Option<usize>),
-    /// The slope of another input, which is a constant for this derivative.
+    /// The slope of another input. It counts as a constant in the derivative.
     Slope,
 }
 
 impl Slopes {
-    /// Returns the derivative, and the inputs after the first.
+    /// Returns the derivative for the given pairs, and the list of the inputs after the first.
     pub(crate) fn new<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
         let (mut roles, mut inputs) = (Vec::new(), Vec::new());
         for (input, slope) in terms {
@@ -88,7 +88,7 @@ impl Derivative for Slopes {
     }
 
     fn apply<'t, T: Float>(&self, _: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        // An elementwise derivative is the same in both modes.
+        // The derivative is elementwise, so it is the same in both modes.
         match self.roles[input - 1] {
             Role::Input(Some(slope)) => Some(v * call.input(slope)),
             Role::Input(None) => Some(v),
@@ -126,7 +126,7 @@ impl Derivative for Softmax {
     }
 }
 
-/// An operation that returns its input. Its evaluation fails if an element violates a condition.
+/// An operation that returns its input. Its evaluation fails if a condition is false for an element.
 pub(crate) struct Guard<T> {
     pub(crate) holds: fn(T) -> bool,
     pub(crate) message: &'static str,
@@ -171,7 +171,7 @@ mod tests {
         let (a, x) = (tape.var(&Tensor::from([2.0, 3.0])), tape.var(&Tensor::from([3.0, 0.5])));
         let near =
             |got: &Tensor<f64>, want: [f64; 2]| got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15);
-        // The slopes are x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3). The second check covers their derivatives.
+        // The slopes are x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3). The next check is for the derivatives of the slopes.
         let [slope] = a.igamma(x).sum(..).grad([x]);
         assert!(near(&slope.value(), [3.0 * (-3f64).exp(), 0.125 * (-0.5f64).exp()]));
         let [second] = slope.sum(..).grad([x]);

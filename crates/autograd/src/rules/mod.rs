@@ -1,8 +1,9 @@
 //! The derivative of every primitive.
 //!
-//! Letters: `x`, `y` are inputs, `z` is the output, and `g` is the incoming gradient. `v` is a tangent, or in rules for both modes an
-//! incoming gradient or a tangent. A rule is a formula over recorded variables, so it serves every order of derivative. No rule mentions
-//! broadcasting: `expand` is a separate operation, recorded before the operation that needs it. The adjoint of `expand` is a sum.
+//! The letters in all rules: `x` and `y` are inputs, `z` is the output, and `g` is the incoming gradient. `v` is a tangent, or in rules for
+//! both modes an incoming gradient or a tangent. A rule is a formula over recorded variables, so it serves every order of derivative. No
+//! rule mentions broadcasting: `expand` is a separate operation, recorded before the operation that needs it. The adjoint of `expand` is a
+//! sum.
 //!
 //! An elementwise operation has a diagonal derivative. The same formula, ∂z/∂x · v, serves the incoming gradient in reverse mode and
 //! the tangent in forward mode. The other operations have one formula for each mode.
@@ -19,10 +20,10 @@
 //! | [`movement`] | views and their adjoints; gather, scatter-add, concatenation |
 //! | [`linear`] | matrix products |
 //! | [`windows`] | convolutions; maximum and mean pooling |
-//! | [`meta`] | operations that change no value: another derivative, a condition |
+//! | [`meta`] | operations that change no value: they replace a derivative or check a condition |
 //!
-//! Every primitive has a second rule, for batches. [`batching`] has the rules of the primitives without parameters. A primitive with
-//! parameters has its rule in its method `batch`.
+//! Every primitive also has a batching rule. [`batching`] has the rules of the primitives without parameters. A primitive with parameters
+//! has its rule in its method `batch`.
 //!
 //! `docs/derivatives.md` lists all formulas, with the reason for each primitive. A test fails if a primitive is missing there.
 

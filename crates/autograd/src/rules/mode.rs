@@ -1,4 +1,4 @@
-//! The two modes of differentiation, and the functions that all rules share.
+//! The two modes of differentiation, and functions that all rules share.
 
 use std::rc::Rc;
 
@@ -10,9 +10,9 @@ use crate::{BatchedCall, Error, Operation, Var};
 /// A mode of differentiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Reverse: from the output to an input.
+    /// Reverse mode multiplies derivatives from the output to an input.
     Vjp,
-    /// Forward: from an input to the output.
+    /// Forward mode multiplies derivatives from an input to the output.
     Jvp,
 }
 
@@ -31,24 +31,24 @@ pub(super) enum Formula<'t, T: Float> {
     Zero,
     /// The operation has no derivative with respect to this input.
     Undefined,
-    /// Forward mode only: the operation has a reverse rule and no forward rule.
+    /// Returned in forward mode only: the operation has a reverse rule and no forward rule.
     FromReverse,
 }
 
-/// Returns a placeholder site for an operation. A rule does not know the line that called it. The tape replaces the placeholder by
-/// the real line.
+/// Returns a placeholder for the line of code that called a rule, which the rule does not know. The tape replaces the placeholder by the
+/// real line.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
 }
 
-/// Records an elementwise operation for a batch: the same operation on the batched inputs.
+/// Records an elementwise operation for a batch, which is the same operation on the batched inputs.
 pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
     recorded(inputs[0].tape.record_operation(Rc::new(operation), &inputs, &call.shape(), call.at))
 }
 
-/// Raises the error of a recording at the caller's line; a rule has no other way to report it.
+/// Panics at the caller's line if the result is an error, because a rule cannot return errors.
 pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
     Some(or_raise(result))
 }

@@ -1,5 +1,5 @@
-//! Linear operations that move elements: views and their adjoints, gather and scatter-add, concatenation. The forward derivative is the
-//! operation itself, and the reverse derivative is its adjoint.
+//! Derivatives of linear operations that move elements: views and their adjoints, gather and scatter-add, concatenation. In forward mode,
+//! the operation is applied to the tangent. In reverse mode, its adjoint is applied to the gradient.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 use super::mode::{Mode, recorded, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// Records the derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an array of
-/// zeros to which the elements of `v` are added.
+/// Records the derivative of a permutation, a flip, a slice, a diagonal or windows of `x`, applied to `v`. The adjoint is another view, or
+/// an array of zeros to which the elements of `v` are added.
 pub(super) fn derivative<'t, T: Float>(
     view: View,
     x: Var<'t, T>,
@@ -56,8 +56,8 @@ pub(super) fn embedded<'t, T: Float>(
     }
 }
 
-/// Records the derivative of a concatenation along `axis` with respect to part number `input`: a slice in reverse mode, the adjoint
-/// of the slice in forward mode.
+/// Records the derivative of a concatenation along `axis` with respect to the part with index `input`: a slice in reverse mode, and the
+/// adjoint of the slice in forward mode.
 pub(super) fn concatenated<'t, T: Float>(
     axis: usize,
     parts: &[Index],
@@ -102,7 +102,7 @@ impl<T: Float> Operation<T> for Take {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let x = call.batched(0);
-        // Every example is a row, and the same columns of each row are read.
+        // Each example becomes a row. The same columns of each row are read.
         let rows = call.with_batch(&[x.shape()[1..].iter().product()]);
         let rows = recorded(x.apply_view(View::Reshape(rows), call.at))?;
         recorded(rows.apply_index_select(1, &self.0, call.at))
@@ -143,7 +143,7 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 }
 
-/// An operation that copies the slices with the numbers `index` along dimension `axis`. Its adjoint is [`IndexAdd`].
+/// An operation that copies the slices with the indices `index` along dimension `axis`. Its adjoint is [`IndexAdd`].
 pub(crate) struct IndexSelect {
     pub(crate) axis: usize,
     pub(crate) index: Tensor<i64>,
@@ -176,17 +176,17 @@ impl<T: Float> Operation<T> for IndexSelect {
     }
 }
 
-/// An operation that adds slices to an array of zeros, whose size along dimension `axis` is `size`. `indices` says where each slice is
-/// added. The adjoint for one input is [`IndexSelect`].
+/// An operation that adds slices to an array of zeros, whose size along dimension `axis` is `size`. The slices of each input are added at
+/// its `indices`. The adjoint for one input is [`IndexSelect`].
 pub(crate) struct IndexAdd {
     pub(crate) axis: usize,
-    /// For each input, the positions of its slices in the result.
+    /// For each input, the indices in the result at which its slices are added.
     pub(crate) indices: Vec<Tensor<i64>>,
     pub(crate) size: usize,
 }
 
 impl IndexAdd {
-    /// Returns each input with the positions of its slices.
+    /// Returns each input with the indices of its slices.
     fn terms<'i, A>(&'i self, inputs: &'i [A]) -> Vec<(&'i A, &'i Tensor<i64>)> {
         inputs.iter().zip(&self.indices).collect()
     }
@@ -219,12 +219,12 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 }
 
-/// The maximum number of inputs of one [`IndexAdd`]. Each new input records the sum again, so the cost of recording grows with the square
-/// of this number.
+/// The maximum number of inputs of one [`IndexAdd`]. Each added input records the whole sum again, so the cost of recording grows with the
+/// square of this number.
 const MAX_TERMS: usize = 16;
 
-/// Records the sum of two [`IndexAdd`]s as one. The gradient of an embedding that is looked up several times is then filled with zeros
-/// once. `None` if `x` or `y` is not an [`IndexAdd`], if they do not match, or if the sum would have too many inputs.
+/// Records the sum of two [`IndexAdd`]s as a single one. So the gradient of an embedding that is looked up several times is filled with
+/// zeros only once. Returns `None` if `x` or `y` is not an [`IndexAdd`], if they do not match, or if the sum would have too many inputs.
 pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Option<Result<Var<'t, T>, Error>> {
     let record = x.tape.record.borrow();
     let sum_of = |var: Var<'t, T>| match record.op(var.index) {
@@ -250,7 +250,7 @@ pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Opt
 mod tests {
     use crate::prelude::*;
 
-    /// The gradient adds all slices to one array of zeros. The second derivative reads slices again.
+    /// Checks that the gradient adds all slices to one array of zeros, and that the second derivative reads slices again.
     #[test]
     fn an_array_that_is_looked_up_several_times_has_one_gradient() {
         let indices = [vec![1, 3, 1, 1], vec![4, 1], vec![0]].map(Tensor::from);

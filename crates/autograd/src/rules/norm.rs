@@ -1,8 +1,8 @@
 //! The derivative of the p-norm, z = (Σ |x|ᵖ)^(1/p): ∂z/∂x = sign(x) |x|ᵖ⁻¹ / zᵖ⁻¹.
 //!
 //! At singular points the first and second derivatives match PyTorch's `norm_backward`. The derivative is 0 at the zero vector for every p,
-//! and 0 at zero entries for p < 1. For p = ±∞, all tied elements share the derivative equally. The second derivative of the 2-norm at the
-//! zero vector is NaN, not 0.
+//! and 0 at zero elements for p < 1. For p = ±∞, elements of equal magnitude share the derivative equally. The second derivative of the
+//! 2-norm at the zero vector is NaN, not 0.
 
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
@@ -17,7 +17,7 @@ pub(crate) struct Norm {
 }
 
 impl Norm {
-    /// Records the derivative as a factor of every element.
+    /// Records the factor of the derivative that differs between the elements of x.
     fn per_element<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
         let over = z.expand(x.shape());
         let p = self.ord;
@@ -36,7 +36,7 @@ impl Norm {
         }
     }
 
-    /// Records the derivative as a factor of every result, applied to `v`.
+    /// Records the factor of the derivative that is the same for all elements of a norm, times `v`.
     fn per_result<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
         let p = self.ord;
         if p == 1.0 || p == 2.0 {
@@ -51,7 +51,7 @@ impl Norm {
     }
 }
 
-/// Records ones where the magnitude equals the norm or is NaN, and zeros elsewhere.
+/// Records a mask of the elements that the norm selects: 1 where the magnitude equals the norm or is NaN, and 0 elsewhere.
 fn tied<'t, T: Float>(x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
     let size = x.abs();
     size.eq(z).logical_or(size.isnan())
@@ -76,7 +76,7 @@ impl<T: Float> Operation<T> for Norm {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let (x, z) = (call.input(0), call.output());
-        // The 0-norm counts the nonzero entries, so its derivative is zero.
+        // The 0-norm counts the nonzero elements, so its derivative is zero.
         (self.ord != 0.0).then(|| self.per_element(x, z) * self.per_result(x, z, g).expand(x.shape()))
     }
 
@@ -99,7 +99,7 @@ mod tests {
 
     const INF: f64 = f64::INFINITY;
 
-    /// The gradient of half the norm, and the gradient of that gradient's product with (3/2, 1, 3/4), cut to the length of `x`.
+    /// Returns the gradient of half the norm, and the gradient of its product with (3/2, 1, 3/4), cut to the length of `x`.
     fn derivatives(x: &[f64], ord: f64) -> (Vec<f64>, Vec<f64>) {
         let tape = Tape::<f64>::new();
         let v = Tensor::from(&[1.5, 1.0, 0.75][..x.len()]);

@@ -22,8 +22,8 @@ pub(super) fn derivative<'t, T: Float>(
         (Reduction::Sum, Mode::Vjp) => v.expand(&from),
         (Reduction::Sum, Mode::Jvp) => v.sum_to(&to),
         (Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min, _) => {
-            // Ties share the gradient equally. If an element is NaN, no element equals the result NaN. Then 0/0 makes the whole gradient of
-            // `amax` NaN, but the gradient of `max` goes to the NaN elements.
+            // Equal extremes share the gradient equally. If an element is NaN, the result is NaN, which equals no element. Then 0/0 makes
+            // the whole gradient of `amax` NaN, but the gradient of `max` goes to the NaN elements.
             let equal = x.eq(z.expand(&from));
             let is_nan_a_tie = matches!(op, Reduction::Max | Reduction::Min);
             let chosen = if is_nan_a_tie { equal.logical_or(x.isnan()) } else { equal };
@@ -39,13 +39,14 @@ pub(super) fn derivative<'t, T: Float>(
 }
 
 /// Records the product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
-/// factors are zero, where dividing the product by each factor would fail.
+/// factors are zero. Dividing the product by each factor would fail there.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
     let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], &x.shape(), at)?;
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
-            // The product of no factors is one. It is recorded as depending on `x`, so that its gradient is empty and not missing.
+            // The product of no factors is one. It is recorded as a function of `x`, so that the gradient of `x` is an empty tensor and not
+            // missing.
             let zeros = x.apply_reduce(Reduction::Sum, &[axis], at)?;
             x = zeros.apply_binary(Binary::Add, &zeros.filled(&zeros.shape(), T::ONE), at)?;
             continue;
@@ -64,8 +65,8 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
     Ok(x)
 }
 
-/// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention at factors of ∞ and NaN:
-/// the product divided by the factor, which is NaN, unless a factor is zero.
+/// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention at factors of ∞ and NaN.
+/// There it is the product divided by the factor, which is NaN, unless a factor is zero.
 struct Factors {
     /// The number of leading batch dimensions. Each example has its own product.
     outer: usize,

@@ -1,5 +1,5 @@
-//! Derivatives of functions of one operand: ∂z/∂x · v. The formulas are in any table of derivatives (Abramowitz and Stegun, chapters 4, 6
-//! and 7). At kinks the formulas are written so that they give PyTorch's result.
+//! Derivatives of functions of one operand. Each rule records ∂z/∂x · v. The formulas are in any table of derivatives (Abramowitz and
+//! Stegun, chapters 4, 6 and 7). At kinks they are written so that they give PyTorch's result.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
@@ -40,10 +40,10 @@ pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, 
         Unary::Acosh => v * (x * x - 1.0).rsqrt(),
         Unary::Atanh => v / (1.0 - x * x),
         Unary::Sigmoid => v * (1.0 - z) * z,
-        // The derivative is 0 at x = 0. At NaN it is v, because the comparison is false.
+        // The derivative is 0 for x ≤ 0. At NaN it is v, because the comparison is false.
         Unary::Relu => where_(&z.le(0.0), &v.zeros_like(), v),
         Unary::Hardsigmoid => {
-            // PyTorch's slope is 1/6 as an f32, and it has no second derivative.
+            // PyTorch's slope is 1/6 rounded to an f32. There is no second derivative.
             let inside = x.gt(-3.0).logical_and(x.lt(3.0));
             let slope = where_(&inside, &(v * f64::from(1.0f32 / 6.0)), v.zeros_like());
             match slope.opaque(Site::here("hardsigmoid_backward")) {
@@ -57,7 +57,7 @@ pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, 
             let slope = (angle * angle.cos() - angle.sin()) / square;
             where_(&square.eq(0.0), &v.zeros_like(), v * slope)
         }
-        // The derivative is NaN outside [0, 1], like the value. It is ∞ at both ends, even at -0, because adding 0 to -0 gives 0.
+        // The derivative is NaN outside [0, 1], like the value. It is ∞ at both ends, also at -0, because adding 0 to -0 gives 0.
         Unary::Logit => {
             let inside = x.ge(0.0).logical_and(x.le(1.0));
             let positive = x + 0.0;

@@ -1,5 +1,5 @@
-//! The derivative of the variance, Σ (x - m)² / (n - c): ∂z/∂x = 2 (x - m) / (n - c). The contribution through the mean m is
-//! omitted: it is zero, since the deviations sum to zero.
+//! The derivative of the variance, z = Σ (x - m)² / (n - c): ∂z/∂x = 2 (x - m) / (n - c). The contribution of the mean m to the derivative
+//! is zero, since the deviations sum to zero. It is omitted.
 //!
 //! If n - c is not positive, the results match PyTorch's `var_backward`. For a variance over named dimensions, the formula above is used,
 //! and its divisor may be negative. For a variance over all dimensions, the derivative is NaN at elements equal to the mean and ∞ at
@@ -29,12 +29,12 @@ impl Variance {
         shape
     }
 
-    /// Returns ∂z/∂x for every element as two factors: a number, and the remaining formula.
+    /// Returns ∂z/∂x for every element as two factors: a number, and a recorded formula.
     fn slope<'t, T: Float>(&self, x: Var<'t, T>) -> (f64, Var<'t, T>) {
         let shape = x.shape();
         let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
         let divisor = count - self.correction;
-        // `mean_keepdim` would take an empty list as all dimensions. Over no dimension, each element is its own mean.
+        // Without dimensions, each element is its own mean. `mean_keepdim` would interpret an empty list as all dimensions.
         let mean = if self.axes.is_empty() { x } else { x.mean_keepdim(&self.axes[..]).expand(&shape) };
         if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {
             let infinity = x.filled(&shape, T::INFINITY);
@@ -60,7 +60,7 @@ impl<T: Float> Operation<T> for Variance {
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
         let (factor, slope) = self.slope(x);
-        // The factor may be infinite. It is applied before the expansion, so that the expansion's adjoint sums finite numbers.
+        // The factor may be infinite. It is applied before the expansion, so that the adjoint of the expansion does not sum infinities.
         Some((g * factor).expand(x.shape()) * slope)
     }
 
@@ -71,7 +71,7 @@ impl<T: Float> Operation<T> for Variance {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
-        // At rank 1 each example is a single number, whose variance is over all of its dimensions.
+        // At rank 1 each example is a single number, so its variance is over all of its dimensions.
         let is_total = self.is_total || call.shape().rank() == 1;
         recorded(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
     }
@@ -89,7 +89,7 @@ mod tests {
         let x = tape.var(&Tensor::from([1.0, 2.0, 6.0]));
         let [dx] = x.var(0, 1).grad([x]);
         assert_eq!(dx.value().to_vec(), [-2.0, -1.0, 3.0]);
-        // The second derivative is 2/(n - 1) (identity - 1/n), where 1/n comes from the mean.
+        // The second derivative is 2/(n - 1) (I - 1/n), where I is the identity. The term 1/n comes from the mean.
         let weight = Tensor::from([3.0, 0.0, 0.0]);
         let [ddx] = (dx * &weight).sum(..).grad([x]);
         assert_eq!(ddx.value().to_vec(), [2.0, -1.0, -1.0]);

@@ -1,8 +1,8 @@
-//! Convolutions, maximum pooling and mean pooling.
+//! Derivatives of convolutions, maximum pooling and mean pooling.
 //!
-//! ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each compute one of the three arrays from the other
-//! two. The derivative with respect to one operand computes that array, and the incoming gradient replaces the result. So one rule serves
-//! all orders.
+//! The form ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each compute one of the three arrays from
+//! the other two. The derivative of each operation with respect to an operand computes that operand's array, with the incoming gradient in
+//! place of the result. So one rule serves all orders.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::mode::{recorded, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that computes one of a convolution's three arrays from the other two, and is linear in each.
+/// An operation that computes one of a convolution's three arrays from the other two. It is linear in both.
 struct Convolution {
     form: ConvolutionForm,
     slot: Slot,
@@ -38,7 +38,8 @@ impl<T: Float> Operation<T> for Convolution {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let operands = self.slot.others();
-        // The requested array is computed from the other two. One of them is this operation's result, which `g` replaces.
+        // The array of the requested operand is computed from the other two arrays. One of these is this operation's result, which `g`
+        // replaces.
         let asked = operands[input];
         let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
         let [first, second] = asked.others().map(of);
@@ -51,7 +52,7 @@ impl<T: Float> Operation<T> for Convolution {
     }
 
     /// Records the convolutions of all examples. If all examples share the weight, one convolution processes the images of all examples.
-    /// Otherwise each example's channels are one set of groups of a single convolution.
+    /// Otherwise, each example's channels become separate groups of a single convolution.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let (at, size, operands) = (call.at, call.size, self.slot.others());
         let is_shared = (0..2).any(|position| operands[position] == Slot::Weight && !call.is_batched(position));
@@ -77,8 +78,8 @@ impl<T: Float> Operation<T> for Convolution {
     }
 }
 
-/// The operation that reads the second input at the positions where the first is largest in its window. The derivative with respect to
-/// the first is zero, or undefined at ties.
+/// The operation that finds the largest element of each window of the first input, and returns the element of the second input at the same
+/// position. The derivative with respect to the first input is zero, or undefined where elements are equal.
 struct Choose {
     form: PoolingForm,
     nothing: f64,
@@ -118,7 +119,7 @@ impl<T: Float> Operation<T> for Choose {
     }
 }
 
-/// The adjoint of [`Choose`]. It scatters the second input to the positions at which the first is largest.
+/// The adjoint of [`Choose`]. It adds each element of the second input at the position where the first input is largest in the window.
 struct ScatterToLargest {
     form: PoolingForm,
 }
@@ -221,12 +222,12 @@ impl<T: Float> Operation<T> for Spread {
     }
 }
 
-/// Returns input number `position` of a batch over `shape`, with the images of all examples in one dimension.
+/// Returns the input with index `position` of a batch over `shape`, with the images of all examples in one dimension.
 fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Var<'t, T> {
     or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
 }
 
-/// Separates the results of all images by example.
+/// Splits the result for all images into a batch of examples.
 fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     recorded(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }
@@ -260,7 +261,7 @@ mod tests {
     use wengert_tensor::ops::{ConvOptions, PoolOptions};
     use wengert_tensor::prelude::*;
 
-    /// Distinct numbers.
+    /// Returns a tensor of distinct values.
     fn numbers(shape: [usize; 4], seed: usize) -> Tensor<f64> {
         let count: usize = shape.iter().product();
         let values = (0..count).map(|i| ((i * 37 + seed) % 101) as f64 * 0.02 - 1.0).collect();

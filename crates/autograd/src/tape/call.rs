@@ -1,4 +1,4 @@
-//! The methods of a call of an operation, for one example and for a batch. The operation's rules use them.
+//! The methods of a call of an operation, for one example and for a batch. The rules of operations use them.
 
 use wengert_macros::precompiled;
 use wengert_tensor::{Float, Shape};
@@ -8,7 +8,7 @@ use crate::tape::{BatchedCall, Call};
 
 #[precompiled]
 impl<'t, T: Float> Call<'t, T> {
-    /// Returns input number `position`.
+    /// Returns the input with index `position`.
     ///
     /// # Panics
     ///
@@ -42,7 +42,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         self.inputs.len()
     }
 
-    /// Returns true if input number `position` has a batch dimension. Otherwise it is the same for all examples.
+    /// Returns true if the input with index `position` has a batch dimension. Otherwise it is the same for all examples.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         self.inputs[position].1
     }
 
-    /// Returns input number `position`, with or without a batch dimension.
+    /// Returns the input with index `position`. It has a batch dimension if it is batched.
     ///
     /// # Panics
     ///
@@ -62,8 +62,8 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         self.inputs[position].0
     }
 
-    /// Returns input number `position` with the batch dimension first. An input that is the same for all examples is expanded, which
-    /// copies nothing.
+    /// Returns the input with index `position`, with the batch dimension first. An input that is the same for all examples is expanded,
+    /// which copies nothing.
     ///
     /// # Panics
     ///

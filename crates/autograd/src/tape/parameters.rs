@@ -1,4 +1,4 @@
-//! Parameters on a tape, and variables that are bound to them.
+//! Records parameters as variables, and binds variables to parameters.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::Op;
@@ -22,7 +22,7 @@ impl<T: Float> Tape<T> {
         }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
-            // The tape keeps a reference to the memory of the recorded values. A later change of the parameter writes to new memory.
+            // The tape holds the memory of the recorded values. If the parameter has changed since, its values are in other memory.
             let recorded = self.record.borrow().leaf(index);
             if recorded.is_some_and(|recorded| !recorded.shares_storage(&parameter.value)) {
                 return Err(Error::ParameterChanged { made: parameter.made(), at });
@@ -59,7 +59,7 @@ impl<T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Refuses a variable of another tape, or of another shape than `shape`.
+    /// Refuses a variable of another tape, and a variable whose shape is not `shape`.
     pub(super) fn check_fit(&self, what: &str, shape: &Shape, value: Var<'_, T>, at: Site) -> Result<(), Error> {
         if value.tape.id != self.id {
             return Err(Error::OtherTape { at });

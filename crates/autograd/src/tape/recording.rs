@@ -1,4 +1,4 @@
-//! Recording: leaves, and the nodes of operations. Nothing is computed.
+//! Records leaves and the nodes of operations. Nothing is computed.
 
 use std::rc::Rc;
 
@@ -13,34 +13,34 @@ use crate::{Error, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// Returns a variable with the values of `data`, with respect to which gradients can be taken. Nothing is copied.
+    /// Returns a variable with the values of `data`. Gradients can be taken with respect to it. Nothing is copied.
     #[track_caller]
     pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
-    /// Returns a variable with the values of `data` that stops gradients, for inputs, targets and masks. Nothing is copied.
+    /// Returns a variable with the values of `data` that stops gradients. It is meant for inputs, targets and masks. Nothing is copied.
     #[track_caller]
     pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
         self.leaf(data, Op::Constant, Some(Site::here("constant")))
     }
 
-    /// Returns a variable with the source line of `at`.
+    /// Returns a variable like [`var`](Self::var), recorded at the line of code in `at`.
     pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
     }
 
-    /// Records data as a leaf. Without a site, the leaf is a constant of an operation and gets the line of this operation.
+    /// Records data as a leaf. If `at` is `None`, the leaf is a constant of an operation and later gets the line of this operation.
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
     }
 
-    /// Records a number as a leaf that stops gradients. `at` is used as by [`leaf`](Self::leaf).
+    /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf later gets the line of its operation.
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (record.add_number(value), record.intern(&Shape::scalar())))
     }
 
-    /// Records a leaf. `add` stores its data in the record, and returns its operation and the number of its shape.
+    /// Records a leaf. `add` stores its data in the record, and returns the leaf's operation and the index of its shape.
     fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Var<'_, T> {
         let pushed = {
             let mut record = self.record.borrow_mut();
@@ -65,7 +65,7 @@ impl<T: Float> Tape<T> {
         self.record_operation(Rc::new(operation), inputs, &shape, at)
     }
 
-    /// Returns the inputs and the result of each custom operation of this name, in the order of recording.
+    /// Returns the inputs and the result of each call of the custom operation `name`, in the order of recording.
     pub fn calls(&self, name: &str) -> Vec<(Vec<Var<'_, T>>, Var<'_, T>)> {
         let record = self.record.borrow();
         let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
@@ -109,7 +109,7 @@ impl<T: Float> Tape<T> {
         Ok(Var::new(self, index))
     }
 
-    /// Records an operation on inputs of this tape whose result has shape number `shape`.
+    /// Records an operation on inputs of this tape. `shape` is the index of the result's shape.
     #[inline]
     pub(crate) fn push<const N: usize>(
         &self,

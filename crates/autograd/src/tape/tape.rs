@@ -1,4 +1,4 @@
-//! The tape, its variables, and the interface of operations: types that depend on each other.
+//! The tape, its variables, and the traits of operations. These types depend on each other, so they share a file.
 //!
 //! Most of their methods are in the other files of this folder.
 
@@ -20,7 +20,7 @@ use crate::record::{self, RecycledRecord};
 /// The contents of a tape.
 pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 
-/// A recorded program: Wengert's list of elementary operations.
+/// A recorded program: a list of elementary operations, as R. E. Wengert introduced it (1964).
 ///
 /// Recording computes nothing. A tape lives for one step: create it, record, take values and gradients, and drop it. It
 /// has one floating-point type and belongs to one thread.
@@ -37,7 +37,7 @@ pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 /// ```
 pub struct Tape<T: Float = f32> {
     pub(crate) record: RecycledRecord<T, Rc<dyn Operation<T>>>,
-    /// The tape's unique number in this process.
+    /// The tape's number, which is unique in this process.
     pub(crate) id: u64,
     /// The state of a training tape; `None` on other tapes.
     pub(super) training: Option<RefCell<Training>>,
@@ -46,7 +46,7 @@ pub struct Tape<T: Float = f32> {
 /// The state of a training tape.
 pub(super) struct Training {
     pub(super) generator: Generator,
-    /// The changes of buffers in the order of recording, each with the buffer's number.
+    /// The changes of buffers in the order of recording, each with the buffer's id.
     pub(super) changes: Vec<(u64, Change<Index>)>,
 }
 
@@ -110,10 +110,10 @@ impl<T: Float> fmt::Debug for Tape<T> {
     }
 }
 
-/// A value on a [`Tape`], recorded now and computed when requested.
+/// A handle to a value on a [`Tape`]. The value is recorded now, and computed when it is requested.
 ///
-/// A variable has the operations of a tensor, from the traits in the prelude, and `+ - * / %` with variables, tensors and numbers. If
-/// two shapes differ, an `expand` is recorded before the operation. It is the only operation that broadcasts.
+/// A variable has the operations of a tensor, from the traits in the prelude, and `+ - * / %` with variables, tensors and numbers. If two
+/// shapes differ, an `expand` is recorded before the operation. No other recorded operation broadcasts.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -157,7 +157,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 }
 
-/// An operation on variables.
+/// An elementary operation on variables, with its derivatives.
 ///
 /// The derivatives are formulas over recorded variables, so they can be differentiated again. Higher derivatives and forward over
 /// reverse mode need no other code.
@@ -211,25 +211,25 @@ pub trait Operation<T: Float>: Any {
     /// If the operation refuses inputs of these shapes.
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String>;
 
-    /// Returns the result.
+    /// Computes the result.
     ///
     /// # Errors
     ///
     /// If the operation refuses these values, or memory cannot hold the result.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
 
-    /// Returns true if the result is the first input. The engine then does not call [`run`](Self::run).
+    /// Returns true if the result equals the first input. The engine then does not call [`run`](Self::run).
     #[doc(hidden)]
     fn is_alias(&self) -> bool {
         false
     }
 
-    /// Returns, in reverse mode, the upstream gradient `g` times the derivative with respect to input number `input`. `g` has the result's
-    /// shape, and the product the input's shape. `None` means that the derivative is zero everywhere.
+    /// Returns, in reverse mode, the upstream gradient `g` times the derivative with respect to the input with index `input`. `g` has the
+    /// result's shape, and the returned product has the input's shape. `None` means that the derivative is zero everywhere.
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>>;
 
-    /// Returns, in forward mode, the derivative with respect to input number `input` times the tangent `v`. `v` has the input's shape, and
-    /// the product the result's shape. `None` means that the derivative is zero everywhere.
+    /// Returns, in forward mode, the derivative with respect to the input with index `input`, times the tangent `v`. `v` has the input's
+    /// shape, and the returned product has the result's shape. `None` means that the derivative is zero everywhere.
     ///
     /// By default, forward mode differentiates [`vjp`](Self::vjp) with respect to its upstream gradient, in which `vjp` is linear. The
     /// result is the same, but the program is longer.
@@ -239,17 +239,17 @@ pub trait Operation<T: Float>: Any {
         None
     }
 
-    /// Returns the results for all examples, with the batch dimension first. Some inputs have the batch dimension first.
+    /// Returns the results for all examples, with the batch dimension first. A batched input has the batch dimension first too.
     ///
-    /// By default (`None`), the operation is recorded once for each example, and the results are stacked. The result is the same, but it
+    /// By default (`None`), the operation is recorded once for each example, and the results are stacked. That gives the same values, but
     /// takes as long as a loop. PyTorch: the static method `vmap` of `torch.autograd.Function`.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let _ = call;
         None
     }
 
-    /// Returns true if a derivative exists. Otherwise a request for it is an error, which names this operation and the line that recorded
-    /// it.
+    /// Returns true if the operation has a derivative. Otherwise a request for its derivative is an error, which names the operation and
+    /// the line that recorded it.
     fn is_differentiable(&self) -> bool {
         true
     }
@@ -260,14 +260,14 @@ pub trait Operation<T: Float>: Any {
 pub struct Call<'t, T: Float = f32> {
     pub(crate) inputs: SmallVec<[Var<'t, T>; 3]>,
     pub(crate) output: Var<'t, T>,
-    /// Set by the default of [`Operation::jvp`], which means that the operation has no rule for forward mode.
+    /// True after the default of [`Operation::jvp`] was called: the operation has no rule for forward mode.
     pub(crate) lacks_jvp: Cell<bool>,
 }
 
 /// One call of an operation for all examples of a batch. Inputs that differ between examples have the batch dimension first.
 #[derive(Clone, Debug)]
 pub struct BatchedCall<'t, T: Float = f32> {
-    /// Each input, and true if it has a batch dimension.
+    /// Each input, with a flag that is true if it has a batch dimension.
     pub(crate) inputs: SmallVec<[(Var<'t, T>, bool); 3]>,
     pub(crate) size: usize,
     /// The shape of the result for one example.

@@ -103,10 +103,10 @@ fn an_operation_without_a_derivative_names_its_line() {
 fn neither_mode_passes_through_operations_without_a_derivative() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([2]));
-    // The quotient has derivative zero, so there is nothing left to differentiate at its operands.
+    // The quotient has the derivative zero. Its operands have no derivative at all, which is an error.
     let error = tape.try_jvp(&[x.floor_divide(2.0)], &[(x, x)]).unwrap_err();
     assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
-    // Nodes that an output does not depend on may lack a derivative.
+    // Nodes that the output does not depend on may lack a derivative.
     let _ = x.floor_divide(2.0);
     assert_eq!(tape.jvp(&[x * 3.0], &[(x, x)])[0].value().to_vec(), [3.0, 3.0]);
 }
@@ -131,11 +131,11 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     let [dx] = y.grad([x]);
     assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
     assert_eq!(y.jvp(&[(x, tape.constant(&Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
-    // Outside of the derivative the rules apply again.
+    // The rules were suspended only while the derivative was recorded.
     assert!(y.try_mul(y).is_err());
 }
 
-/// The operation x². Its rule takes a derivative itself.
+/// The operation x². Its derivative rule takes a derivative itself.
 struct Nested;
 
 impl crate::Operation<f64> for Nested {
@@ -181,7 +181,7 @@ fn a_rule_may_take_derivatives() {
     let before = tape.len();
     let [dx] = y.grad([x]);
     assert_eq!(dx.value().to_vec(), [3.0, -4.0]);
-    // All nodes have the line of the operation, including those recorded after the rule's own derivative.
+    // All nodes of the derivative have the line of the operation, also those that were recorded after the rule took its own derivative.
     let lines: Vec<String> = tape.graph().to_string().lines().skip(before + 2).map(str::to_owned).collect();
     assert!(lines.len() > 5 && lines.iter().all(|row| row.ends_with(&format!("tests.rs:{line}"))), "{lines:#?}");
     crate::assert_gradcheck!(|x| x.tape().apply(Nested, &[x]), &Tensor::from([0.5, 1.5]));
@@ -194,9 +194,9 @@ fn several_outputs_share_their_inputs() {
     let (y, z) = (x * x, x.sum(..));
     let (g, h) = (tape.constant(&Tensor::from([1.0, 10.0])), tape.constant(&Tensor::scalar(0.5)));
     let [Some(dx)] = tape.vjp(&[(y, g), (z, h), (y, g)], &[x])[..] else { unreachable!() };
-    // 2 · 2x g + h.
+    // The gradient is 2 · 2x g + h.
     assert_eq!(dx.value().to_vec(), [8.5, 120.5]);
-    // An output that is an input, an intermediate input, and one that comes later.
+    // The inputs are the output itself, an intermediate value, and a node that was recorded later.
     let later = y.exp();
     let [Some(dy), Some(dx), None] = tape.vjp(&[(y, g)], &[y, x, later])[..] else { panic!() };
     assert_eq!((dy.value().to_vec(), dx.value().to_vec()), (vec![1.0, 10.0], vec![4.0, 60.0]));

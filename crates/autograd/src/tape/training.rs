@@ -1,4 +1,4 @@
-//! Training tapes: random numbers of a step, and the changes of buffers that it records.
+//! Training tapes: the random numbers of a step, and the changes of buffers that the step records.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::Index;
@@ -15,8 +15,8 @@ impl<T: Float> Tape<T> {
         self.training.as_ref().map(|training| draw(&mut training.borrow_mut().generator))
     }
 
-    /// Records that the step moves `buffer` towards `new` by `share`. `new` is a statistic of the batch, of the buffer's shape, and is
-    /// computed with the gradients. On a tape that does not train, this does nothing.
+    /// Records that the step moves `buffer` towards `new`. `new` is a statistic of the batch in the buffer's shape, which is computed with
+    /// the gradients. `share` is its weight. Does nothing on a tape that does not train.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl<T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Records that the step adds one to `buffer`. On a tape that does not train, this does nothing.
+    /// Records that the step adds one to `buffer`. Does nothing on a tape that does not train.
     pub fn count(&self, buffer: &Buffer<i64>) {
         self.change(buffer.id(), Change::Count);
     }

@@ -1,4 +1,4 @@
-//! The methods of variables with which operations are recorded.
+//! The methods of variables that record operations.
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ use crate::{Error, Var};
 
 #[precompiled]
 impl<'t, T: Float> Var<'t, T> {
-    /// Returns the sizes. They are known before the value is computed.
+    /// Returns the sizes, which are known before the value is computed.
     pub fn shape(self) -> Shape {
         self.tape.record.borrow().shape(self.index).clone()
     }
 
-    /// Records a function of this variable with the same shape.
+    /// Records a function of this variable, whose result has the same shape.
     #[inline]
     pub(crate) fn record(self, op: Op, at: Site) -> Result<Self, Error> {
         self.tape.push(op, [self.index], |record| record.node(self.index).shape, at)
     }
 
-    /// Records a function of this variable with the shape `shape`.
+    /// Records a function of this variable, whose result has the shape `shape`.
     pub(crate) fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
         self.tape.push(op, [self.index], |record| record.intern(shape), at)
     }
 
-    /// Refuses variables of another tape.
+    /// Returns an error if `other` belongs to another tape.
     #[inline]
     pub(crate) fn check_tape(self, other: Self, at: Site) -> Result<(), Error> {
         if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
@@ -39,13 +39,13 @@ impl<'t, T: Float> Var<'t, T> {
         or_raise(self.record_over(Op::Expand, &shape, at))
     }
 
-    /// Returns zeros of the same shape, stored as one element.
+    /// Returns zeros of the same shape. Only one element is stored.
     #[track_caller]
     pub(crate) fn zeros_like(self) -> Self {
         self.filled(&self.shape(), T::ZERO)
     }
 
-    /// Returns [`zeros_like`](Self::zeros_like) with the source line of `at`.
+    /// Returns [`zeros_like`](Self::zeros_like), recorded at the line of code in `at`.
     pub(crate) fn zeros_like_at(self, at: Site) -> Self {
         self.filled_at(&self.shape(), T::ZERO, at)
     }
@@ -56,7 +56,7 @@ impl<'t, T: Float> Var<'t, T> {
         self.filled_at(shape, value, Site::here("full"))
     }
 
-    /// Returns [`filled`](Self::filled) with the source line of `at`.
+    /// Returns [`filled`](Self::filled), recorded at the line of code in `at`.
     pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
         let number = self.tape.number(value, Some(at));
         if shape.rank() == 0 {

@@ -1,4 +1,4 @@
-//! Jacobians and Hessians of recorded variables: one derivative for one direction, batched over all directions.
+//! Jacobians and Hessians of recorded variables. The derivative for one direction is recorded once and batched over all directions.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::TensorLike as _;
@@ -18,8 +18,8 @@ impl<'t, T: Float> Tape<T> {
         self.jacobians_of(output, inputs, Site::here("jacobian"))
     }
 
-    /// Returns the blocks of the [`hessian`](super::hessian) of a recorded number with respect to `inputs`: block `[i][j]` has the shapes of
-    /// inputs i and j, joined.
+    /// Returns the second derivatives (see [`hessian`](super::hessian)) of a recorded number with respect to `inputs`. The shape of block
+    /// `[i][j]` is the shape of input i followed by the shape of input j.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -48,7 +48,7 @@ impl<'t, T: Float> Tape<T> {
     ) -> Result<Vec<Tensor<T>>, Error> {
         let outputs = output.shape().numel();
         let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() <= outputs);
-        // A batch of gradients serves all inputs, and a batch of tangents serves one input.
+        // One batch of gradients gives the rows for all inputs, but a batch of tangents gives the columns for only one input.
         let mut by_rows = self.jacobian_rows(output, &wide, at)?.into_iter();
         let mut by_columns = Vec::with_capacity(narrow.len());
         for input in narrow {
@@ -89,7 +89,8 @@ impl<'t, T: Float> Tape<T> {
         self.gradients_from((y, y.one(at)?), vars, at)
     }
 
-    /// Returns the gradients of a variable for an incoming gradient. A gradient is zeros if the variable does not depend on it.
+    /// Returns the gradients of `inputs` for an incoming gradient of a variable. They are zeros for an input on which the variable does not
+    /// depend.
     fn gradients_from(
         &'t self,
         seeded: (Var<'t, T>, Var<'t, T>),
@@ -100,8 +101,8 @@ impl<'t, T: Float> Tape<T> {
         Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
     }
 
-    /// Returns the Jacobians of `y` by reverse mode. Each has the shapes of `y` and an input, joined. The gradient for one incoming
-    /// gradient is batched over the rows of the identity.
+    /// Returns the Jacobians of `y` by reverse mode. The shape of each is the shape of `y` followed by an input's. The derivative for one
+    /// incoming gradient is batched over the rows of the identity.
     fn jacobian_rows(&'t self, y: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let to = y.shape();
         let seed = y.zeros_like_at(at);
@@ -111,8 +112,8 @@ impl<'t, T: Float> Tape<T> {
         joined.collect()
     }
 
-    /// Returns the Jacobian of each output by forward mode. It has the shapes of the output and `x`, joined. The derivative along one
-    /// tangent is batched over the rows of the identity.
+    /// Returns the Jacobian of each output by forward mode. Its shape is the output's followed by the shape of `x`. The derivative along
+    /// one tangent is batched over the rows of the identity.
     fn jacobian_columns(&'t self, outputs: &[Var<'t, T>], x: Var<'t, T>, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let from = x.shape();
         let tangent = x.zeros_like_at(at);
@@ -126,8 +127,8 @@ impl<'t, T: Float> Tape<T> {
         joined.collect()
     }
 
-    /// Returns a tensor of `shape` for each of its elements, in row-major order, stacked along a new first dimension. It is 1 at this
-    /// element and 0 elsewhere.
+    /// Returns the identity: for each element of a tensor of shape `shape`, a tensor that is 1 at this element and 0 elsewhere. These
+    /// tensors are stacked in row-major order along a new first dimension.
     fn identity(&'t self, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
         let count = shape.numel();
         let ones = self.number(T::ONE, Some(at)).apply_view(View::Expand(count.into()), at)?;
@@ -138,7 +139,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Returns the elements of each tensor in row-major order.
+/// Returns each tensor with its elements in row-major order. Copies those that are not.
 fn in_order<T: Float>(tensors: Vec<Tensor<T>>) -> Result<Vec<Tensor<T>>, Error> {
     tensors.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
 }

@@ -1,4 +1,4 @@
-//! Derivatives of functions of tensors, as tensors, without a visible tape.
+//! Derivatives of functions of tensors, returned as tensors. The tape is created and dropped inside.
 //!
 //! | here | JAX | `torch.func` | how |
 //! |---|---|---|---|
@@ -10,9 +10,9 @@
 //! | [`hvp`], [`hvps`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
-//! Each call records the function once, on its own tape, and evaluates all results together. A function of several inputs takes an
-//! array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants. A closure that is not
-//! written in the call goes through [`objective`].
+//! Each call records the function once, on its own tape, and evaluates all results together. A function of several inputs takes an array of
+//! variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants. If a closure is stored in a variable
+//! before the call, wrap it in [`objective`].
 //!
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp), [`jvp`](Tape::jvp) and [`Vmap::record`].
 
@@ -53,8 +53,8 @@ pub fn try_infer<T: Float>(
     Ok(tape.last_values(&[result], at)?.swap_remove(0))
 }
 
-/// Applies [`infer`] to `size` rows of dimension 0 at a time, and joins the results along dimension 0. This needs the memory of one
-/// batch for any number of rows.
+/// Applies [`infer`] to `size` rows of dimension 0 at a time, and joins the results along dimension 0. The memory for intermediate values
+/// is the same for any number of rows.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::infer_in_batches};
@@ -82,8 +82,8 @@ pub fn try_infer_in_batches<T: Float>(
     Ok(try_cat(&results, 0)?)
 }
 
-/// Returns the function itself, for a closure that is stored before it is passed to [`grad`]. A closure that is written in the call gets
-/// its lifetimes from there; a stored one gets them here.
+/// Returns the function unchanged. Wrap a closure in it that is stored before it is passed to [`grad`]. The signature gives the closure the
+/// lifetimes that the compiler infers only for a closure written in the call.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::{grad, objective}};
@@ -100,7 +100,7 @@ where
     f
 }
 
-/// Returns a function of one variable itself: see [`objective`].
+/// Returns a function of one variable unchanged: see [`objective`].
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::{hessian, hvp, objective_of_one}};
@@ -117,8 +117,8 @@ where
     f
 }
 
-/// Returns the gradients of a function whose result is one number, with respect to each input. They have the inputs' shapes. A gradient
-/// is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+/// Returns the gradients of a function whose result is one number, with respect to each input, in the inputs' shapes. A gradient is zeros
+/// if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -140,7 +140,7 @@ pub fn try_grad<T: Float, const N: usize>(
     value_and_gradients(f, inputs, false, Site::here("grad")).map(|(_, gradients)| gradients)
 }
 
-/// Returns the value of a function, which must be one number, and its gradients as [`grad`] does, from one evaluation. JAX:
+/// Returns the value of a function, which must be one number, and its gradients as in [`grad`], from one evaluation. JAX:
 /// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, in the other order.
 ///
 /// ```
@@ -168,9 +168,9 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 /// of shape `[e…, d…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. It is zero if the output does not depend on the input. JAX:
 /// `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
-/// With at least as many outputs as inputs, forward mode computes it, otherwise reverse mode. One derivative is batched over all
-/// directions as by [`vmap`]. The number of elements is the product of the numbers of input and output elements. The computation needs
-/// memory for every intermediate value times the number of directions.
+/// Forward mode is used if there are at least as many outputs as inputs, otherwise reverse mode. One derivative is batched over all
+/// directions as by [`vmap`]. The result has as many elements as the product of the two element counts. The computation needs memory for
+/// every intermediate value times the number of directions.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::jacobian};
@@ -241,7 +241,8 @@ pub fn try_hessian<T: Float>(
     Ok(hessian)
 }
 
-/// Returns the [`hessian`] of a function of several inputs: block `[i][j]` has the shapes of inputs i and j, joined.
+/// Returns the [`hessian`] of a function of several inputs. The shape of block `[i][j]` is the shape of input i followed by the shape of
+/// input j.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hessians};
@@ -262,9 +263,9 @@ pub fn try_hessians<T: Float, const N: usize>(
     hessians_at(f, inputs, Site::here("hessians"))
 }
 
-/// Returns the Hessian times `v`, for a function whose result is one number, and an input and a direction `v` of the same shape. It is
-/// the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the input.
-/// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
+/// Returns the Hessian times `v` without computing the Hessian. The function's result must be one number, and `v` is a direction of the
+/// shape of the input. The product is the change of the gradient as the input moves along `v`. It costs a few evaluations of the function
+/// for any size of the input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hvp};
@@ -347,7 +348,7 @@ fn hvps_at<T: Float, const N: usize>(
     Ok(array(tape.last_values(&roots, at)?))
 }
 
-/// Returns a list of `N` elements as an array.
+/// Converts a list of `N` elements to an array.
 fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
     let mut values = values.into_iter();
     std::array::from_fn(|_| values.next().unwrap_or_else(|| unreachable!("one for each input")))
@@ -363,7 +364,7 @@ fn value_and_gradients<T: Float, const N: usize>(
     let vars = inputs.map(|input| tape.leaf_at(input, at));
     let y = f(vars);
     let mut roots: Vec<Index> = tape.gradients_of(y, &vars, at)?.iter().map(|gradient| gradient.index).collect();
-    // Only the requested results are computed.
+    // The value of the function is computed only if it was requested.
     roots.extend(with_value.then_some(y.index));
     let mut values = tape.last_values(&roots, at)?;
     let value = if with_value { values.pop().map(|value| value.try_item()).transpose()? } else { None };
@@ -377,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    /// Asserts that two tensors are equal up to 32 roundings of numbers of size `scale`.
+    /// Asserts that two tensors are equal up to 32 roundings of values of size `scale`.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>, scale: f64) {
         assert_eq!(got.shape(), expected.shape());
         for (x, y) in got.iter().zip(expected.iter()) {
@@ -391,7 +392,7 @@ mod tests {
 
     #[test]
     fn the_gradient_of_a_quadratic_form() {
-        // f = xᵀ A x / 2 + bᵀ x: ∇f = (A + Aᵀ) x / 2 + b, ∇²f = (A + Aᵀ) / 2 (Petersen and Pedersen, 2.4.2).
+        // For f = xᵀ A x / 2 + bᵀ x: ∇f = (A + Aᵀ) x / 2 + b and ∇²f = (A + Aᵀ) / 2 (Petersen and Pedersen, 2.4.2).
         let a = Tensor::from_fn([4, 4], |i| (3 * i[0] + i[1] * i[1]) as f64 - 4.0);
         let b = Tensor::from([1.0, -2.0, 0.5, 3.0]);
         let (x, v) = (point(), Tensor::from([1.0, 2.0, -1.0, 0.5]));
@@ -419,7 +420,7 @@ mod tests {
 
     #[test]
     fn the_jacobian_of_softmax_in_both_modes() {
-        // ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
+        // The derivative of softmax is ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
         let x = point();
         let s = x.softmax(0);
         let expected = Tensor::from_fn([4, 4], |i| {
@@ -427,10 +428,10 @@ mod tests {
             row * (f64::from(u8::from(i[0] == i[1])) - column)
         });
         close(&jacobian(|x| x.softmax(0), &x), &expected, 1.0);
-        // Fewer outputs than inputs: reverse mode.
+        // With fewer outputs than inputs, reverse mode is used.
         let reverse = jacobian(|x| x.softmax(0).narrow(0, 0, 3), &x);
         close(&reverse, &expected.narrow(0, 0, 3), 1.0);
-        // Twice as many outputs as inputs: forward mode.
+        // With twice as many outputs as inputs, forward mode is used.
         let forward = jacobian(|x| cat(&[x.softmax(0), x], 0), &x);
         close(&forward.narrow(0, 0, 4), &expected, 1.0);
         assert_eq!(forward.narrow(0, 4, 4), Tensor::eye(4));
@@ -438,7 +439,7 @@ mod tests {
 
     #[test]
     fn rows_and_columns_of_a_linear_map_stay_apart() {
-        // A product with the rows of the identity would spread the infinity.
+        // A multiplication by the rows of the identity would spread the infinity (0 · ∞ = NaN), so it must not happen.
         let w = Tensor::from([[1.0, 2.0], [f64::INFINITY, 3.0], [4.0, 5.0]]);
         for tall in [w.clone(), w.t().contiguous()] {
             assert_eq!(jacobian(|x| x.matmul(&tall.t()), &Tensor::ones([tall.shape()[1]])), tall);

@@ -1,7 +1,7 @@
-//! Functions of one example, computed for a whole batch.
+//! Computes functions of one example for a whole batch.
 //!
-//! The function is recorded for one example. Every operation on the way to its results is then recorded once more, for all examples
-//! together. The nodes of the one example are not computed.
+//! The function is recorded for one example. Every operation that its results need is then recorded once more, for all examples together.
+//! The nodes of the single example are not evaluated.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, Views as _};
@@ -35,11 +35,11 @@ pub fn try_vmap<T: Float, const N: usize>(
     Ok(result)
 }
 
-/// A [`vmap`] with options: the dimension of each input and each result along which the examples lie.
+/// A [`vmap`] with options. The options name the dimension along which the examples lie, for each input and each result.
 ///
-/// Every operation has a batching rule. The results equal the results of a loop over the examples, and cost one pass over the batch.
-/// Two kinds of operations cost a loop. One is a [custom operation](crate::Operation) without a rule. The other reads values while it is
-/// recorded: sorting, positions of maxima, [`value`](Var::value). If the function reads values that depend on an example, it is called
+/// Every operation has a batching rule. The results equal the results of a loop over the examples, and cost one pass over the batch. Two
+/// kinds of operations cost a loop: [custom operations](crate::Operation) without a rule, and operations that read values while they are
+/// recorded (sorting, positions of maxima, [`value`](Var::value)). If the function reads values that depend on the example, it is called
 /// for each example.
 ///
 /// Random numbers from the tape's generator ([`Tape::draw`], dropout) are the same for all examples, as with PyTorch's
@@ -71,26 +71,25 @@ impl Vmap {
         Self::default()
     }
 
-    /// Sets the dimension of each input along which the examples lie, counted from the end if negative. `None` is for an input that is
-    /// the same for all examples. PyTorch: `in_dims`.
+    /// Sets, for each input, the dimension along which the examples lie. Negative dimensions count from the end. `None` is for an input
+    /// that is the same for all examples. PyTorch: `in_dims`.
     pub fn in_dims(self, dims: impl IntoIterator<Item = Option<isize>>) -> Self {
         Vmap { in_dims: Some(dims.into_iter().collect()), ..self }
     }
 
-    /// Sets the dimension of the results along which the examples lie, counted from the end if negative: one number for all results, or
-    /// one for each. PyTorch: `out_dims`.
+    /// Sets the dimension of the results along which the examples lie: one value for all results, or one for each. Negative dimensions
+    /// count from the end. PyTorch: `out_dims`.
     pub fn out_dims(self, dims: impl Into<Sizes>) -> Self {
         Vmap { out_dims: dims.into().as_slice().to_vec(), ..self }
     }
 
-    /// Returns the results of `f` for all examples of tensors.
+    /// Returns the results of `f` for all examples of the tensors `inputs`.
     ///
     /// # Errors
     ///
-    /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or
-    /// all of them are the same for all examples; if a result does not have the dimension of
-    /// [`out_dims`](Self::out_dims); if a training tape's running statistic would change with single examples; or as
-    /// [`value`](Var::value).
+    /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or all of them are the
+    /// same for all examples. If a result does not have the dimension of [`out_dims`](Self::out_dims). If a training tape's running
+    /// statistic would change with single examples. For the reasons of [`value`](Var::value).
     pub fn try_call<T: Float, const N: usize, const M: usize>(
         &self,
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
@@ -99,7 +98,7 @@ impl Vmap {
         self.tensors(f, inputs, Site::here("call"))
     }
 
-    /// Returns the results of `f` for all examples of variables, as variables on the same tape.
+    /// Returns the results of `f` for all examples of the variables `inputs`, as variables on the same tape.
     ///
     /// ```
     /// use wengert_autograd::{prelude::*, transforms::Vmap};
@@ -176,7 +175,7 @@ impl Vmap {
         });
         let moved: Vec<Var<'t, T>> = moved.collect::<Result<_, _>>()?;
         if let Some(first) = moved.first() {
-            // The results are computed together, also if the caller reads each one separately.
+            // The results form a group: they are computed together even if the caller reads them separately.
             first.tape.record.borrow_mut().group(moved.iter().map(|result| result.index));
         }
         Ok(moved)
@@ -219,7 +218,7 @@ impl Vmap {
 /// A function of the inputs of one example.
 type OfExample<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
 
-/// The inputs of a function of one example, each with true if the examples lie along its first dimension.
+/// The inputs of a function, each with a flag that is true if the examples lie along its first dimension.
 struct Batch<'t, T: Float> {
     inputs: Vec<(Var<'t, T>, bool)>,
     size: usize,
@@ -250,7 +249,7 @@ impl<'t, T: Float> Batch<'t, T> {
         if self.size == 0 || !tape.depend(&looked_at, &sources) {
             return tape.batch(&results, &replaced, self.size, self.at);
         }
-        // The recorded operations depend on the values of the example.
+        // The operations that `f` records depend on the values of the example, so `f` is called for each example.
         let mut rows: Vec<Vec<Var<'t, T>>> = results.into_iter().map(|result| vec![result]).collect();
         for number in 1..self.size {
             tape.set_generator(generator.clone());
@@ -268,7 +267,7 @@ impl<'t, T: Float> Batch<'t, T> {
         rows.iter().map(|row| self.stacked(row)).collect()
     }
 
-    /// Returns the inputs of one example; zeros if there is no example.
+    /// Returns the inputs of the example with index `number`, or zeros if there are no examples.
     fn example(&self, number: usize) -> Result<Vec<Var<'t, T>>, Error> {
         let at = self.at;
         let example = |&(input, is_batched): &(Var<'t, T>, bool)| match (is_batched, self.size) {
@@ -372,7 +371,7 @@ mod tests {
     #[test]
     fn vmaps_nest() {
         let (x, y) = (matrix(), Tensor::from([[1.0, 0.0, 2.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]));
-        // Every pair of rows: the matrix product with the transpose.
+        // Compares every pair of rows, which gives the matrix product with the transpose.
         let products = vmap(
             |[row, others]| {
                 let every = Vmap::new().in_dims([None, Some(0)]);
@@ -387,7 +386,7 @@ mod tests {
     #[test]
     fn derivatives_go_inside_and_outside() {
         let x = matrix();
-        // vmap of grad, of the Hessian's diagonal, and grad of vmap.
+        // Tests `vmap` of `grad`, `vmap` of a second derivative, and `grad` of `vmap`.
         let gradients = vmap(|[x]| x.pow(3.0).sum(..).grad([x])[0], [&x]);
         assert_eq!(gradients, x.square() * 3.0);
         let second = vmap(|[x]| x.pow(3.0).sum(..).grad([x])[0].sum(..).grad([x])[0], [&x]);
@@ -395,7 +394,7 @@ mod tests {
         let [outside] = grad(|[x]| Vmap::new().record(|[x]| [x.pow(3.0).sum(..)], [x])[0].prod(..), [&x]);
         let sums = x.pow(3.0).sum(1).to_vec();
         assert_eq!(outside, x.square() * 3.0 * Tensor::from([[sums[1]], [sums[0]]]));
-        // Forward mode through `vmap`, over reverse mode inside of it.
+        // Tests forward mode through `vmap`, over reverse mode inside of it.
         let h = hessian(|x| Vmap::new().record(|[x]| x.pow(3.0).sum(..).grad([x]), [x])[0].sum(..), &x);
         assert_eq!(h.reshape([6, 6]), Tensor::eye(6) * 6.0);
         let j = jacobian(|x| Vmap::new().record(|[x]| [x.cumsum(0)], [x])[0], &x);
@@ -433,10 +432,10 @@ mod tests {
         assert_eq!(sorted, x.sort(-1, false).0);
         let branch = vmap(|[x]| if x.amax(0).item() > 3.5 { x * 2.0 } else { -x }, [&x]);
         assert_eq!(branch, Tensor::from([[-3.0, -1.0, -2.0], [1.0, 8.0, -2.0]]));
-        // A `vmap` within another one.
+        // Tests a `vmap` within another one.
         let nested = vmap(|[x]| Vmap::new().record(|[x]| [x.sort(-1, true).0], [x])[0], [&x.unsqueeze(1)]);
         assert_eq!(nested, x.sort(-1, true).0.unsqueeze(1));
-        // Values that are the same for all examples may be read.
+        // Values that are the same for all examples may be read, without a loop.
         let (tape, w) = (Tape::new(), Tensor::from([2.0, 1.0]));
         let (x, w) = (tape.var(&x), tape.var(&w));
         Vmap::new().in_dims([Some(0), None]).record(|[x, w]| [x * w.sort(0, false).0.select(0, 0)], [x, w]);
@@ -584,7 +583,7 @@ mod tests {
         assert_eq!(none.value().shape(), &[0, 3]);
     }
 
-    /// Products with one matrix for all examples become one product.
+    /// Checks that products with one matrix for all examples become one product.
     #[test]
     fn products_fold() {
         let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());

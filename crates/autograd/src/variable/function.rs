@@ -76,8 +76,8 @@ pub trait Function<T: Float = f32>: 'static {
     /// If the function refuses these values, or there is not enough memory.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
 
-    /// Returns the gradient with respect to each input from the gradients of all results. The gradient of an unused result is zeros.
-    /// `None` means that the derivative with respect to an input is zero everywhere.
+    /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of an unused result is
+    /// zeros. `None` stands for a derivative that is zero everywhere.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 }
 
@@ -110,16 +110,17 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// The operation that runs a function and concatenates its flattened results to one vector.
+/// The operation that runs a function. It flattens the results and concatenates them to one vector, because an operation has a single
+/// result.
 struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
     last: RefCell<Option<Recorded>>,
 }
 
-/// The gradients of all inputs that were recorded last, so that the rule is recorded once for all inputs.
+/// The gradients that the rule recorded last. The rule gives the gradients of all inputs, so it is recorded only once.
 struct Recorded {
-    /// The number of the tape, and the node of the upstream gradient.
+    /// The tape's id, and the node of the upstream gradient.
     of: (u64, Index),
     gradients: Vec<Option<Index>>,
 }
@@ -154,7 +155,7 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 }
 
-/// Returns the results, cut out of the vector.
+/// Splits the vector into the results of the function.
 fn unpacked<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
     let mut start = 0;
     let parts = shapes.iter().map(|shape| {
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
     use crate::gradcheck;
 
-    /// The function (x y, x + y), which counts how often its rule is recorded.
+    /// The function (x y, x + y). It counts how often its rule is recorded.
     struct ProductAndSum(std::rc::Rc<std::cell::Cell<usize>>);
 
     impl<T: Float> Function<T> for ProductAndSum {
@@ -221,7 +222,7 @@ mod tests {
             },
             [&x, &y],
         );
-        // ∂/∂x of x y (x + y).
+        // The gradient with respect to x of the sum of x y (x + y).
         assert_eq!(gradients, &x * &y * 2.0 + y.square());
     }
 

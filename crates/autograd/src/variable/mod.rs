@@ -1,4 +1,4 @@
-//! The operations of variables: the recording of each primitive, and the operators.
+//! The operations of variables: how each primitive is recorded, and the operators.
 
 mod function;
 mod operators;

@@ -1,7 +1,7 @@
-//! The operators `+ - * / %` and unary `-` on variables: with variables, tensors, and numbers on either side.
+//! The operators `+ - * / %` and unary `-` on variables. The other operand is a variable, a tensor, or a number on either side.
 //!
-//! A number on the right may have any type that implements [`Operand`]. A number on the left is an f64 or an i32, for tapes of both
-//! types: `2.0 * x`, `2 * x`. Write an f32 on the right, or convert it by `f64::from`.
+//! A number on the right may have any type that implements [`Operand`]. A number on the left is an f64 or an i32, as in `2.0 * x` and `2 *
+//! x`, on tapes of f32 and f64. Write an f32 on the right, or convert it by `f64::from`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
@@ -13,8 +13,8 @@ use crate::error::or_raise;
 
 macro_rules! operator {
     ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(
-        // One implementation for all operands: the type of `x - 1.0` is then known before the type of the literal, as
-        // `(x - 1.0).sqrt()` needs.
+        // There is one implementation for all operands. So the compiler knows the type of `x - 1.0` before the type of the literal. `(x -
+        // 1.0).sqrt()` needs this.
         impl<'t, T: Float, O: Operand<Var<'t, T>>> $trait<O> for Var<'t, T> {
             type Output = Var<'t, T>;
 
@@ -38,7 +38,7 @@ impl<'t, T: Float> OperatorOperand<T> for Var<'t, T> {
     }
 }
 
-// f64 is the only floating-point type on the left: with f32 too, `(1.0 - x).sqrt()` would be ambiguous.
+// f64 is the only floating-point type on the left, because with f32 too, `(1.0 - x).sqrt()` would be ambiguous.
 macro_rules! number_first {
     ($trait:ident $method:ident $primitive:ident, $($number:ident)*) => {$(
         impl<'t, T: Float> $trait<Var<'t, T>> for $number {
@@ -117,7 +117,7 @@ impl<'t, T: Float> Var<'t, T> {
 mod tests {
     use crate::prelude::*;
 
-    /// Every pair of operands gives the same number, on tapes of both types.
+    /// Checks that every pair of operand types gives the same result, on tapes of f32 and f64.
     #[test]
     fn tensors_and_numbers_on_either_side() {
         fn check<T: Float>() {
@@ -140,7 +140,7 @@ mod tests {
         check::<f64>();
     }
 
-    /// A literal has no type yet when the compiler looks for the next method.
+    /// Checks expressions in which a literal has no type yet when the compiler looks for the next method.
     #[test]
     fn a_method_may_follow_a_number() {
         let tape = Tape::<f32>::new();

@@ -1,4 +1,4 @@
-//! The recording of every tensor primitive.
+//! Records every primitive of the trait `TensorLike` as a node.
 
 use std::rc::Rc;
 
@@ -25,7 +25,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     #[inline]
     fn same_shape(&self, other: &Self) -> bool {
-        // Each shape is stored once per tape. For another tape, the operation itself returns the error.
+        // Each shape is stored once per tape, so indices are compared. For variables of different tapes, the operation itself returns the
+        // error.
         let record = self.tape.record.borrow();
         std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
     }
@@ -101,7 +102,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
         match view {
             View::Expand(shape) => {
-                // Returns an error if no memory can hold a tensor of this shape.
+                // This returns an error if a tensor of this shape would be too large.
                 tensor::addressable::<T>(&shape, at)?;
                 self.record_over(Op::Expand, &shape, at)
             }
@@ -168,7 +169,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
         let shape = self.shape().replaced(axis..axis + 1, index.shape());
-        // Returns an error if no memory can hold a tensor of this shape.
+        // This returns an error if a tensor of this shape would be too large.
         tensor::addressable::<T>(&shape, at)?;
         let operation = IndexSelect { axis, index: index.clone() };
         self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
@@ -203,7 +204,8 @@ fn with_slopes<'t, T: Float>(
 
 impl<T: Float> InPlace for Var<'_, T> {
     fn check_write(&self, _source: Option<&Self>, at: Site) -> Result<(), Error> {
-        // Variables are immutable, so that every write is safe. PyTorch refuses writes to an expanded tensor; so does this.
+        // A variable is immutable, so a write only replaces the handle and is always safe. But PyTorch refuses writes to expanded tensors,
+        // and so does this.
         let record = self.tape.record.borrow();
         let stretched = record.node(self.index).op == Op::Expand
             && record

@@ -183,8 +183,8 @@ impl FloatMath for f64 {
         if magnitude < 0.85 { near } else { far }
     }
 
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. As in f32, t is (x - 3.75)/(x +
-    /// 3.75).
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. As in f32,
+    /// t is (x - 3.75)/(x + 3.75).
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
