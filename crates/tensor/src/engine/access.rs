@@ -1,4 +1,4 @@
-//! The methods of reading the elements of an operand. The method is chosen once, from the layout.
+//! The ways in which the elements of an operand are read. The way is chosen once for each operand, from its layout.
 
 use crate::engine::driver;
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -13,10 +13,10 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::rows::{MAX_PERIOD, MIN_READ_ROW};
 use crate::{Element, Layout, Shape};
 
-/// An input of a program: a tensor or one number. See [`Program::run`](crate::program::Program::run).
+/// An input of a program: a tensor, or one number for all elements. See [`Program::run`](crate::program::Program::run).
 #[derive(Clone, Copy)]
 pub enum Argument<'a, T> {
-    /// Elements of any layout that expand to the program's shape. `From` makes them from a tensor. Extra leading dimensions of size 1 are
+    /// Elements of any layout that expands to the program's shape. `From` makes them from a tensor. Extra leading dimensions of size 1 are
     /// ignored.
     #[doc(hidden)]
     Elements(Source<'a, T>),
@@ -24,25 +24,25 @@ pub enum Argument<'a, T> {
     Number(T),
 }
 
-/// The method of reading an operand.
+/// The way in which an operand is read.
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// A plain number.
+    /// The operand is a number.
     Number,
-    /// The element at this position, for all elements of the shape.
+    /// The operand repeats the element at this position.
     Uniform(usize),
-    /// Contiguous elements, the first one at this position.
+    /// The operand's elements are contiguous, and the first one is at this position.
     Contiguous(usize),
     /// The operand repeats with this period, in elements.
     Periodic(IterationSpace<1>, usize),
-    /// Rows. A block within a row is a slice or one repeated element. Other blocks are gathered.
+    /// The operand consists of rows. A block within a row is a slice or one repeated element. Other blocks are gathered.
     Strided(IterationSpace<1>),
-    /// A large transposed matrix, or a batch of them. It is read by tiles, or copied first.
+    /// The operand is a large transposed matrix, or a batch of them. It is read by tiles, or copied first.
     Transposed(IterationSpace<1>, Tiles),
 }
 
 impl Access {
-    /// Chooses the method for a layout, which has at least one element.
+    /// Returns the access for a layout, which has at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -55,12 +55,12 @@ impl Access {
         if period == 1 {
             return Access::Uniform(layout.offset());
         }
-        // One period and one more block are copied, unless the copy would have more than half of all elements.
+        // One period and one more block are copied, unless the copy would have more than half as many elements as the shape.
         let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 
-    /// Chooses the method for a layout expanded to `shape`. Extra leading dimensions of size 1 are ignored.
+    /// Returns the access for a layout expanded to `shape`. Extra leading dimensions of size 1 are ignored.
     ///
     /// # Panics
     ///
@@ -82,7 +82,7 @@ impl Access {
         }
     }
 
-    /// Returns the length of a row. A block within a row is not gathered.
+    /// Returns the length of a row. Blocks that do not cross rows are not gathered.
     pub(crate) fn row(&self) -> usize {
         match self {
             Access::Strided(space) => space.row(),
@@ -120,19 +120,19 @@ impl Access {
     }
 }
 
-/// An operand together with its elements.
+/// An operand with its elements, ready to be read block by block.
 pub(crate) enum Input<'a, T> {
     Uniform(T),
-    /// Contiguous elements.
+    /// All elements of the operand are contiguous.
     Contiguous(&'a [T]),
-    /// The elements of one period and of a block after it, and the period.
+    /// The elements of one period and of one more block, and the period.
     Periodic(Vec<T>, usize),
     Strided(&'a [T], &'a IterationSpace<1>),
     Transposed(&'a [T], &'a IterationSpace<1>, Tiles),
 }
 
 impl<'a, T: Element> Input<'a, T> {
-    /// Returns the input. `data` is the buffer of the layout from which `access` was made.
+    /// Returns the input for `access`. `data` is the buffer of the layout from which `access` was made.
     pub(crate) fn new(access: &'a Access, data: &'a [T]) -> Self {
         match access {
             Access::Uniform(position) => Input::Uniform(data[*position]),
@@ -148,7 +148,7 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns elements `start .. start + len`. `None` if they are neither contiguous nor one repeated element.
+    /// Returns the elements `start .. start + len` without a copy. Returns `None` if they are neither contiguous nor one repeated element.
     #[inline(always)]
     pub(crate) fn borrow(&self, start: usize, len: usize) -> Option<Operand<'_, T>> {
         Some(match self {

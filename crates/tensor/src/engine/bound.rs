@@ -1,5 +1,5 @@
 //! Programs bound to a shape and to the layouts of their inputs. A binding says how each input is read and how the shape is cut into
-//! blocks. A program that runs many times needs one binding.
+//! blocks. It is reused in later runs with the same layouts.
 
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::MIN_PER_TOTAL;
 use crate::{DType, Error, Float, Layout, Shape, Site};
 
-/// A program with its shape, and the binding to the layouts of its last inputs.
+/// A program with its shape, and the binding for the layouts of its last inputs.
 #[derive(Debug)]
 pub struct BoundProgram {
     program: Program,
@@ -44,9 +44,9 @@ impl BoundProgram {
         &self.shape
     }
 
-    /// Runs the program, and returns the result of `make` for the elements and the layout of each output. If the inputs have the same
-    /// layouts as in the last run, the binding is used again. If `given(k)` is a buffer, output `k` is written to it. That buffer has as
-    /// many elements as the output and no other holder.
+    /// Runs the program, and returns the result of `make` for the elements and the layout of each output. Reuses the binding if the inputs
+    /// have the same layouts as in the last run. If `given(k)` returns a buffer, output `k` is written to it. That buffer must have as many
+    /// elements as the output and no other holder.
     pub(crate) fn outputs<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
@@ -139,7 +139,7 @@ pub(crate) fn run_bound<T: Float>(
     run::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
 
-/// The parts of a run that depend only on the layouts of the inputs, not on their elements.
+/// The parts of a run that depend on the layouts of the inputs, but not on their elements.
 #[derive(Debug)]
 pub(crate) struct Binding {
     dtype: DType,
@@ -150,7 +150,7 @@ pub(crate) struct Binding {
     registers: Registers,
     /// The number of elements of a small block, if the program is [`small`](crate::engine::small).
     pub(crate) small_block: Option<usize>,
-    /// The plan of the run along the other dimensions, if the last dimension is short.
+    /// If the last dimension is short, the plan for a run along the other dimensions.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
     /// The [`joined_row`](Output::joined_row) of each output.
@@ -184,7 +184,7 @@ impl Binding {
             Argument::Elements(source) => Some(source.layout.clone()),
         };
         let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
-        // A program over no elements reads no input.
+        // Without elements, a program reads no input.
         let access = |layout: &Option<Layout>| match layout {
             Some(layout) if count > 0 => Access::over(layout, shape),
             _ => Access::Number,
@@ -252,7 +252,7 @@ mod tests {
     use crate::Reduction;
     use crate::kernel::strided::Source;
 
-    /// Requests totals for each task, and a copy of an input, that are too large for any memory.
+    /// Tests errors of memory: the program requests totals for each task, and a copy of an input, that are too large for any memory.
     #[test]
     fn copies_and_totals_that_exceed_memory_are_errors() {
         let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);

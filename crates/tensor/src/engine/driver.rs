@@ -14,21 +14,21 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu;
 use crate::{Element, Reduction};
 
-/// The part of an output that a task gets.
+/// The part of an output that each task gets.
 pub(crate) enum TaskShare {
-    /// This many elements of the output for each element of the task.
+    /// The task gets this number of elements for each of its elements.
     Elements(usize),
-    /// One element of the output for each row of the task.
+    /// The task gets one element for each of its rows.
     Rows,
-    /// This many totals for each task, which the driver then combines.
+    /// The task gets this number of totals for itself. The driver then combines the totals of all tasks.
     Totals(Reduction, usize),
 }
 
-/// A function that runs one task. Its arguments are the task's number and the task's part of every output.
+/// A function that runs one task. Its arguments are the task's index, and the task's part of every output.
 pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync + 'a;
 
-/// Runs `task` with the number of each task of `tiling` and its part of every output. Returns the totals of all tasks, combined in a
-/// balanced tree, for each output of [totals](TaskShare::Totals), in order; the driver does not write these outputs.
+/// Calls `task` with the index of each task of `tiling` and its part of every output. For the outputs that are [totals](TaskShare::Totals),
+/// returns the totals of all tasks, combined in a balanced tree; the driver does not write these outputs.
 ///
 /// # Errors
 ///
@@ -72,14 +72,14 @@ pub(crate) fn run<T: Element>(
     Ok(totals)
 }
 
-/// A task of [`fill`]. It calls its argument with a function that computes a block from the block's first position and elements. The
-/// argument calls that function for each block of the task.
+/// A task of [`fill`]. Its argument is called for each block of the task. The argument takes a function that computes a block from the
+/// block's first position and its elements.
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
-/// Fills `out` block by block. `task` is called once per task, on the task's thread. It creates its state, and calls its argument with a
-/// function that computes a block. If the output `streams`, this function must not read the block.
+/// Fills `out` block by block. Calls `task` once per task, on the task's thread. `task` creates its state, and passes its argument a
+/// function that computes a block. If `streams` is true, this function must not read the block.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
-    // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of short parts are slower.
+    // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of so short parts are slower than ordinary stores.
     let streams = streams && (tiling.tiles().is_none() || !cpu::is_amd());
     let run_task = |number: usize, out: &mut [U]| {
         let first = tiling.start(number);

@@ -1,7 +1,8 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
-//! Operations over at most one block of elements use the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and each
-//! operand is classified once ([`Access`]). Two operands whose short rows broadcast are computed by rows, others block by block.
+//! Operations over at most one block of elements use the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and the
+//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, others block by
+//! block.
 
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -33,7 +34,7 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
 }
 
-/// Computes `out = x op y`. The operands have one shape.
+/// Computes `out = x op y`. Both operands have the same shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
     let f = |x: Operand<T>, y: Operand<T>, out: &mut [bool]| T::compare(op, x, y, out);
     if out.is_empty() || out.len() <= BLOCK && short::two(x.layout.shape(), x, y, out, |_, _, _, _| false, f) {
@@ -42,7 +43,7 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
     two([x, y], out, 1, None, &f);
 }
 
-/// Computes `out = mask ? x : y`. The operands have one shape.
+/// Computes `out = mask ? x : y`. All operands have the same shape.
 pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
     if out.is_empty() || out.len() <= BLOCK && short::three(mask, x, y, out, block::select) {
         return;
@@ -62,7 +63,7 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     });
 }
 
-/// Computes `out = f(x)`, which changes the type.
+/// Computes `out = f(x)` for a function `f` whose result has another type.
 pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
     one(x, out, true, 1, &|x, out| loops::one(x, out, &f));
 }
@@ -72,7 +73,8 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     cast(x, out, |x| x);
 }
 
-/// Computes `x = op(x, y)` where `x` is a window of `data` and `y` broadcasts to its shape. No two elements of `x` share a position.
+/// Computes `x = op(x, y)`. `x` is the part of `data` that `layout` describes, and `y` broadcasts to its shape. No two elements of `x`
+/// share a position.
 pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
     let mut expanded = None;
     let y = y.over(layout.shape(), &mut expanded);
@@ -92,7 +94,7 @@ pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y:
     one(y, x, false, op.cost(), &|y, x| T::update(op, x, y));
 }
 
-/// Copies `y` to `x`, a window of `data` with the same shape. No two elements of `x` share a position.
+/// Copies `y` to `x`, the part of `data` that `layout` describes. Both have the same shape. No two elements of `x` share a position.
 pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
@@ -100,7 +102,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     in_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
 }
 
-/// Computes `out = f(x)`. `fresh` is true if `f` does not read `out`.
+/// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.
 fn one<T: Element, U: Element>(
     x: Source<T>,
     out: &mut [U],
@@ -121,23 +123,23 @@ fn one<T: Element, U: Element>(
     });
 }
 
-/// A loop over rows and columns of two operands.
+/// A function that computes all rows and columns of two operands.
 type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 
-/// A loop over a block of two operands.
+/// A function that computes a block of two operands.
 type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 
-/// The additional loops of arithmetic operations.
+/// The loops that only arithmetic operations have.
 struct ArithmeticLoops<'a, T, U> {
     rows: &'a RowLoop<'a, T, U>,
     /// A loop over a block whose results bypass the caches.
     stream: &'a BlockLoop<'a, T, U>,
 }
 
-/// Fills rows of a result, from the first position of each operand.
+/// A function that fills rows of a result, given the first position of each operand.
 type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
 
-/// Computes `out = f(x, y)`. If `arithmetic` loops are given, they replace `f` for short rows and for results that bypass the caches.
+/// Computes `out = f(x, y)`. The loops in `arithmetic`, if given, replace `f` for short rows and for results that bypass the caches.
 fn two<T: Element, U: Element>(
     [x, y]: [Source<T>; 2],
     out: &mut [U],
@@ -157,7 +159,7 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    // The blocks of tiles are too short for the streaming loop.
+    // The blocks of a tiled operation are too short for the streaming loop.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
@@ -168,7 +170,7 @@ fn two<T: Element, U: Element>(
     });
 }
 
-/// Returns the blocks of `count` elements for operands with these accesses.
+/// Returns the tiling of `count` elements for operands with these accesses. `cost` is the operation's cost in additions.
 fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
@@ -176,10 +178,9 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
-/// Fills `out` by rows and columns of the two innermost loops: `f` gets the rows, the first position of each operand, and its part of
-/// `out`. Computes nothing and returns false in three cases: rows are long or too short, no operand is [strided](Access::Strided), or an
-/// inner stride is neither 0 nor 1. `accesses` are the operands that `f` reads. `f` does not read the part of `out` if the part is
-/// streamed.
+/// Fills `out` by rows and columns of the two innermost loops. `f` gets the rows, the first position of each operand, and a part of `out`.
+/// Computes nothing and returns false in three cases: rows are long or too short, no operand is [strided](Access::Strided), or an inner
+/// stride is neither 0 nor 1. `accesses` are the operands that `f` reads. If the result is streamed, `f` must not read its part of `out`.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],
@@ -219,8 +220,8 @@ fn by_rows<U: Element>(
     true
 }
 
-/// Runs `f(y, x)` over blocks of `x`, a window of `data` with gaps or in another order. A block of `x` is gathered, changed, and written
-/// back.
+/// Calls `f(y, x)` for each block of `x`, the part of `data` that `layout` describes. A block of `x` is gathered, changed by `f`, and
+/// written back.
 fn in_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, &mut [T])) {
     if layout.numel() == 0 {
         return;
@@ -257,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The rows of the two operands have different lengths, so pieces of one operand end within rows of the other.
+    /// In this test the rows of the two operands have different lengths, so a block of one operand ends within a row of the other.
     #[test]
     fn rows_of_two_lengths() {
         for [outer, middle, inner] in [[5, 10, 10], [3, 7, 9], [9, 4, 25], [2, 40, 12], [4, 100, 2], [6, 16, 7]] {
@@ -291,7 +292,7 @@ mod tests {
         }
     }
 
-    /// Compares operations on operands of every kind of access with index arithmetic.
+    /// Compares operations on operands with every kind of access with results computed by indices.
     #[test]
     fn every_operation_reads_every_access() {
         for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {
@@ -320,7 +321,7 @@ mod tests {
                     assert!(x.le(y).iter().eq(both.iter().map(|(x, y)| x <= y)));
                     let (mask, chosen) = (y.gt(5.0), |&(x, y): &(f64, f64)| if y > 5.0 { x } else { y });
                     assert!(where_(&mask, x, y).iter().eq(both.iter().map(chosen)));
-                    // In place: contiguous, and in a window with gaps.
+                    // Tests operations in place: on a contiguous tensor, and on a view with gaps.
                     let mut room = Tensor::<f64>::zeros([batch, rows, 2 * columns]);
                     let mut window = room.slice(2, Some(1), None, 2);
                     for out in [&mut of([batch, rows, columns]), &mut window] {

@@ -4,7 +4,7 @@ use crate::Float;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, Value};
 
-/// Computes an instruction over a block. Returns the result if it is one number; otherwise the result is in `out`. `read` returns the
+/// Computes an instruction over a block. If the result is one number, returns it; otherwise writes the result to `out`. `read` returns the
 /// operands.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
@@ -50,17 +50,17 @@ pub(crate) fn execute<'a, T: Float>(
     }
 }
 
-/// An operand over rows and columns.
+/// An operand of a block of rows and columns.
 pub(crate) struct RowOperand<'a, T> {
     pub(crate) data: &'a [T],
     /// The distance between rows, in elements; 0 if one row repeats.
     pub(crate) row: usize,
-    /// True if the operand has an element for each column, false if it has one number for each row.
+    /// True if the operand has an element for each column, false if it has one value for each row.
     pub(crate) moves: bool,
 }
 
-/// Computes an instruction over rows of `columns` elements. Returns false, and computes nothing, if the instruction has no loop over rows,
-/// or if `read` does not return both operands.
+/// Computes an instruction over rows of `columns` elements. Returns false, and computes nothing, if the instruction has no loop over rows
+/// or `read` does not return both operands.
 #[inline(always)]
 pub(crate) fn execute_rows<'a, T: Float>(
     instruction: Instruction,

@@ -1,10 +1,11 @@
 //! A fused program: several operations over one shape. It runs block by block, so that the values between operations stay in the
-//! first-level cache and are never written to memory.
+//! first-level cache and are not written to memory.
 //!
-//! A program is a list of instructions. Its values are numbered: first its inputs, then the result of each instruction.
+//! A program is a list of instructions. Its values have indices: first come the inputs, then the results of the instructions.
 //!
-//! There are two kinds of reductions. [`Instruction::Reduce`] reduces whole rows, and later instructions of the same pass read the result:
-//! softmax reads its operand once. [`Output::Reduced`] reduces any dimensions, and its result is complete when the program has run.
+//! There are two kinds of reductions. [`Instruction::Reduce`] reduces whole rows, and later instructions of the same pass read the result,
+//! so that softmax reads its operand only once. [`Output::Reduced`] reduces any dimensions, and its result is complete when the program has
+//! run.
 
 use crate::scalar::instruction::{Instruction, Value};
 use crate::{Reduction, Shape};
@@ -12,7 +13,7 @@ use crate::{Reduction, Shape};
 /// A set of dimensions: bit k is dimension k.
 pub type AxisSet = u64;
 
-/// A result of a program.
+/// An output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A value over the whole shape.
@@ -26,12 +27,12 @@ pub enum Output {
 }
 
 impl Output {
-    /// Returns the number of adjacent elements of one value in the joined output over `shape`; 0 for other outputs.
+    /// For a joined output over `shape`, returns how many adjacent elements belong to one value. Returns 0 for other outputs.
     pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
         if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
     }
 
-    /// Returns the values of the output.
+    /// Returns the values that the output contains.
     pub fn values(&self) -> &[Value] {
         match self {
             Output::Whole(value) | Output::PerRow(value) | Output::Reduced(_, value, _) => std::slice::from_ref(value),
@@ -40,7 +41,7 @@ impl Output {
     }
 }
 
-/// Instructions over one shape.
+/// Instructions that run over one shape, with their inputs and outputs.
 #[derive(Clone, Debug)]
 pub struct Program {
     inputs: u32,
@@ -54,8 +55,8 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// If an instruction reads a later value, if the value of an output does not exist, or if rows are reduced without `row`. These are
-    /// mistakes in the program and not in its data.
+    /// If an instruction reads a later value, if the value of an output does not exist, or if rows are reduced and `row` is `None`. These
+    /// are mistakes in the program and not in its data.
     pub fn new(inputs: u32, instructions: Vec<Instruction>, outputs: Vec<Output>, row: Option<usize>) -> Self {
         for (position, instruction) in instructions.iter().enumerate() {
             let defined = inputs + position as u32;
@@ -96,7 +97,7 @@ impl Program {
         let mut result = shape.clone();
         match output {
             Output::Whole(_) => {}
-            // On overflow the size is clamped. A clamped size is larger than any memory, so the allocation fails.
+            // On overflow the size is clamped. The clamped size is larger than any memory, so the allocation returns an error.
             Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {

@@ -5,9 +5,9 @@ use crate::engine::program::{Output, Program};
 /// The memory in which the result of an instruction is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
-    /// This slot of the thread that runs the program.
+    /// This slot in the memory of the thread that runs the program.
     Slot(u32),
-    /// The block of this output.
+    /// The part of this output that belongs to the current block.
     Output(u32),
 }
 
@@ -29,7 +29,7 @@ impl Registers {
         let mut slots = 0;
         for (position, instruction) in instructions.iter().enumerate() {
             let value = inputs + position;
-            // The result gets its register before the operands' registers become free. So no instruction writes to a register that it
+            // The result gets its register before the operands' registers become free, so that no instruction writes to a register that it
             // reads.
             let result = match direct[value] {
                 Some(output) => Register::Output(output),
@@ -70,7 +70,7 @@ fn last_uses(program: &Program) -> Vec<usize> {
     last_use
 }
 
-/// Returns, for each value, the output that consists of this value alone. The value is computed directly in that output.
+/// Returns, for each value, the output that consists only of this value. Such a value is computed directly in its output.
 fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
     let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
     for (number, output) in program.outputs().iter().enumerate() {

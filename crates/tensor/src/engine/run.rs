@@ -1,14 +1,14 @@
 //! Runs a program block by block.
 //!
-//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins. The values
-//! between instructions stay in the first-level cache. Each value is in a slot: a register, scratch memory of the thread, or the block's
-//! part of an output. While an instruction runs, its result's slot is removed from the list, so that operands can be borrowed from the
-//! other slots.
+//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins, so that the
+//! values between instructions stay in the first-level cache. Each value is in a slot: a register, scratch memory of the thread, or the
+//! block's part of an output. While an instruction runs, its result's slot is removed from the list of slots, so that operands can be
+//! borrowed from the other slots.
 //!
-//! A value that is the same over a block is kept as one number. A value that is the same over each row is kept as one number for each row.
+//! A value that is constant over a block is stored as one number. A value that is constant over each row is stored as one number per row.
 //! An instruction whose operands are all of these two kinds computes only these numbers.
 //!
-//! Each task accumulates the reductions of the program in two [stages](Stages); the [`driver`] combines the totals of the tasks. Blocks,
+//! Each task accumulates the reductions of the program in two [stages](Stages). The [`driver`] combines the totals of the tasks. Blocks,
 //! tasks and stages depend only on the shape, so any number of threads gives the same bits.
 
 use std::mem::take;
@@ -35,9 +35,9 @@ use crate::{Float, Reduction};
 /// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct ReducedOutput {
-    /// The number of the value.
+    /// The index of the value.
     pub(crate) value: usize,
-    /// The number of the output.
+    /// The index of the output.
     pub(crate) output: usize,
     pub(crate) accumulator: Accumulator,
     /// The number of blocks after which a stage ends and its totals are put aside.
@@ -84,7 +84,7 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// `repr(u32)` places a number next to the tag, as in [`Operand`].
+/// With `repr(u32)`, a number is stored next to the tag, as in [`Operand`].
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {
@@ -94,9 +94,9 @@ enum BlockValue<'a, T> {
     Input(&'a [T]),
     /// All elements of the block, in a slot.
     Slot(usize),
-    /// One number for each row of the block, in an input.
+    /// One element for each row of the block, in an input.
     InputRows(&'a [T]),
-    /// One number for each row of the block, in a slot.
+    /// One element for each row of the block, in a slot.
     SlotRows(usize),
 }
 
@@ -139,7 +139,7 @@ impl<T: Float> Blocks<'_, T> {
             slots.extend(outputs.iter().map(|_| Default::default()));
             let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
             let mut values: SmallVec<[BlockValue<'_, T>; 32]> = smallvec![BlockValue::Splat(T::ZERO); values];
-            // The slots include these parts, so both need the same lifetime.
+            // The list of slots includes parts of the outputs, so both need the same lifetime.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
             Task { run: self, layout, first_output, slots, values }.run(task, outputs)
@@ -151,8 +151,8 @@ impl<T: Float> Blocks<'_, T> {
     }
 }
 
-/// The first slot of each kind. The order is: registers, scratch memory for outputs that are not computed in place, [`Slots::SPARE`] slots
-/// for expanded values, gathered inputs, outputs.
+/// The index of the first slot of each kind. The order of the kinds is: registers, scratch memory for outputs that are not computed in
+/// place, [`Slots::SPARE`] slots for expanded values, gathered inputs, outputs.
 #[derive(Clone, Copy)]
 struct Slots {
     aside: usize,
@@ -223,10 +223,10 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         Ok(())
     }
 
-    /// Returns a value as an operand of `len` elements: the elements of the block, or one number for each row.
+    /// Returns a value as an operand: either `len` elements of the block, or `len` values, one for each row.
     #[inline(always)]
     fn operand(&self, value: usize, len: usize) -> Operand<'_, T> {
-        // The value is matched by reference. A copy of the whole value would wait for the separate stores of its parts.
+        // The value is matched by reference. A copy of the whole value would wait for the separate stores of its fields.
         match &self.values[value] {
             BlockValue::Splat(value) => Operand::Splat(*value),
             BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),
@@ -263,7 +263,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the number of a value with an element for each element of the block. If the value has one number for each row, the numbers
+    /// Returns the index of a value that has an element for each element of the block. If the given value has one element per row, these
     /// are repeated along the rows in spare slot `number`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
@@ -287,7 +287,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     #[inline(always)]
     fn compute(&mut self, instruction: Instruction, place: Register, block: Block) -> BlockValue<'r, T> {
         let (instruction, for_each_row) = match block.rows {
-            // A block of one row has no values with one number for each row.
+            // In a block of one row, a value per row is a single number.
             ..=1 => (instruction, false),
             _ => match self.over_rows(instruction, place, block) {
                 Some(value) => return value,
@@ -309,7 +309,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Returns the slot of a result: the output itself, or scratch memory if the output is written later.
+    /// Returns the slot of a result: the output itself, or scratch memory for an output that is written later.
     #[inline(always)]
     fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
@@ -319,7 +319,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Computes an operation between elements and one number for each row, if the operation has a loop for it.
+    /// Computes an operation of a value with elements and a value with one element per row, if the operation has a loop for this.
     #[inline(never)]
     fn over_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
@@ -341,8 +341,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         computed.then_some(BlockValue::Slot(slot))
     }
 
-    /// Returns the instruction for a block of several rows, and true if its result has one number for each row. This is the case if no
-    /// operand has an element for each element of the block. Otherwise, the returned instruction reads expanded operands.
+    /// Returns the instruction for a block of several rows, and true if its result has one element per row. That is true if no operand has
+    /// an element for each element of the block. Otherwise the returned instruction reads expanded operands.
     #[inline(never)]
     fn by_rows(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
         let (mut rows, mut elements) = (false, false);
@@ -367,7 +367,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         (expanded, false)
     }
 
-    /// Reduces each row of a block. Returns the total if it is the same for all rows; otherwise, `out` has one number for each row.
+    /// Reduces each row of a block. If all rows have the same result, returns it. Otherwise writes one element per row to `out`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
         let (row, by_rows) = (self.run.tiling.row, self.is_rows(x));
         match self.operand(x, if by_rows { block.rows } else { block.len }) {
@@ -380,7 +380,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         None
     }
 
-    /// Writes a block of an output that is not a reduction, unless it was computed in place.
+    /// Writes a block of an output that is not a reduction. Does nothing if the block was computed in place.
     #[inline]
     fn write(&mut self, k: usize, output: &Output, block: Block) {
         let slot = self.first_output + k;

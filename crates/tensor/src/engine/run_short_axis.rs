@@ -1,7 +1,8 @@
-//! Runs a program with a [short last dimension](crate::engine::short_axis), block by block.
+//! Runs a program with a [short last dimension](crate::engine::short_axis), block by block. A *lane* has the block's elements at one
+//! position of that dimension.
 //!
-//! A value over a block has one of four forms: one number, a number for each lane, the same elements for all lanes, or separate elements
-//! for each lane. An instruction runs once for all lanes if the lanes of its operands are adjacent, and lane by lane otherwise.
+//! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
+//! each lane. If the lanes of an instruction's operands are adjacent in memory, it runs once for all lanes, otherwise lane by lane.
 //!
 //! Blocks, tasks and totals depend only on the shape, so any number of threads gives the same bits.
 
@@ -77,7 +78,7 @@ pub(crate) fn run<T: Float>(
     Ok(())
 }
 
-/// An operand together with its elements.
+/// An input with its elements, ready to be read lane by lane.
 enum LaneInput<'a, T> {
     /// The same elements for all lanes.
     Same(Input<'a, T>),
@@ -90,15 +91,15 @@ enum LaneInput<'a, T> {
 enum LaneValue<'a, T> {
     /// One number.
     Splat(T),
-    /// A number for each lane, in a slot.
+    /// One number for each lane, in a slot.
     Numbers(usize),
     /// The same elements for all lanes, in an input.
     SameInput(&'a [T]),
     /// The same elements for all lanes, in a slot.
     Same(usize),
-    /// Lanes in an input. The last field is the distance between adjacent lanes, in elements.
+    /// Separate elements for each lane, in an input. The last field is the distance between adjacent lanes, in elements.
     LanesInput(&'a [T], usize),
-    /// Adjacent lanes, in a slot.
+    /// Separate elements for each lane, in a slot where the lanes are adjacent.
     Lanes(usize),
 }
 
@@ -114,7 +115,7 @@ impl<T: Float> LaneRun<'_, T> {
     /// Runs the blocks of one task. `outputs` has the task's part of each output, or its totals for the output.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::arena().with_borrow_mut(|arena| {
-            // Slots of registers come first, then slots of inputs, then two spare slots. Each begins at a cache line.
+            // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
             let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(64 / size_of::<T>());
             let count = self.registers.slots + self.inputs.len() + 2;
             let needed = count * width + 64;
@@ -250,7 +251,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value in one lane.
+    /// Returns the elements of a value in one lane.
     #[inline(always)]
     fn operand(&self, value: usize, lane: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
@@ -263,8 +264,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes at once, with `len` elements of each lane. A value that is the same for all lanes is returned as one
-    /// lane.
+    /// Returns a value over all lanes at once, with `len` elements of each lane. If all lanes are equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
@@ -273,7 +273,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value as rows and columns: each lane is a row.
+    /// Returns a value as rows and columns. Each lane is a row.
     fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
         let (data, row, moves) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,
@@ -286,7 +286,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Some(RowOperand { data, row, moves })
     }
 
-    /// Computes an instruction over a block. The result is in `slot`, unless it is one number.
+    /// Computes an instruction over a block. Writes the result to `slot`, unless the result is one number.
     fn compute<'r>(&mut self, instruction: Instruction, slot: usize, len: usize) -> LaneValue<'r, T> {
         let out = take(&mut self.slots[slot]);
         let result = self.compute_into(instruction, slot, len, out);
@@ -337,8 +337,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Reduces each row of a block. Returns the total if it is the same for all rows; otherwise, the totals are the first `len` elements of
-    /// `out`.
+    /// Reduces each row of a block, across the lanes. Returns the result if it is the same for all rows. Otherwise writes the results to
+    /// the first `len` elements of `out`.
     fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
         let (count, out) = (self.run.lanes.count, &mut out[..len]);
         let (elements, step) = match self.values[x] {

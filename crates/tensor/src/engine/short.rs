@@ -1,5 +1,5 @@
-//! The short path of operations over at most one block of elements. For these, classifying the operands would take longer than the
-//! computation.
+//! The short path of operations over at most one block of elements. Choosing an [`Access`](crate::engine::access::Access) for each operand
+//! would take longer than the computation.
 //!
 //! Operands that need at most two loops are read in place. Other operands are gathered in pieces.
 
@@ -10,12 +10,12 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, MIN_UNGATHERED_ROW, VECTOR_ELEMENTS};
 use crate::{Binary, Element, Layout, Shape};
 
-/// Returns the rows and columns of two operands that broadcast to `shape`, which has at least one element. `None` if the operands need more
-/// than two loops, or if the elements of a row are neither adjacent nor one repeated element.
+/// Returns the rows and columns of two operands that broadcast to `shape`, which has at least one element. Returns `None` if the operands
+/// need more than two loops, or if the elements of a row are neither adjacent nor one repeated element.
 #[inline(always)]
 pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
-    // The loops are variables and not arrays: the compiler keeps variables in registers, but arrays in memory, and reading a value that was
-    // just written takes longer.
+    // The loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in memory, where reading a value
+    // that was just written takes longer.
     let (mut depth, rank) = (0, shape.rank());
     let (mut columns, mut x_step, mut y_step) = (1, 1, 1);
     let (mut rows, mut x_row, mut y_row) = (1, 0, 0);
@@ -38,7 +38,7 @@ pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcas
     plain.then_some(RowBroadcast { rows, columns, x_row, y_row, x_moves: x_step == 1, y_moves: y_step == 1 })
 }
 
-/// Returns the stride of the dimension at this position from the end. It is 0 if `layout` lacks the dimension or has size 1 there.
+/// Returns the stride of the dimension at this position from the end. Returns 0 if `layout` lacks the dimension or has size 1 there.
 #[inline(always)]
 fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     match layout.shape().rank().checked_sub(from_end) {
@@ -53,7 +53,7 @@ fn row_of<T: Copy>(data: &[T], first: usize, moves: bool, columns: usize) -> Ope
     if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
 }
 
-/// Computes `out = op(x, y)` for operands that broadcast to `shape`. Returns false, and computes nothing, if an operand needs more than two
+/// Computes `out = op(x, y)` for operands that broadcast to `shape`. Computes nothing and returns false if an operand needs more than two
 /// loops and has long rows.
 #[inline]
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
@@ -67,7 +67,7 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(shape, x, y, out, rows, |x, y, out| T::binary(op, x, y, out))
 }
 
-/// Computes `out = f(x, y)` as [`binary`] does. Several rows are computed by `rows`, or by `f` if `rows` returns false.
+/// Computes `out = f(x, y)` as [`binary`] does. Several rows are computed by `rows`. If `rows` returns false, they are computed by `f`.
 #[inline]
 pub(crate) fn two<T: Element, U>(
     shape: &Shape,
@@ -96,18 +96,18 @@ pub(crate) fn two<T: Element, U>(
     true
 }
 
-/// An operand of at most one block of elements, read in pieces in ascending order.
+/// An operand of at most one block, which is read in pieces in ascending order.
 enum GatheredOperand<'a, T> {
-    /// Contiguous, or a single broadcast element.
+    /// The elements are contiguous, or one element is repeated.
     Whole(Operand<'a, T>),
-    /// One short row that repeats.
+    /// One short row is repeated.
     Row(&'a [T]),
-    /// Short rows, gathered for each piece.
+    /// The rows are short, and are gathered for each piece.
     Rows(IterationSpace<1>, &'a [T]),
 }
 
 impl<'a, T: Element> GatheredOperand<'a, T> {
-    /// Returns `None` if the rows are long.
+    /// Returns the operand, or `None` if its rows are long.
     #[inline]
     fn new(x: Source<'a, T>) -> Option<Self> {
         if let Some(whole) = x.whole() {
@@ -120,7 +120,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         (space.row() < LONG_GATHERED_ROW).then_some(GatheredOperand::Rows(space, x.data))
     }
 
-    /// Returns the largest length of a piece. A piece has whole rows, and if possible whole vectors.
+    /// Returns the largest length of a piece. A piece consists of whole rows, and if possible of whole vectors.
     #[inline]
     fn longest_piece(&self) -> usize {
         let row = match self {
@@ -133,7 +133,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         if both <= MAX_PIECE { MAX_PIECE / both * both } else { MAX_PIECE / row * row }
     }
 
-    /// Returns the first `len` elements of piece `number`, where pieces have `piece` elements. `room` contains the previous piece, and is
+    /// Returns the first `len` elements of piece `number`, where each piece has `piece` elements. `room` contains the previous piece. It is
     /// overwritten unless both pieces are equal.
     #[inline]
     fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
@@ -141,7 +141,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         match self {
             GatheredOperand::Whole(Operand::Splat(value)) => return Operand::Splat(*value),
             GatheredOperand::Whole(Operand::Slice(elements)) => return Operand::Slice(&elements[start..start + len]),
-            // Pieces of whole rows are equal, so `room` already has this piece.
+            // If a piece consists of whole repetitions of the row, all pieces are equal, and `room` already has this piece.
             GatheredOperand::Row(row) if number > 0 && piece.is_multiple_of(row.len()) => {}
             GatheredOperand::Row(row) => fill::repeat(row, start, &mut room[..len]),
             GatheredOperand::Rows(space, data) => fill::spread(space, data, start, &mut room[..len]),
@@ -150,7 +150,8 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
     }
 }
 
-/// Computes `out = f(x)` over one to [`BLOCK`] elements. Returns false, and computes nothing, if `x` is neither contiguous nor short-rowed.
+/// Computes `out = f(x)` over one to [`BLOCK`] elements. Computes nothing and returns false if `x` is neither contiguous nor has short
+/// rows.
 pub(crate) fn one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
     if let Some(x) = x.whole() {
         f(x, out);
@@ -190,7 +191,7 @@ fn gathered_two<T: Element, U>(
     true
 }
 
-/// Like [`one`], for three operands.
+/// Does the same as [`one`], for three operands.
 pub(crate) fn three<M: Element, T: Element, U>(
     mask: Source<M>,
     x: Source<T>,

@@ -1,12 +1,12 @@
-//! Programs whose last dimension is short: when to run them lane by lane, and how to read their operands.
+//! Programs whose last dimension is short: decides when to run them lane by lane, and how to read their operands.
 //!
 //! `((x.unsqueeze(1) - y).square()).sum(2)` over `[r, c, d]` has rows of `d` elements, too few for an efficient loop over each row. The
-//! other dimensions `[r, c]` are long. So a block is a range of `[r, c]`. For each position of the last dimension there is a *lane*, which
-//! has the elements of that range. Instructions run along lanes. A reduction of rows adds lanes to each other. An operand that is constant
-//! over the block has one number for each lane.
+//! other dimensions `[r, c]` are long, so a block is a range of `[r, c]`. For each position of the last dimension there is a *lane*, which
+//! has the elements of that range. Instructions run along lanes. A reduction of rows adds lanes to each other. If an operand is constant
+//! over the block at each position, each of its lanes is one number.
 //!
-//! Each lane of an operand must be contiguous. An operand that is much smaller than the program's shape is copied first, with its last
-//! dimension in front.
+//! Each lane of an operand must be contiguous. An operand that is much smaller than the program's shape is first copied into an order in
+//! which the last dimension comes first.
 
 use smallvec::SmallVec;
 
@@ -18,29 +18,29 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::short_axis::{BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
 use crate::{Layout, Reduction, Shape};
 
-/// The method of reading an operand.
+/// The way in which an operand is read.
 #[derive(Debug)]
 pub(crate) enum LaneAccess {
-    /// The operand is a number, or has the same elements for all lanes.
+    /// The operand is a number, or all lanes have the same elements.
     Same(Access),
     /// Each lane begins `step` elements after the previous lane.
     Lanes { space: IterationSpace<1>, step: isize },
-    /// Like `Lanes`, for a copy of the operand in the order of the layout `order`.
+    /// Does the same as `Lanes`, for a copy of the operand in the order of the layout `order`.
     Copied { order: Layout, space: IterationSpace<1>, step: isize },
 }
 
 /// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct LaneTotals {
-    /// The number of the value.
+    /// The index of the value.
     pub(crate) value: usize,
-    /// The number of the output.
+    /// The index of the output.
     pub(crate) output: usize,
-    /// Accumulates one lane.
+    /// The accumulator of one lane.
     pub(crate) accumulator: Accumulator,
-    /// True if lanes are first reduced to one lane.
+    /// True if all lanes are first reduced to one lane.
     pub(crate) across: bool,
-    /// The positions of the result's elements in the totals, which are stored lane by lane.
+    /// The layout that finds each element of the result in the totals, which are stored lane by lane.
     pub(crate) order: Layout,
 }
 
@@ -49,13 +49,13 @@ pub(crate) struct LaneTotals {
 pub(crate) struct ShortAxis {
     pub(crate) count: usize,
     pub(crate) inputs: SmallVec<[LaneAccess; 4]>,
-    /// The blocks of a lane.
+    /// The tiling of one lane into blocks.
     pub(crate) tiling: Tiling,
     pub(crate) reduced: SmallVec<[LaneTotals; 2]>,
 }
 
 impl ShortAxis {
-    /// Returns the plan for inputs of these layouts, and the layouts of the outputs. `None` if running block by block is faster.
+    /// Returns the plan for inputs of these layouts, and the layouts of the outputs. Returns `None` if running row by row is faster.
     pub(crate) fn new(
         program: &Program,
         layouts: &[Option<Layout>],
@@ -93,7 +93,7 @@ impl ShortAxis {
                     reduced.push(totals);
                     Layout::contiguous(program.shape_of(output, shape))
                 }
-                // The output keeps the order in which it is computed.
+                // The dimensions of this output are in the order in which it is computed.
                 _ => {
                     let ones = std::iter::repeat_n(1, shape.rank() - first);
                     let computed = Layout::contiguous(kept.iter().copied().chain(ones).collect());
@@ -121,7 +121,7 @@ impl ShortAxis {
     }
 }
 
-/// Returns the order of iteration of the dimensions other than rows. If the last of them is short, the longest takes its place.
+/// Returns the order in which the dimensions outside the rows are iterated. If the last of them is short, the longest takes its place.
 fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
@@ -136,8 +136,8 @@ fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
 }
 
 impl LaneAccess {
-    /// Returns the method of reading an input of a program over `shape`. Rows begin with dimension `first`, and the other dimensions are
-    /// iterated in `order`. `None` if lanes are not contiguous.
+    /// Returns the way to read an input of a program over `shape`. Rows begin with dimension `first`, and the other dimensions are iterated
+    /// in `order`. Returns `None` if lanes are not contiguous.
     fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
         let mut own = layout.clone();
         while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
@@ -156,7 +156,7 @@ impl LaneAccess {
         if inner == 0 {
             return Some(LaneAccess::Lanes { space, step });
         }
-        // The dimensions of rows come first. An expanded dimension keeps one element.
+        // In the copy, the dimensions of rows come first. An expanded dimension keeps only one element.
         let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;
@@ -176,7 +176,8 @@ impl LaneAccess {
 }
 
 impl LaneTotals {
-    /// Returns the totals of `(operation, value, output)` over `axes`. `None` if the reduction covers only a part of a row.
+    /// Returns the reduction of `value` by `operation` over `axes`, for the output `output`. Returns `None` if it covers only a part of a
+    /// row.
     fn new(
         (op, value, output): (Reduction, usize, usize),
         axes: u64,
@@ -214,7 +215,7 @@ mod tests {
         Tensor::from_fn(shape, |i| (i.iter().fold(seed, |sum, &k| 1.7 * sum + k as f64) * 12.9898).sin())
     }
 
-    /// The tolerance allows for sums of up to 30,000 terms of at most 4.
+    /// Returns true if the tensors agree within the rounding of sums of up to 30,000 terms of at most 4.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>) -> bool {
         let near = |(x, y): (f64, f64)| (x - y).abs() <= 1e-12 * y.abs().max(1000.0);
         got.shape() == expected.shape() && got.iter().zip(expected.iter()).all(near)
@@ -225,7 +226,7 @@ mod tests {
         ShortAxis::new(program, &layouts, shape).is_some()
     }
 
-    /// (x - y)² summed over the last dimension, and the gradient g · (x - y) summed over each of the others.
+    /// Tests (x - y)² summed over the last dimension, and its gradient g · (x - y) summed over each of the other dimensions.
     #[test]
     fn distances_and_their_gradients() {
         for [rows, others, dims] in [[70, 90, 3], [5, 300, 16], [300, 5, 2], [2, 40, 32], [3, 4100, 7], [33, 200, 31]] {
@@ -266,7 +267,8 @@ mod tests {
         }
     }
 
-    /// Programs that do not run lane by lane: with a whole output, with an operand that fills the shape, with long rows, or with few rows.
+    /// Tests programs that do not run lane by lane: with a whole output, with an operand that fills the shape, with long rows, or with few
+    /// rows.
     #[test]
     fn other_programs_run_block_by_block() {
         let (x, y, whole) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 5], 3.0));

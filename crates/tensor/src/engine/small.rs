@@ -1,5 +1,5 @@
-//! Programs over few elements. Every value, including a number, is a small block of one to four vectors. So all operands have the same
-//! form, and an instruction is a jump and a few operations.
+//! Runs programs over few elements. Every value, also a number, is stored as a small block of one to four vectors. So all operands have the
+//! same form, and an instruction is a jump and a few operations.
 
 use smallvec::SmallVec;
 
@@ -26,7 +26,7 @@ pub(crate) fn run<T: Float>(
     let given = inputs.len() * block;
     let all = given + instructions.len() * block;
     T::arena().with_borrow_mut(|arena| {
-        // A spare block comes after the values.
+        // One spare block comes after the blocks of the values.
         let needed = all + block + VECTOR_BYTES / size_of::<T>();
         if arena.len() < needed {
             arena.resize(needed, T::ZERO);
@@ -68,13 +68,13 @@ pub(crate) fn run<T: Float>(
     });
 }
 
-/// A plain loop: for so few elements a `memcpy` call costs more.
+/// Copies elements in a plain loop: for so few elements a call of `memcpy` costs more.
 #[inline]
 fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
 }
 
-/// Writes out an input of `count` elements. The rest of the block becomes 1, because no operation is slow for the argument 1.
+/// Writes an input of `count` elements to its block. Fills the rest of the block with 1, because no operation is slow for the argument 1.
 fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {
@@ -85,7 +85,7 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// Computes an instruction that is not plain arithmetic, over `count` elements; a reduction reduces rows of `row` elements.
+/// Computes an instruction that is not plain arithmetic over `count` elements. Reductions reduce rows of `row` elements.
 fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
     let block = out.len();
     let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);
@@ -99,7 +99,7 @@ fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (co
         Instruction::Compare(op, x, y) => T::flags(op, value(x), value(y), out),
         Instruction::Select(mask, x, y) => T::choose(value(mask), value(x), value(y), out),
         Instruction::Reduce(op, x) => {
-            // Broadcasts each row's total across the row.
+            // Each row's total is repeated along the row.
             let mut totals = [T::ZERO; MAX_SMALL_BLOCK * VECTOR_BYTES / 4];
             let totals = &mut totals[..count / row];
             T::reduce_each(op, &before[x as usize * block..][..count], row, row, totals);
@@ -121,8 +121,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns an instruction of this kind. With `sums`, all values are whole numbers, so that sums are exact in any order. Without `sums`,
-    /// all operations are tested.
+    /// Returns an instruction of this kind for a random program. If `sums` is true, all values are whole numbers, so that sums are exact in
+    /// any order. Otherwise all operations are tested.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
         let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
         match kind {
@@ -182,7 +182,7 @@ mod tests {
             let outputs: Vec<Output> = outputs
                 .iter()
                 .map(|&(kind, value, axes)| match kind {
-                    // One number for each row: the row's total.
+                    // This output has one element per row, which is the row's total.
                     0 => instructions
                         .iter()
                         .position(|instruction| matches!(instruction, Instruction::Reduce(..)))

@@ -1,15 +1,15 @@
-//! Totals in two stages. A task adds its blocks to a total. After some blocks, this total is added to a second total and cleared, so that
-//! rounding errors stay small.
+//! Totals in two stages. A task adds its blocks to a first total. After some blocks, the first total is added to a second one and cleared,
+//! so that rounding errors stay small.
 
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 pub(crate) use crate::thresholds::blocks::STAGE;
 use crate::{Float, Reduction};
 
-/// The totals of the earlier stages of a task.
+/// The second totals of a task, which contain its earlier stages.
 pub(crate) struct Stages<T> {
     op: Reduction,
-    /// The number of blocks after which totals are put aside.
+    /// The number of blocks after which the first totals are added to the second ones.
     every: usize,
     /// The sum of earlier stages; empty if the task has a single stage.
     aside: Scratch<T>,
@@ -24,7 +24,7 @@ impl<T: Float> Stages<T> {
         Ok(Stages { op, every, aside })
     }
 
-    /// Puts `total` aside if block `number` of the task begins a new stage.
+    /// If the block with index `number` begins a new stage, adds `total` to the second totals and clears it.
     pub(crate) fn begin_block(&mut self, number: usize, total: &mut [T]) {
         if number > 0 && number.is_multiple_of(self.every) {
             T::accumulate(self.op, &mut self.aside, total);

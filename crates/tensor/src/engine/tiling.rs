@@ -1,4 +1,4 @@
-//! The blocks of a shape, and the tasks that run them.
+//! Cuts a shape into blocks, and combines blocks into tasks.
 //!
 //! Blocks and tasks depend only on the shape and the instructions, so any number of threads gives the same bits.
 
@@ -10,64 +10,64 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::blocks::{LONG_ROW, LONG_ROW_OF_PROGRAM, MAX_SMALL_BLOCKS};
 pub(crate) use crate::thresholds::blocks::{MAX_SMALL_BLOCK, VECTOR_BYTES};
 
-/// The blocks and tasks of `count` elements.
+/// The blocks and the tasks into which `count` elements are cut.
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     pub(crate) count: usize,
-    /// Elements of the rows that instructions reduce; 0 if no instruction reduces rows.
+    /// The length of the rows that instructions reduce, in elements; 0 if no instruction reduces rows.
     pub(crate) row: usize,
-    /// Elements of a unit: a long row or several short rows. Each unit is cut into blocks separately.
+    /// The number of elements of a unit: a long row, or several short rows. Each unit is cut into blocks separately.
     unit: usize,
-    /// The number of blocks of a unit.
+    /// The number of blocks in a unit.
     parts: usize,
-    /// Elements of a block. The last block of a unit may have fewer.
+    /// The number of elements in a block. The last block of a unit may be shorter.
     pub(crate) block: usize,
-    /// The number of blocks. With tiles, all blocks of a band count as one.
+    /// The number of blocks. If there are tiles, all blocks of a row of tiles count as one.
     blocks: usize,
-    /// The number of blocks of a task.
+    /// The number of blocks in a task.
     each: usize,
-    /// The tiles, if the shape is cut into tiles. Blocks are then the rows of one tile after the other. Without tiles, blocks are in
-    /// row-major order.
+    /// The tiles, if the shape is cut into tiles. Blocks are then the rows of a tile, tile after tile. Otherwise, blocks are in row-major
+    /// order.
     tiles: Option<Tiles>,
 }
 
 impl Tiling {
-    /// Cuts `count` elements for an operation that costs as much as `cost` additions. Within a row of `row` elements, each operand is
-    /// contiguous or constant.
+    /// Returns the tiling of `count` elements for an operation that costs as much as `cost` additions. Within a row of `row` elements, each
+    /// operand is contiguous or constant.
     pub(crate) fn of_operation(count: usize, row: usize, cost: usize) -> Self {
         Self::in_rows(count, row, LONG_ROW, 2 * cost)
     }
 
-    /// Like [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions.
+    /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions.
     pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
-        // Reading the operands costs about one addition.
+        // Adds the cost of reading the operands, about one addition.
         Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
     }
 
-    /// Like [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row` elements, and outputs join rows
-    /// of `together` elements.
+    /// Does the same as [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row` elements, and
+    /// outputs join rows of `together` elements.
     pub(crate) fn of_rows(count: usize, row: usize, together: usize, cost: usize) -> Self {
         let longest = row.max(together);
         let unit = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
         Tiling { row, ..Self::cut(count, unit, unit, cost + 1) }
     }
 
-    /// Cuts `count` elements of each lane into blocks of at most `longest` elements. Within a row of `row` elements, each operand is
-    /// contiguous or constant. One element of all lanes together costs as much as `cost` additions.
+    /// Returns the tiling of `count` elements of each lane into blocks of at most `longest` elements. Within a row of `row` elements, each
+    /// operand is contiguous or constant. One element of all lanes together costs as much as `cost` additions.
     pub(crate) fn of_lanes(count: usize, row: usize, longest: usize, cost: usize) -> Self {
         Self::cut(count, row, row.div_ceil(row.div_ceil(longest)), cost)
     }
 
-    /// Cuts `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. If results are
-    /// streamed, a block has about [`BLOCK`] elements, in a multiple of `rows` rows or fewer than `rows`. Otherwise a block is as long as a
-    /// task.
+    /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. If
+    /// results are streamed, a block has about [`BLOCK`] elements. It then has a multiple of `rows` rows, or fewer than `rows`. Otherwise a
+    /// block is as long as a task.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
         Self::cut(count, unit, unit, 2)
     }
 
-    /// Cuts `count` elements into tiles.
+    /// Returns the tiling of `count` elements into tiles.
     pub(crate) fn of_tiles(count: usize, tiles: Tiles) -> Self {
         let (blocks, each) = tiles.bands(count);
         Tiling { count, blocks, each, tiles: Some(tiles), ..Tiling::default() }
@@ -77,7 +77,7 @@ impl Tiling {
         if count <= BLOCK && row >= count {
             return Self::cut(count, count, count, work);
         }
-        // Several short rows form a unit. The unit's blocks have nearly equal lengths.
+        // A unit consists of several short rows. Its blocks have nearly equal lengths.
         let unit = match row {
             usize::MAX => count.min(1 << 30).next_multiple_of(BLOCK),
             row if row >= long_row => row,
@@ -86,7 +86,8 @@ impl Tiling {
         Self::cut(count, unit, unit.div_ceil(unit.div_ceil(BLOCK)), work)
     }
 
-    /// Cuts units of `unit` elements into blocks of `block` elements. `work` is half the estimated cost per element, in additions.
+    /// Returns the tiling into units of `unit` elements and blocks of `block` elements. `work` is half the estimated cost per element, in
+    /// additions.
     fn cut(count: usize, unit: usize, block: usize, work: usize) -> Self {
         let parts = unit.div_ceil(block);
         let blocks = count / unit * parts + (count % unit).div_ceil(block);
@@ -97,7 +98,7 @@ impl Tiling {
         Tiling { count, row: 0, unit, parts, block, blocks, each, tiles: None }
     }
 
-    /// Returns the first element of block `number`, if blocks are in row-major order.
+    /// Returns the first element of the block with index `number`. Blocks must be in row-major order.
     fn first(&self, number: usize) -> usize {
         number / self.parts * self.unit + number % self.parts * self.block
     }
@@ -107,7 +108,7 @@ impl Tiling {
         self.tiles
     }
 
-    /// Makes tasks of at least `least` elements, if blocks are in row-major order.
+    /// Makes tasks of at least `least` elements if blocks are in row-major order. Otherwise does nothing.
     pub(crate) fn lengthen_tasks(&mut self, least: usize) {
         self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
     }
@@ -122,7 +123,7 @@ impl Tiling {
         self.each
     }
 
-    /// Returns the first element of a task. For `task` equal to the number of tasks, returns the number of elements.
+    /// Returns the first element of a task. If `task` is the number of tasks, returns the number of elements.
     pub(crate) fn start(&self, task: usize) -> usize {
         let number = task * self.each;
         match self.tiles {
@@ -154,7 +155,7 @@ impl Tiling {
         }
     }
 
-    /// Returns the schedule of the tasks, for outputs of type `T`.
+    /// Returns the schedule of the tasks for outputs of type `T`: serial, or on several threads.
     pub(crate) fn schedule<T>(&self) -> Schedule {
         match self.tiles {
             Some(_) => Schedule::Parallel,

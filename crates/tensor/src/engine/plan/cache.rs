@@ -1,4 +1,5 @@
-//! A cache of the last plans of this thread. A lookup compares all nodes of the expression: two expressions with equal hashes can differ.
+//! A cache of the plans that this thread used last. A lookup compares all nodes of the expression, because expressions with equal hashes
+//! can differ.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
 struct Entry<T> {
     expression: Expression<T>,
     roots: Vec<Index>,
-    /// Nodes whose values were known.
+    /// The nodes whose values were known.
     known: Vec<Index>,
     simplify: bool,
     plan: Rc<Plan<T>>,

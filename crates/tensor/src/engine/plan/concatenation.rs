@@ -1,9 +1,9 @@
 //! Writes the operands of concatenations directly into the result, so that the concatenation copies nothing.
 //!
-//! If one fused program computes all operands, they become one output of the program, side by side. The gradients of an LSTM cell's gates
-//! are an example. Operands of different steps, concatenated along the first dimension, are written at offsets of one buffer. The states of
-//! a recurrent network are an example. Several concatenations may share operands that come in the same order. For example, one has all
-//! states and another has all but the last.
+//! There are two cases. If one fused program computes all operands, they become one output of the program, side by side (example: the
+//! gradients of an LSTM cell's gates). If different steps compute operands that are concatenated along the first dimension, they write them
+//! at offsets of one buffer (example: the states of a recurrent network). Several concatenations may share operands in the same order: one
+//! may have all states, and another one all but the last.
 
 use std::collections::HashMap;
 
@@ -13,35 +13,35 @@ use crate::engine::program::{Output, Program};
 use crate::thresholds::plan::{MAX_CONCATENATED_ROW, MIN_CONCATENATION};
 use crate::{Float, Shape, View};
 
-/// Returns the operands' shapes and the dimension of a concatenation that is worth planning.
+/// Returns the operands' shapes and the dimension of a concatenation that is large enough for planning. Returns `None` for other steps.
 fn concatenation<T>(step: &Step<T>) -> Option<(&[Shape], usize)> {
     let Work::Cat { axis, shapes, .. } = &step.work else { return None };
     (numel(shapes) >= MIN_CONCATENATION).then_some((shapes, *axis))
 }
 
-/// Returns the number of elements of all parts.
+/// Returns the total number of elements of all operands.
 fn numel(shapes: &[Shape]) -> usize {
     shapes.iter().map(|shape| shape.numel()).sum()
 }
 
-/// Returns the dimension of `space` that is dimension `axis` of `shape`, if the two shapes differ only in leading sizes of 1.
+/// Finds dimension `axis` of `shape` in `space`, which may differ from `shape` only by leading sizes of 1.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
     (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
 }
 
-/// Returns the buffer that an operand refers to.
+/// Returns the buffer to which an operand refers; `None` for other sources.
 fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
     if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None }
 }
 
-/// Turns the operands of a concatenation into one output, if one program computes all of them and the dimension is not the first. Operands
-/// that nothing else reads are no longer separate outputs.
+/// Turns the operands of a concatenation into a single output, if one program computes all of them and the dimension is not the first.
+/// Operands that nothing else reads are then no outputs of their own.
 pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
     read.filter_map(buffer).for_each(|buffer| readers[buffer as usize] += 1);
-    // For each buffer, the position in `done` of the fused program that writes it.
+    // For each buffer, the position in `done` of the program that writes it.
     let mut made: Vec<Option<usize>> = vec![None; buffers as usize];
     let mut done: Vec<Step<T>> = Vec::with_capacity(steps.len());
     for step in steps.drain(..) {
@@ -63,8 +63,8 @@ pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(Operand
     *steps = done;
 }
 
-/// Returns the operands of the concatenation `reader` as one output of the program of `writer`. `None` if that program does not compute all
-/// of them.
+/// Returns the operands of the concatenation `reader` as one output of the program of `writer`. Returns `None` if that program does not
+/// compute all of them.
 fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: usize) -> Option<Output> {
     let Work::Fused(bound) = &writer.work else { return None };
     let bound = bound.borrow();
@@ -93,11 +93,12 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
     (step.writes, step.work) = (writes.into(), Work::Fused(BoundProgram::new(program, space).into()));
 }
 
-/// An operand of a concatenation: its buffer, if the operand can be written directly into the result, and its number of elements.
+/// An operand of a concatenation: the buffer that can be written directly into the result (`None` if the operand must be copied), and the
+/// number of its elements.
 type Part = (Option<u32>, usize);
 
-/// Plans the memory of concatenations along the first dimension. A concatenation is planned only if at least half of its elements are then
-/// written directly into the result.
+/// Plans the memory of concatenations along the first dimension. Plans a concatenation only if at least half of its elements can be written
+/// directly into the result.
 pub(super) fn in_place<T: Float>(
     steps: &mut [Step<T>],
     roots: &[(OperandRef<T>, Shape)],
@@ -115,7 +116,7 @@ pub(super) fn in_place<T: Float>(
             lists.push((number, parts));
         }
     }
-    // In this order, the parts that two lists share are the end of the first list and the start of the second.
+    // If two concatenations share operands, they are the end of the first one and the start of the second one in this order.
     lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number));
     let mut found = ConcatBuffers::default();
     for (number, parts) in lists {
@@ -126,16 +127,16 @@ pub(super) fn in_place<T: Float>(
     found
 }
 
-/// The origin of the data in each buffer.
+/// For each buffer, where its data comes from.
 struct Origins {
-    /// For each buffer that a fused program writes, the number of elements.
+    /// For each buffer that a fused program writes, the number of its elements.
     written: Vec<Option<usize>>,
-    /// For each buffer that is a reshaped view, the buffer with its elements.
+    /// For each buffer that is a reshaped view, the buffer that has the elements.
     shown: Vec<Option<u32>>,
 }
 
 impl Origins {
-    /// Finds the origins in `steps`. Roots are excluded: a root written at an offset would keep the memory of the whole concatenation
+    /// Finds the origins of all buffers of `steps` except roots. A root at an offset would keep the memory of the whole concatenation
     /// alive.
     fn new<T: Float>(steps: &[Step<T>], roots: &[(OperandRef<T>, Shape)], buffers: u32) -> Self {
         let mut origins = Origins { written: vec![None; buffers as usize], shown: vec![None; buffers as usize] };
@@ -161,7 +162,7 @@ impl Origins {
         origins
     }
 
-    /// Returns an operand of `count` elements as a part.
+    /// Returns an operand of `count` elements as a part of a concatenation.
     fn part<T>(&self, source: &OperandRef<T>, count: usize) -> Part {
         let origin = buffer(source).map(|buffer| self.shown[buffer as usize].unwrap_or(buffer));
         (origin.filter(|&origin| self.written[origin as usize] == Some(count)), count)
@@ -169,8 +170,8 @@ impl Origins {
 }
 
 impl ConcatBuffers {
-    /// Finds offsets for parts that follow each other: in a new buffer, or in one that may grow at its end. Returns the offset of the first
-    /// part; `None` if a part already has a different offset, or occurs twice.
+    /// Finds offsets for adjacent parts: in a new buffer, or in an existing one that can grow at its end. Returns the offset of the first
+    /// part. Returns `None` if a part already has another offset, or occurs twice.
     fn add(&mut self, parts: &[Part]) -> Option<Offset> {
         let known =
             |buffer: Option<u32>| buffer.and_then(|buffer| self.offsets.get(&buffer).map(|&(offset, _)| offset));

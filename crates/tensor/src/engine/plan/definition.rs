@@ -7,16 +7,16 @@ use crate::engine::program::AxisSet;
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Compare, Reduction, Unary};
 
-/// The number of a value. It is larger than the numbers of the value's operands.
+/// The index of a value in the planner's list. It is larger than the indices of the value's operands.
 pub(super) type Id = u32;
 
-/// The number of a shape in [`Values::shapes`].
+/// The index of a shape in [`Values::shapes`].
 pub(super) type ShapeId = u32;
 
 /// The way in which a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Definition {
-    /// The data of a leaf, or a known value of a node.
+    /// The data of a leaf, or the known value of a node.
     Known(Index),
     /// A number, by its index in [`Values::numbers`].
     Number(u32),
@@ -34,14 +34,14 @@ pub(super) enum Definition {
     Product(Shaped, Shaped),
     /// A concatenation, by its index in [`Values::concatenations`].
     Cat(u32),
-    /// A host operation: the operation of this node, applied to whole operands.
+    /// An operation that the host runs on whole operands: the operation of this node.
     Node(Index),
 }
 
 /// An operand with its full shape, including leading sizes of 1.
 pub(super) type Shaped = (Id, ShapeId);
 
-/// A concatenation of parts along a dimension.
+/// A concatenation of operands along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Concatenation {
     pub(super) axis: usize,
@@ -49,7 +49,7 @@ pub(super) struct Concatenation {
 }
 
 impl Definition {
-    /// Returns the operands of the definition; no operands for a host operation and a concatenation.
+    /// Returns the operands of the definition. Returns none for a host operation and a concatenation, which keep their operands elsewhere.
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
         let mut operands = SmallVec::new();
         let mut copy = *self;
@@ -91,7 +91,7 @@ impl Definition {
     }
 }
 
-/// A value.
+/// A value that the plan computes or reads. Several nodes can have the same value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) definition: Definition,

@@ -1,4 +1,4 @@
-//! Emits the steps of a plan from the placement of its values.
+//! Makes the steps of a plan after all values have been placed in kernels.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
 impl<T: Float> Schedule<'_, T> {
-    /// Emits the steps in order. The values marked in `outside` are stored in memory.
+    /// Returns the plan with its steps in order. The values marked in `outside` are stored in memory.
     pub(super) fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
@@ -52,7 +52,7 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the transposed matrices that are copied in row-major order, because several products of few rows read them.
+    /// Returns the transposed matrices that are copied in row-major order because several products of few rows read them.
     fn written_out(&self) -> Vec<Id> {
         let mut readers: HashMap<Id, (usize, bool)> = HashMap::new();
         for &(_, id) in &self.singles {
@@ -76,7 +76,7 @@ impl<T: Float> Schedule<'_, T> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel computes. If `written_out`, the step copies a view in row-major order.
+    /// Returns the step of a value that no kernel computes. If `written_out` is true, the step copies a view in row-major order.
     fn single(&self, id: Id, written_out: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
@@ -130,7 +130,7 @@ impl<T: Float> Schedule<'_, T> {
         members.iter().zip(used).filter(|(_, used)| *used).map(|(&id, _)| id).collect()
     }
 
-    /// Returns the instruction of a value. `at` returns the number of an operand in the program.
+    /// Returns the instruction that computes a value. `at` returns the index of an operand in the program.
     fn instruction(&self, id: Id, at: impl Fn(Id) -> u32) -> Instruction {
         match self.values.list[id as usize].definition {
             Definition::Unary(op, x) => Instruction::Unary(op, at(x)),
@@ -142,13 +142,13 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the step of a kernel. `None` if other kernels compute all of its values again.
+    /// Returns the step of a kernel, or `None` if other kernels compute all of its values again.
     fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
         let members = self.used(number, outside);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
         let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * members.len());
-        // Operands that no member computes are inputs. The instructions get their numbers later, because their numbers follow the inputs'.
+        // The operands that no instruction computes are the program's inputs. The instructions are numbered after the inputs.
         let instructions: Vec<Id> = members.iter().copied().filter(is_instruction).collect();
         for &id in &instructions {
             numbers.insert(id, 0);
@@ -194,7 +194,7 @@ impl<T: Float> Schedule<'_, T> {
     }
 }
 
-/// The buffers of stored values.
+/// The buffers of stored values, by value.
 struct BufferNumbers {
     of: Vec<u32>,
     count: u32,
@@ -208,7 +208,7 @@ impl BufferNumbers {
     }
 }
 
-/// Records with each step the buffers that no later step reads.
+/// Adds to each step the list of the buffers that no later step reads.
 fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     for (source, _) in roots {

@@ -1,8 +1,8 @@
 //! Expressions: primitives over shapes, as a list of nodes. Each node comes after its inputs.
 //!
-//! A node is small: its operation, the numbers of its inputs, and the number of its shape. Shapes, views and numbers are in lists of the
-//! expression. Each shape is stored once. The expression does not contain data. The host (the tape or the eager operation that made the
-//! expression) stores data under numbers, and nodes contain these numbers.
+//! A node is small: its operation, the indices of its inputs, and the index of its shape. Shapes, views and numbers are in lists of the
+//! expression. Each shape is stored once. The expression contains no data. The host (the tape or the eager operation that made the
+//! expression) stores the data, and nodes refer to it by index.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,23 +12,23 @@ use smallvec::SmallVec;
 
 use crate::thresholds::plan::MAX_SCANNED;
 
-/// The position of a node in its expression.
+/// The index of a node in its expression.
 pub type Index = u32;
 
-/// The positions of a node's inputs.
+/// The indices of a node's inputs.
 pub type Inputs = SmallVec<[Index; 3]>;
 
-/// The operation of a node. Together with the shapes of the inputs and the result, it defines the computation. Numbers in parentheses are
+/// The operation of a node. Together with the shapes of the inputs and the result, it defines the computation. The fields of type `u32` are
 /// indices into lists of the expression or of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Data through which no derivative flows. The host gives its number.
+    /// Data of the host through which no derivative flows. The field is its index.
     Constant(u32),
-    /// Data with respect to which derivatives are taken. The host gives its number.
+    /// Data of the host with respect to which derivatives are taken. The field is its index.
     Variable(u32),
-    /// A number, by its index in [`Expression::number`].
+    /// A number. The field is its index for [`Expression::number`].
     Number(u32),
-    /// The input itself, with a number whose meaning the host defines.
+    /// The input itself. The host defines the meaning of the field.
     Alias(u32),
     /// A function of each element.
     Unary(Unary),
@@ -36,7 +36,7 @@ pub enum Op {
     Binary(Binary),
     /// A comparison of each pair of elements, as 0 and 1.
     Compare(Compare),
-    /// A selection of elements. Inputs: mask, x, y.
+    /// The elements of x where the mask is not 0, and of y elsewhere. The inputs are mask, x, y.
     Select,
     /// The input broadcast to the node's shape.
     Expand,
@@ -46,14 +46,14 @@ pub enum Op {
     Reduce(Reduction),
     /// The matrix product.
     Matmul,
-    /// A view of the input, by its number in [`Expression::view`].
+    /// A view of the input. The field is its index for [`Expression::view`].
     View(u32),
-    /// The adjoint of a view, by its number in [`Expression::view`]: zeros of the node's shape, to which the input is added at the
-    /// positions that the view reads.
+    /// The adjoint of a view: zeros of the node's shape, to which the input is added at the positions that the view reads. The field is the
+    /// view's index for [`Expression::view`].
     Embed(u32),
     /// The concatenation of any number of inputs. The field is the dimension.
     Cat(u32),
-    /// A host operation with any number of inputs. The host gives its number.
+    /// An operation of the host with any number of inputs. The field is its index.
     Other(u32),
 }
 
@@ -62,11 +62,11 @@ pub enum Op {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Up to three inputs. For an [`Op::Cat`] or [`Op::Other`]: the position of its inputs in the expression's list, their number, and 1
-    /// if the result is the first input.
+    /// Up to three inputs. For an [`Op::Cat`] or [`Op::Other`]: the start of its inputs in the expression's list, their number, and 1 if
+    /// the result equals the first input.
     operands: [Index; 3],
     arity: u8,
-    /// The number of its value's shape.
+    /// The index of the result's shape.
     pub shape: u32,
 }
 
@@ -83,10 +83,10 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Expression<T> {
     nodes: Vec<Node>,
-    /// The inputs of nodes with any number of inputs.
+    /// The inputs of the nodes that may have any number of inputs.
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
-    /// The number of each shape after the first [`MAX_SCANNED`].
+    /// The index of each shape after the first [`MAX_SCANNED`] shapes.
     shape_numbers: HashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
@@ -150,17 +150,17 @@ impl<T: Scalar> Expression<T> {
         &self.shapes[self.node(index).shape as usize]
     }
 
-    /// Returns the number of an [`Op::Number`].
+    /// Returns the number to which an [`Op::Number`] refers.
     pub fn number(&self, number: u32) -> T {
         self.numbers[number as usize]
     }
 
-    /// Returns the view of an [`Op::View`] or [`Op::Embed`].
+    /// Returns the view to which an [`Op::View`] or [`Op::Embed`] refers.
     pub fn view(&self, number: u32) -> &View {
         &self.views[number as usize]
     }
 
-    /// Returns the positions of a node's inputs.
+    /// Returns the indices of a node's inputs.
     #[inline]
     pub fn operands(&self, index: Index) -> &[Index] {
         let node = &self.nodes[index as usize];
@@ -180,10 +180,10 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns the number of `shape`. A new shape is added to the list.
+    /// Returns the index of `shape`. Adds the shape to the list if it is new.
     pub fn intern(&mut self, shape: &Shape) -> u32 {
         let scanned = &self.shapes[..self.shapes.len().min(MAX_SCANNED)];
-        // A loop over the sizes, because a call of `memcmp` takes longer for a few sizes.
+        // A loop compares the sizes, because a call of `memcmp` takes longer for a few sizes.
         let same = |known: &Shape| known.len() == shape.len() && known.iter().zip(shape.iter()).all(|(x, y)| x == y);
         if let Some(number) = scanned.iter().position(same) {
             return number as u32;
@@ -224,7 +224,7 @@ impl<T: Scalar> Expression<T> {
         number as u32
     }
 
-    /// Appends a node. `None` if the number of nodes would be too large for [`Index`].
+    /// Appends a node and returns its index. Returns `None` if the index would not fit into [`Index`].
     #[inline(always)]
     pub fn push<const N: usize>(&mut self, op: Op, inputs: [Index; N], shape: u32) -> Option<Index> {
         let index = self.nodes.len();
@@ -244,12 +244,12 @@ impl<T: Scalar> Expression<T> {
         self.push(op, [start, inputs.len() as u32, 0], shape)
     }
 
-    /// Marks an [`Op::Other`] as an alias: its result is its first input. Only the derivative uses the other inputs.
+    /// Marks an [`Op::Other`] whose result equals its first input. Only the derivative uses its other inputs.
     pub fn set_alias(&mut self, index: Index) {
         self.nodes[index as usize].operands[2] = 1;
     }
 
-    /// Returns true if the node is an [`Op::Other`] whose result is its first input.
+    /// Returns true if the node is an [`Op::Other`] whose result equals its first input.
     #[inline]
     pub(super) fn is_alias(&self, index: Index) -> bool {
         let node = &self.nodes[index as usize];
@@ -288,7 +288,7 @@ impl<T: Scalar> Expression<T> {
     }
 }
 
-/// A hash function for positions of nodes. One multiplication distributes the positions well enough.
+/// A hash function for indices of nodes. One multiplication distributes them well enough.
 #[derive(Debug, Default)]
 pub struct IndexHasher(u64);
 

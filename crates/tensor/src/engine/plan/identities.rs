@@ -1,5 +1,5 @@
-//! The simplification of values while they are defined: identities, operations on numbers, and views of views. All are exact: they neither
-//! add nor remove an infinity or a NaN.
+//! Simplifies values while they are defined: by identities such as x · 1 = x, operations on numbers, and views of views. All
+//! simplifications are exact: they neither add nor remove an infinity or a NaN.
 
 use smallvec::SmallVec;
 
@@ -19,7 +19,7 @@ impl<T: Float> Values<T> {
             Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
             Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
             Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
-            // x - 0 is x for every x. x - (-0) is not, because -0 - (-0) is +0.
+            // x - 0 equals x for every x. But x - (-0) does not, because -0 - (-0) is +0.
             Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
             Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
                 Definition::Unary(Unary::Neg, y) => Some(y),
@@ -59,7 +59,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Two successive permutations or reshapes become one.
+    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Merges two successive permutations or reshapes into one.
     pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
@@ -104,7 +104,7 @@ impl<T: Float> Values<T> {
         number as u32
     }
 
-    /// Returns the value of the reduction of `x`, expanded to `from`, over the dimensions in which `from` and `to` differ.
+    /// Returns the value of a reduction of `x`, after expansion to `from`. It reduces the dimensions in which `from` and `to` differ.
     pub(super) fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let core = self.shape(x).clone();
         let missing = from.len() - core.len();

@@ -6,16 +6,16 @@
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
 //! | `sums` | rewrites sums of gradients: one concatenation, one product |
 //! | `schedule` | places values in fused kernels |
-//! | `recompute` | chooses values that several kernels compute again |
-//! | `emission` | emits the steps |
+//! | `recompute` | selects the values that several kernels compute again |
+//! | `emission` | makes the steps |
 //! | `products` | fuses sums with products |
 //! | `concatenation` | writes operands of concatenations directly into the result |
 //! | `planner` | calls the files above in order |
 //! | `cache` | keeps the most recent plans |
-//! | `subgraph` | plans one part of an expression that still grows |
+//! | `subgraph` | plans only a part of an expression that is still growing |
 //!
-//! No file reads data, so a plan serves every expression with the same nodes, shapes and numbers. A training loop makes its plans only in
-//! its first step.
+//! No file reads data, so a plan serves every expression with the same nodes, shapes and numbers. A training loop makes its plans in its
+//! first step and reuses them.
 
 mod cache;
 mod concatenation;

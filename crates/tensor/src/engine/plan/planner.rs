@@ -1,4 +1,4 @@
-//! Plans an expression: values, their placement in kernels, and steps.
+//! Plans an expression: finds its values, places them in kernels, and makes the steps.
 
 use crate::Float;
 use crate::engine::plan::definition::Id;
@@ -8,8 +8,8 @@ use crate::engine::plan::steps::Plan;
 use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
 
-/// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`. If `simplify`, values are simplified
-/// first.
+/// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`. If `simplify` is true, simplifies the
+/// values first.
 pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Plan<T> {
     let mut values = Values::new(expression, known, roots, simplify);
     if simplify {
@@ -21,7 +21,7 @@ pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots:
     schedule.steps(roots, &outside)
 }
 
-/// Returns for each value whether `roots` depend on it.
+/// Returns for each value true if `roots` depend on it.
 fn live<T: Float>(expression: &Expression<T>, values: &Values<T>, roots: &[Index]) -> Vec<bool> {
     let mut live = vec![false; values.list.len()];
     for &root in roots {

@@ -1,5 +1,5 @@
-//! Fuses sums with products: a product that is only added to another value is accumulated onto that value. C + A B is one step, and A B is
-//! not stored. Terms are added in the order of the sum, but intermediate results may be rounded differently. So the last bits may differ.
+//! Fuses sums with matrix products. If a product is only added to another value, the sum C + A B becomes one step, and A B is not stored.
+//! Terms are added in the order of the sum, but intermediate results may be rounded differently. So the last bits may differ.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -8,7 +8,8 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
-/// Replaces steps that add products to each other, or to one other value, by accumulating products. The order of the terms stays the same.
+/// Finds steps that add products to each other or to one other value, and replaces them by steps that add while they multiply. The order of
+/// the terms stays the same.
 pub(super) fn accumulate<T: Float>(
     steps: Vec<Step<T>>,
     roots: &[(OperandRef<T>, Shape)],
@@ -21,7 +22,7 @@ pub(super) fn accumulate<T: Float>(
             readers[*buffer as usize] += 1;
         }
     }
-    // For each buffer with a product that is read exactly once: the position of the product's step, and the shape of the product.
+    // For each buffer that holds a product with exactly one reader: the position of the product's step, and the product's shape.
     let mut products = vec![None; buffers as usize];
     let mut done: Vec<Option<Step<T>>> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -42,7 +43,7 @@ pub(super) fn accumulate<T: Float>(
                 .map(|&(position, _)| position),
             OperandRef::Known(_) | OperandRef::Number(_) => None,
         };
-        // The products are accumulated onto the first term, or onto the second if the second is not a product.
+        // The products are added to the first term, or to the second one if the second is not a product.
         let mut terms: SmallVec<[OperandRef<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
         let other = terms.iter().position(|term| product_of(term).is_none());
         let mut sum = terms.remove(other.unwrap_or(0));
@@ -76,7 +77,8 @@ fn product_shape([left, right]: &[Shape; 2]) -> Shape {
     shape
 }
 
-/// If the result of a step is the sum of its operands, returns the sum's shape and the operands in the order of their addition.
+/// Returns the shape and the operands of a step that only adds. The operands are in the order of their addition. Returns `None` for other
+/// steps.
 fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };
     let bound = bound.borrow();
@@ -84,7 +86,7 @@ fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     Some((bound.shape().clone(), terms))
 }
 
-/// If a program computes only a sum of its inputs, returns the inputs in the order of their addition.
+/// Returns the inputs of a program that only adds its inputs, in the order of their addition. Returns `None` for other programs.
 fn terms_of(program: &Program) -> Option<SmallVec<[u32; 4]>> {
     let (inputs, instructions) = (program.inputs(), program.instructions());
     let last = inputs + instructions.len() as u32 - 1;

@@ -1,4 +1,4 @@
-//! Chooses the values that several kernels compute again, because reading them from memory would take longer.
+//! Selects the values that several kernels compute again, because reading them from memory would take longer.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
 use crate::thresholds::plan as limits;
 
 impl<T: Float> Schedule<'_, T> {
-    /// Adds to each kernel the values of other kernels that it computes again. Returns for each value whether it must be stored.
+    /// Adds to each kernel the values of other kernels that it computes again. Returns, for each value, true if it must be stored.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
         let mut outside = vec![false; self.values.list.len()];
         for &root in roots {
@@ -18,7 +18,7 @@ impl<T: Float> Schedule<'_, T> {
         for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
             let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
             for read in self.reads(id) {
-                // The reader is a separate step, or a kernel over another shape.
+                // A value must be stored if its reader is a separate step, or a kernel over another shape.
                 if self.home_kernel(read).is_some_and(|kernel| Some(self.kernels[kernel as usize].space) != space) {
                     outside[read as usize] = true;
                 }
@@ -57,10 +57,10 @@ impl<T: Float> Schedule<'_, T> {
         outside
     }
 
-    /// Returns the cost of each value since memory: the additions per element to compute it from operands in memory. Operands of other
-    /// shapes are not counted. An expensive value counts as an operand in memory if another kernel reads it or if it is marked in
-    /// `outside`. So the derivative of a sigmoid is computed again from the stored sigmoid. The cost of a value that needs more than two
-    /// loads is unlimited, because reading the value itself is one load.
+    /// Returns, for each value, the additions per element that it takes to compute the value from operands in memory. Operands of other
+    /// shapes are not counted. An expensive value counts as an operand in memory if another kernel reads it, or if it is marked in
+    /// `outside`. So the derivative of a sigmoid is computed again from the stored sigmoid. A value that needs more than two loads has an
+    /// unlimited cost, because reading the value itself is only one load.
     fn costs(&self, outside: &[bool]) -> Vec<usize> {
         let mut shared = outside.to_vec();
         for kernel in 0..self.kernels.len() as u32 {

@@ -1,10 +1,9 @@
 //! Places values in kernels: elementwise values of one shape are fused into one program, and every other value is a separate step.
 //!
-//! Each value has a level: the number of kernels that must finish before it can be computed. An elementwise value has the level of
-//! its operands of the same shape, so that a chain is one kernel. An operand that is complete only after its kernel (a product, a sum
-//! over columns, a value of another shape) raises the level. A sum over rows does not: the instructions after it read it in the same
-//! pass, so that softmax and layer norm are one pass. Values of one level and one shape depend on each other only within the fused
-//! program, so they are one kernel.
+//! Each value has a level: the number of kernels that must finish before it can be computed. An elementwise value has the level of its
+//! operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a product,
+//! a sum over columns, a value of another shape) raises the level. A sum over rows does not: later instructions read it in the same pass,
+//! so that softmax and layer norm are one pass. Values of one level and one shape form one kernel.
 
 use std::collections::HashMap;
 
@@ -26,7 +25,7 @@ pub(super) enum Placement {
     Single,
     /// This kernel computes the value over the whole shape.
     Whole(u32),
-    /// This kernel computes the value as one number for each row.
+    /// This kernel computes the value, which has one element for each row.
     PerRow(u32),
     /// This kernel computes the value as a reduction, which is complete when the kernel has finished.
     Reduced(u32),
@@ -38,7 +37,7 @@ pub(super) enum Placement {
 pub(super) struct Kernel {
     pub(super) level: u32,
     pub(super) space: ShapeId,
-    /// If rows are reduced: the first dimension of a row, and the shape of a tensor with one number for each row.
+    /// If rows are reduced: the first dimension of a row, and the shape of a tensor with one element for each row.
     pub(super) row: Option<(usize, ShapeId)>,
     /// The values in ascending order, including values of other kernels that this kernel computes again.
     pub(super) members: Vec<Id>,
@@ -53,7 +52,7 @@ pub(super) struct Schedule<'a, T: Float> {
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
     by_place: HashMap<(u32, ShapeId), u32>,
-    /// The levels and numbers of the values that are separate steps.
+    /// The level and the index of each value that is a separate step.
     pub(super) singles: Vec<(u32, Id)>,
 }
 
@@ -98,7 +97,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the level of a value over `space` with these operands.
+    /// Returns the level of a value over `space` that is computed from these operands.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,
@@ -115,7 +114,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         })
     }
 
-    /// Adds a value to a kernel.
+    /// Adds a value to a kernel with the given placement.
     fn join(&mut self, id: Id, kernel: u32, placement: Placement) {
         let joined = &mut self.kernels[kernel as usize];
         joined.members.push(id);
@@ -123,7 +122,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.placements[id as usize] = placement;
     }
 
-    /// Places a value whose operands are placed.
+    /// Places a value whose operands have already been placed.
     fn place(&mut self, id: Id) {
         let value = self.values.list[id as usize];
         match value.definition {
@@ -137,7 +136,7 @@ impl<'a, T: Float> Schedule<'a, T> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A value with one number for each row joins the kernel that reduced the rows of its operand.
+                // A value with one element for each row joins the kernel that reduced the rows of its operand.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
@@ -172,7 +171,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);
-        // True if the reduction covers whole rows, so that the reduced dimensions are the last ones.
+        // True if the reduction covers whole rows: the reduced dimensions are then the last ones.
         let first = axes.trailing_zeros() as usize;
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
@@ -186,8 +185,8 @@ impl<'a, T: Float> Schedule<'a, T> {
                 return self.join(id, kernel, Placement::PerRow(kernel));
             }
         }
-        // Each task of a kernel has its own totals. A reduction with many totals is a separate step, because these copies would take much
-        // memory.
+        // Each task of a kernel has its own totals. With many totals these copies would take much memory, so the reduction becomes a
+        // separate step.
         if op != Reduction::Prod
             && (kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW)
         {
@@ -197,7 +196,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.alone(id);
     }
 
-    /// Returns true if a value is computed only from expanded operands that have fewer elements.
+    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value.
     fn of_smaller(&self, id: Id) -> bool {
         let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
         let mut seen = 0;

@@ -1,8 +1,8 @@
-//! The switch for the simplification of plans.
+//! The setting that switches the simplification of plans on or off.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// 0 until the setting is first read; then 1 if simplification is off, 2 if it is on.
+/// 0 until the setting is first read. Then it is 1 if simplification is off, and 2 if it is on.
 static SIMPLIFY: AtomicU8 = AtomicU8::new(0);
 
 /// Returns true if plans are simplified. Equal values are then computed once, identities such as a factor of 1 are left out, and sums of
@@ -19,8 +19,8 @@ pub fn simplification() -> bool {
     }
 }
 
-/// Switches the simplification of plans on or off, for all threads. If it is off, every recorded operation runs as it was recorded.
-/// Rewritten sums of gradients may differ in the last bits; all other values differ at most in the sign of a NaN.
+/// Switches the simplification of plans on or off, for all threads. If it is off, every recorded operation runs as it was recorded. Sums of
+/// gradients may then differ in the last bits; all other values differ at most in the sign of a NaN.
 pub fn set_simplification(on: bool) {
     SIMPLIFY.store(1 + u8::from(on), Ordering::Relaxed);
 }

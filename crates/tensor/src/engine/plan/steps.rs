@@ -1,4 +1,4 @@
-//! Plans: steps in order, with the places of their operands and results.
+//! Plans: lists of steps, each with the buffers of its operands and results.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,14 +17,14 @@ pub enum OperandRef<T> {
     Buffer(u32),
     /// The value of this node, which is data or was known before the plan runs.
     Known(Index),
-    /// A number.
+    /// This number.
     Number(T),
 }
 
 /// The work of a step.
 #[derive(Debug)]
 pub enum Work {
-    /// A fused program, with the binding to the layouts of the operands of its last run.
+    /// A fused program, with the binding for the layouts of its last operands.
     Fused(RefCell<BoundProgram>),
     /// A reduction of a value of this shape.
     Reduce(Reduction, AxisSet, Shape),
@@ -32,11 +32,11 @@ pub enum Work {
     View(View, Shape),
     /// A view of a value of this shape, copied in row-major order.
     Copy(View, Shape),
-    /// The third operand plus the matrix product of the first two. The field has the operands' shapes.
+    /// The matrix product of the first two operands, plus the third one. The field has the operands' shapes.
     AddedProduct([Shape; 3]),
     /// The matrix product of two operands of these shapes.
     Product([Shape; 2]),
-    /// The adjoint of a view: from an operand of the first shape to the second.
+    /// The adjoint of a view. The operand has the first shape, and the result has the second one.
     Embed(View, [Shape; 2]),
     /// A concatenation.
     Cat {
@@ -44,7 +44,7 @@ pub enum Work {
         axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
-        /// The offset of the first operand, if other steps write operands directly into the result.
+        /// The offset of the first operand. It is set if other steps write operands directly into the result.
         in_place: Option<Offset>,
     },
     /// The operation of a node, whose operands have these shapes.
@@ -54,24 +54,24 @@ pub enum Work {
 /// One step of a plan.
 #[derive(Debug)]
 pub struct Step<T> {
-    /// The work.
+    /// The computation.
     pub work: Work,
-    /// The operands.
+    /// The sources of the operands.
     pub reads: SmallVec<[OperandRef<T>; 4]>,
     /// The buffers of the results.
     pub writes: SmallVec<[u32; 4]>,
     /// The buffers that no later step reads.
     pub drops: SmallVec<[u32; 4]>,
-    /// The node that the error names if memory runs out.
+    /// The node whose line of code an error names if memory runs out.
     pub node: Index,
 }
 
-/// A position in one of the [`ConcatBuffers`].
+/// A position in the memory of a concatenation: see [`ConcatBuffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
-    /// The number of the concatenation buffer.
+    /// The index of the concatenation buffer.
     pub buffer: usize,
-    /// The first element.
+    /// The position of the first element.
     pub start: usize,
 }
 
@@ -80,7 +80,7 @@ pub struct Offset {
 pub struct ConcatBuffers {
     /// The number of elements of each concatenation buffer.
     pub lengths: Vec<usize>,
-    /// For each output that is written into this memory, by its buffer in the plan: the offset and the number of elements.
+    /// For each buffer of the plan that is written into this memory: its offset and its number of elements.
     pub offsets: HashMap<u32, (Offset, usize)>,
 }
 

@@ -7,18 +7,19 @@ use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op}
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
 pub struct Subgraph<T> {
-    /// The nodes of the subgraph. The values that the subgraph reads are variables, numbered in order.
+    /// The nodes of the subgraph. The values that the subgraph reads are leaves, numbered in order.
     pub expression: Expression<T>,
-    /// For each node of the subgraph, its number in the whole expression.
+    /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
-    /// For each node of the subgraph, true if the subgraph computes it and false if the subgraph reads it.
+    /// For each node of the subgraph, true if the subgraph computes it, and false if it reads its value.
     computed: Vec<bool>,
-    /// For each node of the whole expression that is in the subgraph, its number in the subgraph.
+    /// For each node of the whole expression that is in the subgraph, its index in the subgraph.
     places: ByNode<Index>,
 }
 
 impl<T: Scalar> Subgraph<T> {
-    /// Returns the nodes that compute `roots` from the values of the nodes in `known`. This takes time proportional to the subgraph.
+    /// Returns the subgraph that computes `roots` from the values of the nodes in `known`. This takes time proportional to the subgraph's
+    /// size.
     pub fn new(whole: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();
@@ -69,7 +70,7 @@ impl<T: Scalar> Subgraph<T> {
         subgraph
     }
 
-    /// Returns the number in the subgraph of a node of the whole expression.
+    /// Returns the index in the subgraph of a node of the whole expression.
     ///
     /// # Panics
     ///
@@ -83,7 +84,7 @@ impl<T: Scalar> Subgraph<T> {
         self.computed.iter().filter(|&&computed| computed).count()
     }
 
-    /// Returns the nodes that the subgraph computes up to `last` and that a node after `last` reads. All are numbers of the whole
+    /// Returns the nodes up to `last` that the subgraph computes and that a node after `last` reads. All are indices in the whole
     /// expression.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);

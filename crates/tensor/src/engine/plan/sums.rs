@@ -3,11 +3,11 @@
 //!
 //! | sum | rewritten |
 //! |---|---|
-//! | of adjoints of slices; each term is 0 outside one part | one concatenation of the parts |
+//! | of adjoints of slices; each term is 0 outside one slice | one concatenation of the nonzero parts |
 //! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
-//! The first sum is the gradient of a sequence that is read step by step. The second sum is the gradient of a weight that every step
-//! multiplies by few rows. Sums are reordered, so the last bits of a result may differ.
+//! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a weight by which
+//! every step multiplies few rows. Terms are reordered, so the last bits of a result may differ.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::engine::plan::values::{NONE, Values};
 use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
 use crate::{Binary, Float, Shape, View};
 
-/// The adjoint of a slice: elements `start..end` of a dimension are `x`, all others are 0.
+/// The adjoint of a slice: the elements `start..end` of a dimension equal `x`, all others are 0.
 #[derive(Clone, Copy)]
 struct Slice {
     start: usize,
@@ -26,7 +26,7 @@ struct Slice {
     x: Shaped,
 }
 
-/// A product xᵀ g: the matrices x and g.
+/// The matrices x and g of a product xᵀ g.
 type Product = [Shaped; 2];
 
 /// The terms of a sum, by kind.
@@ -35,12 +35,12 @@ struct Sum {
     /// The adjoints of slices, grouped by the dimension of the slice and the shape of the adjoint.
     slices: Vec<((usize, ShapeId), Vec<Slice>)>,
     products: Vec<Product>,
-    /// Products that are transposed before they are added: Σ (gᵢᵀ xᵢ)ᵀ, for a weight that was read transposed.
+    /// The products that are transposed before they are added: Σ (gᵢᵀ xᵢ)ᵀ. They are gradients of a weight that was read as a transpose.
     transposed: Vec<Product>,
     others: Vec<Id>,
 }
 
-/// Rewrites the sums that `roots` need.
+/// Returns the values after rewriting the sums that `roots` need.
 pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>, roots: &[Index]) -> Values<T> {
     let sums = Reading::new(&old, expression, roots).sums();
     if sums.is_empty() {
@@ -59,13 +59,13 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
     rewriting.values
 }
 
-/// The values before the rewriting.
+/// The values before rewriting.
 struct Reading<'a, T: Float> {
     values: &'a Values<T>,
     /// The number of times that each value is read.
     readers: Vec<u32>,
-    /// For each value, true if it is the adjoint of a slice or a sum of adjoints of slices. Several sums may share these values: two
-    /// gradients with some equal parts are two concatenations.
+    /// For each value, true if it is the adjoint of a slice or a sum of them. Several sums may share these values: two gradients with some
+    /// equal terms become two concatenations.
     of_slices: Vec<bool>,
 }
 
@@ -90,7 +90,7 @@ impl<'a, T: Float> Reading<'a, T> {
         reading
     }
 
-    /// Returns the sums with terms that can be joined. The key is the value of the whole sum.
+    /// Returns the sums that have terms to join. The key is the value of the whole sum.
     fn sums(&self) -> HashMap<Id, Sum> {
         let mut sums = HashMap::new();
         let candidates = |id: Id| self.slice(id).is_some() || self.product(id).is_some();
@@ -110,7 +110,7 @@ impl<'a, T: Float> Reading<'a, T> {
         sums
     }
 
-    /// Returns the operands of an addition, if both have the result's shape.
+    /// Returns the operands of an addition if both have the shape of the result.
     fn addends(&self, id: Id) -> Option<[Id; 2]> {
         let Value { definition: Definition::Binary(Binary::Add, x, y), shape, .. } = self.values.list[id as usize]
         else {
@@ -120,7 +120,7 @@ impl<'a, T: Float> Reading<'a, T> {
         (fits(x) && fits(y)).then_some([x, y])
     }
 
-    /// Returns the terms of the sum `root` by kind, and marks in `inner` the additions that nothing else reads.
+    /// Returns the terms of the sum `root` by kind. Marks in `inner` the additions whose results nothing else reads.
     fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
         let mut sum = Sum::default();
         let mut open = vec![root];
@@ -145,12 +145,12 @@ impl<'a, T: Float> Reading<'a, T> {
         sum
     }
 
-    /// Returns the definition of a value, if it has exactly one reader.
+    /// Returns the definition of a value that has exactly one reader.
     fn read_once(&self, id: Id) -> Option<Definition> {
         (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }
 
-    /// If a value is the adjoint of a slice, returns the dimension, the shape of the adjoint, and the slice.
+    /// Returns the dimension, the shape and the slice of a value that is the adjoint of a slice.
     fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
         match self.values.views[view as usize] {
@@ -161,7 +161,7 @@ impl<'a, T: Float> Reading<'a, T> {
         }
     }
 
-    /// If a value is the transpose of a matrix and has exactly one reader, returns that matrix.
+    /// Returns the matrix whose transpose a value is, if the value has exactly one reader.
     fn transposed(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
@@ -173,8 +173,8 @@ impl<'a, T: Float> Reading<'a, T> {
         matches!(&self.values.views[view as usize], View::Permute(order) if order[..] == [1, 0])
     }
 
-    /// If a value is a product xᵀ g, returns x and g. `None` if joining its rows with the rows of other products copies more elements than
-    /// it saves.
+    /// Returns x and g if a value is a product xᵀ g. Returns `None` if joining its rows with the rows of other products would copy more
+    /// elements than it saves.
     fn product(&self, id: Id) -> Option<Product> {
         let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
         let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
@@ -183,16 +183,16 @@ impl<'a, T: Float> Reading<'a, T> {
         }
         let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
         let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
-        // Joining copies the operands. A product that is not joined is written to memory, and read again for the sum.
+        // Joining copies the operands. Otherwise the product is written to memory and read again for the sum.
         let copied = rows_left * (k + n);
         (0 < copied && copied <= 2 * k * n).then_some([(x, rows), right])
     }
 }
 
-/// The new values, under construction.
+/// The values after rewriting, while they are being defined.
 struct Rewriting<T> {
     values: Values<T>,
-    /// For each old value, the new value.
+    /// For each old value, the index of the new value.
     new: Vec<Id>,
     /// The parts of each concatenation along the first dimension, in their order. The key has the same parts in ascending order.
     rows: HashMap<Vec<Id>, Vec<Id>>,
@@ -204,7 +204,7 @@ impl<T: Float> Rewriting<T> {
         (self.new[id as usize], shape)
     }
 
-    /// Defines a value by its old definition, with the new operands.
+    /// Defines a new value by the definition of an old one, with the new operands.
     fn copied(&mut self, old: &Values<T>, Value { mut definition, shape, node }: Value) -> Id {
         definition.map(|id| self.new[id as usize]);
         match definition {
@@ -284,7 +284,8 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the sum of the adjoints of `slices`: between two successive `cuts`, the result is the sum of the slices there, or zeros.
+    /// Defines the sum of the adjoints of `slices`. Between two successive `cuts`, the result is the sum of the slices there, or zeros if
+    /// there are none.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
         let whole = self.values.shapes[whole as usize].clone();
         let last = whole[axis];
@@ -309,7 +310,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the elements `range` of a slice's adjoint, which are within the slice.
+    /// Defines the elements `range` of a slice's adjoint, all of which are within the slice.
     fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
@@ -320,7 +321,7 @@ impl<T: Float> Rewriting<T> {
     }
 
     /// Defines the sum of products as one product over the rows of all operands. If the operands of one side are already concatenated,
-    /// their order is kept. Otherwise the order is the program's, in which the steps of a sequence read its slices.
+    /// keeps their order. Otherwise uses the program's order, in which the steps of a sequence read its slices.
     fn product(&mut self, mut products: Vec<Product>, node: Index) -> Shaped {
         products.sort_by_key(|&[(x, _), (y, _)]| (x.min(y), x.max(y)));
         for side in [1, 0] {
@@ -345,7 +346,7 @@ impl<T: Float> Rewriting<T> {
     }
 }
 
-/// Sorts products, so that their operands on one side are in the order of `order`.
+/// Sorts products so that their operands on side `side` are in the order of `order`.
 fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
     products.sort_by_key(|product| product[side].0);
     let mut positions: Vec<usize> = (0..order.len()).collect();

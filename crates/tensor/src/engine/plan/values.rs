@@ -1,9 +1,8 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed once, and only over the dimensions along
 //! which it varies.
 //!
-//! An expansion has the value of its input: the same numbers over more dimensions. An operation on expanded operands is computed at the
-//! operands' size before the expansion. A sum over an expanded dimension is a multiplication by its size. So the gradient of a sum of any
-//! size is one number.
+//! An expansion has the same value as its input. An operation on expanded operands is computed on the operands before the expansion. A sum
+//! over an expanded dimension is a multiplication by its size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
 //! on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: they neither add nor remove an
@@ -29,7 +28,7 @@ pub(super) struct Values<T> {
     shape_ids: HashMap<Shape, ShapeId>,
     known: HashMap<Definition, Id>,
     known_concatenations: HashMap<Concatenation, u32>,
-    /// For each node, its value.
+    /// For each node, the index of its value.
     pub(super) of: Vec<Id>,
     pub(super) simplify: bool,
 }
@@ -37,10 +36,10 @@ pub(super) struct Values<T> {
 /// The largest number of dimensions in an [`AxisSet`]. A reduction of an array with more dimensions is a separate step.
 const AXES: usize = AxisSet::BITS as usize;
 
-/// The number that stands for no value.
+/// The index that stands for no value.
 pub(super) const NONE: Id = Id::MAX;
 
-/// The number of the shape without dimensions.
+/// The index of the shape without dimensions.
 pub(super) const SCALAR: ShapeId = 0;
 
 impl<T: Float> Values<T> {
@@ -73,7 +72,7 @@ impl<T: Float> Values<T> {
         values
     }
 
-    /// Moves the shapes, numbers and views to new `Values` without values, and returns these.
+    /// Moves the shapes, numbers and views into new `Values`, which have no values yet, and returns these.
     pub(super) fn emptied(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
@@ -180,7 +179,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a node, and the number of the node's shape.
+    /// Returns the value of a node, and the index of the node's shape.
     fn shaped(&mut self, expression: &Expression<T>, node: Index) -> Shaped {
         (self.of(node), self.intern_shape(expression.shape(node)))
     }
@@ -194,7 +193,7 @@ impl<T: Float> Values<T> {
         self.intern(Definition::Product(x, y), shape, node)
     }
 
-    /// Returns the shape of a concatenation, leading sizes of 1 included.
+    /// Returns the shape of a concatenation, including leading sizes of 1.
     pub(super) fn concatenated_shape(&self, Concatenation { axis, parts }: &Concatenation) -> Shape {
         let mut shape = self.shapes[parts[0].1 as usize].clone();
         shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part as usize][*axis]).sum();
@@ -220,13 +219,13 @@ impl<T: Float> Values<T> {
         (self.list.len() - 1) as Id
     }
 
-    /// Returns the number of a shape without its leading sizes of 1.
+    /// Returns the index of a shape without its leading sizes of 1.
     pub(super) fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
         self.intern_shape(&shape[leading..])
     }
 
-    /// Returns the number of a shape.
+    /// Returns the index of a shape.
     pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
         let shape = Shape::from(shape);
         if let Some(&id) = self.shape_ids.get(&shape) {
@@ -238,7 +237,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the id of the planner's value for the number `value`. Equal numbers are stored once.
+    /// Returns the value that is the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
         let bits = value.to_f64().to_bits();
         let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
@@ -248,7 +247,7 @@ impl<T: Float> Values<T> {
         self.intern(Definition::Number(position as u32), SCALAR, node)
     }
 
-    /// Returns the value of a definition. If plans are simplified, equal definitions have one value.
+    /// Returns the value that is computed by `definition`. If plans are simplified, equal definitions have the same value.
     pub(super) fn intern(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
         if !self.simplify {
             return self.push(definition, shape, node);
@@ -261,7 +260,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the number if a value is a number.
+    /// Returns the number if a value is a number, and otherwise `None`.
     pub(super) fn as_number(&self, id: Id) -> Option<T> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(self.numbers[number as usize]),
@@ -269,7 +268,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of an elementwise definition, simplified.
+    /// Returns the value of an elementwise definition, after simplification.
     pub(super) fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
         if self.simplify {
             if let Some(id) = self.trivial(definition) {

@@ -1,7 +1,7 @@
-//! The block kernels of each element type.
+//! The traits of block kernels, which compute a block of elements with one call.
 //!
-//! A block has up to a few thousand elements. An operand is a slice as long as the block, or one number for all elements. The loop
-//! is chosen once per block, so that the compiler sees a plain loop over slices.
+//! A block has up to a few thousand elements. An operand is a slice as long as the block, or one number for all elements. The loop is
+//! chosen once per block, so that the compiler sees a plain loop over slices.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -23,12 +23,12 @@ pub trait BlockKernels: Scalar {
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
     /// Computes `out = op(x, y)`. Panics unless the type [supports](Self::supports_binary) `op`.
     fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Returns whether the type has [`rows`](Self::rows) and [`stream`](Self::stream) for `op`.
+    /// Returns whether [`rows`](Self::rows) and [`stream`](Self::stream) support `op`.
     fn has_rows(op: Binary) -> bool {
         let _ = op;
         false
     }
-    /// Computes `out = op(x, y)` over several rows. Without `x`, `out` is also the first operand. Panics unless
+    /// Computes `out = op(x, y)` over several rows. If `x` is `None`, `out` is also the first operand. Panics unless
     /// [`has_rows`](Self::has_rows) returns true.
     fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]) {
         let _ = (rows, x, y, out);
@@ -42,7 +42,7 @@ pub trait BlockKernels: Scalar {
     }
     /// Computes `x = op(x, y)` over at most [`BLOCK`] elements. Panics unless the type [supports](Self::supports_binary) `op`.
     fn update(op: Binary, x: &mut [Self], y: Operand<Self>) {
-        // `x` cannot be both an operand and the output. So its old elements are copied, to the first-level cache.
+        // `x` cannot be both an operand and the output. So its old elements are copied to a small array in the first-level cache.
         let mut before = [Self::ZERO; BLOCK];
         let before = &mut before[..x.len()];
         before.copy_from_slice(x);
@@ -53,16 +53,15 @@ pub trait BlockKernels: Scalar {
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool;
     /// Reduces a short slice. Returns `None` if the type does not have the reduction.
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;
-    /// Computes `total[i] = op(total[i], x[i], x[stride + i], …)` over `rows` rows as long as `total`. Several rows are combined
-    /// at a time, so that at most `rows` / 8 + 7 operations depend on each other.
+    /// Computes `total[i] = op(total[i], x[i], x[stride + i], …)` over `rows` rows as long as `total`. Several rows are combined at a time,
+    /// so that the longest chain of dependent operations has at most `rows` / 8 + 7 operations.
     fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
         let width = total.len();
         for row in 0..rows {
             Self::accumulate(op, total, &x[row * stride..][..width]);
         }
     }
-    /// Computes [`reduce`](Self::reduce) for slices of `len` elements, `stride` apart. There is one slice for each element of
-    /// `out`.
+    /// Applies [`reduce`](Self::reduce) to slices of `len` elements that are `stride` apart. There is one slice for each element of `out`.
     fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
         for (row, out) in out.iter_mut().enumerate() {
             if let Some(total) = Self::reduce(op, &x[row * stride..][..len]) {
@@ -70,13 +69,13 @@ pub trait BlockKernels: Scalar {
             }
         }
     }
-    /// Computes [`reduce_each`](Self::reduce_each) for slices of 1 to 15 elements. If the type has no loop for short slices,
+    /// Does the same as [`reduce_each`](Self::reduce_each), for slices of 1 to 15 elements. If the type has no loop for short slices,
     /// returns `false` and writes nothing.
     fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
         let _ = (op, x, len, stride, out);
         false
     }
-    /// Returns the reduction of no elements, if it is defined.
+    /// Returns the result of reducing zero elements, if it is defined.
     fn identity(op: Reduction) -> Option<Self> {
         match op {
             Reduction::Sum => Some(Self::ZERO),
@@ -86,16 +85,16 @@ pub trait BlockKernels: Scalar {
     }
 }
 
-/// Further kernels for fused programs: masks as floating-point numbers, and the start values of reductions.
+/// Further kernels for fused programs: masks as floating-point numbers, and reductions of short rows.
 #[doc(hidden)]
 pub trait FloatBlockKernels: BlockKernels {
-    /// Computes `out = x op y`, with 1 for true and 0 for false.
+    /// Computes `out = x op y`, where 1 stands for true and 0 for false.
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Computes `totals[i] = op(totals[i], row i of x)` over rows of `row` elements. Each row is reduced in order.
+    /// Sets `totals[i]` to `op` of itself and row i of `x`, for rows of `row` elements. Each row is reduced in order.
     fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
-    /// Returns the neutral element of a reduction. It is infinite for a minimum or maximum.
+    /// Returns the value from which a reduction starts. It is infinite for a minimum or maximum.
     fn start(op: Reduction) -> Self;
     /// Runs plain arithmetic `instructions`, up to the first instruction of another kind. Each value has `len` elements (64, 128
     /// or 256 bytes). The first result is stored at `from`, and the others follow it. Returns the number of instructions that ran.

@@ -45,7 +45,7 @@ impl BlockKernels for bool {
     }
 
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-        // The loop may stop only between chunks. Stopping within a chunk would prevent vectorization.
+        // The loops stop early only between chunks, because stopping within a chunk would prevent vectorization.
         Some(match op {
             Reduction::Sum | Reduction::Amax | Reduction::Max => {
                 x.chunks(512).any(|x| x.iter().fold(false, |any, &x| any | x))

@@ -21,7 +21,8 @@ use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_num
 use crate::scalar::special;
 use crate::{Binary, Compare, Reduction, Unary};
 
-/// Implements the traits by the functions below. Default methods would be compiled again in every dependent crate.
+/// Implements the traits by the functions below. The methods are not default methods, because these would be compiled again in every
+/// dependent crate.
 macro_rules! kernels {
     ($type:ident) => {
         impl BlockKernels for $type {
@@ -125,7 +126,7 @@ macro_rules! kernels {
 kernels!(f32);
 kernels!(f64);
 
-/// Applies [`FloatMath::by_table`] to a block.
+/// Applies [`FloatMath::by_table`] to a block. Returns false if the function has no table.
 fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     let mut done = false;
     by_slices(x, out, |from, to| done = T::by_table(op, from, to));
@@ -155,7 +156,7 @@ fn remainder<T: FloatMath>(x: T, y: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
-/// Divides by Python's rule: subtracts the remainder, then divides.
+/// Divides by Python's rule: subtracts the remainder, then divides, and rounds to a whole number.
 fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
     if y == T::ZERO {
         return x / y;
@@ -210,7 +211,7 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
 /// Computes powers by [`FloatMath::pow_ordinary`]. If the base or the exponent is not ordinary, calls the library.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Splats are copied to arrays, so that one loop serves all operands. Unused lanes hold ordinary numbers.
+    // Repeated numbers are copied to arrays, so that one loop serves all operands. Unused elements hold ordinary numbers.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
     let (mut bases, mut exponents) = (splat(x), splat(y));
     for (number, out) in out.chunks_mut(64).enumerate() {
@@ -222,7 +223,7 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
             exponents[..len].copy_from_slice(&y[64 * number..][..len]);
         }
         let (mut powers, mut ordinary) = ([T::ZERO; 64], true);
-        // The width is rounded up to whole vectors. The extra lanes hold old numbers, and their results are not used.
+        // The width is rounded up to whole vectors. The extra elements hold old numbers, and their results are not used.
         let width = len.next_multiple_of(16).min(64);
         let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
         for i in 0..width {
@@ -240,13 +241,13 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
     }
 }
 
-/// A loop over the elements of two operands.
+/// A loop over the elements of two operands, which takes the operation as a function.
 trait ArithmeticLoop<T> {
     /// Computes `out = f(x, y)`.
     fn run(self, f: impl Fn(T, T) -> T);
 }
 
-/// A loop over a block.
+/// The loop over a block.
 struct OverBlock<'a, T> {
     x: Operand<'a, T>,
     y: Operand<'a, T>,
@@ -260,7 +261,7 @@ impl<T: Copy> ArithmeticLoop<T> for OverBlock<'_, T> {
     }
 }
 
-/// A loop over rows and columns.
+/// The loop over rows and columns.
 struct OverRows<'a, T> {
     rows: RowBroadcast,
     x: Option<&'a [T]>,
@@ -275,7 +276,7 @@ impl<T: Copy> ArithmeticLoop<T> for OverRows<'_, T> {
     }
 }
 
-/// A loop over a block, whose results bypass the caches.
+/// The loop over a block whose results bypass the caches.
 struct OverStream<'a, T> {
     x: Operand<'a, T>,
     y: Operand<'a, T>,
@@ -289,7 +290,7 @@ impl<T: FloatMath> ArithmeticLoop<T> for OverStream<'_, T> {
     }
 }
 
-/// A loop over a fixed number of elements.
+/// The loop over a fixed number of elements.
 struct OverArrays<'a, T, const N: usize> {
     x: &'a [T; N],
     y: &'a [T; N],
@@ -308,8 +309,8 @@ fn is_arithmetic(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
 }
 
-/// Runs `body` with the function of `op` and returns true, if `op` is an addition, subtraction, multiplication or division. All
-/// loops over these four operations take their function from here.
+/// If `op` is an addition, subtraction, multiplication or division, runs `body` with its function and returns true. All loops over these
+/// four operations get the function here.
 #[inline(always)]
 fn by_arithmetic<T: FloatMath>(op: Binary, body: impl ArithmeticLoop<T>) -> bool {
     match op {
@@ -345,13 +346,13 @@ fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
     rows(op, row, None, y, x);
 }
 
-/// Computes `out = op(x, y)` for an operation of [`by_arithmetic`].
+/// Computes `out = op(x, y)` if `op` is one of the operations of [`by_arithmetic`].
 #[inline(always)]
 fn two_values<T: FloatMath, const N: usize>(op: Binary, x: &[T; N], y: &[T; N], out: &mut [T; N]) {
     by_arithmetic(op, OverArrays { x, y, out });
 }
 
-/// Computes [`arithmetic`] on block values of `N` elements.
+/// Computes [`arithmetic`] on values of `N` elements.
 #[inline(always)]
 fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
     use Instruction as I;
@@ -365,8 +366,8 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
             I::Unary(Unary::Sqrt, x) => one_array(value(x), out, |x| x.sqrt()),
             I::Unary(Unary::Reciprocal, x) => one_array(value(x), out, |x| T::ONE / x),
             I::Unary(Unary::Relu, x) => one_array(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
-            // An arm for each operation, so that each has a store instruction of its own. If they share one, a processor that predicts
-            // dependences by instruction makes each load wait for the store before it.
+            // Each operation has a match arm, so that each has its own store instruction. With a shared store instruction, a processor that
+            // predicts dependences by instruction would make each load wait for the store before it.
             I::Binary(Binary::Add, x, y) => two_values(Binary::Add, value(x), value(y), out),
             I::Binary(Binary::Sub, x, y) => two_values(Binary::Sub, value(x), value(y), out),
             I::Binary(Binary::Mul, x, y) => two_values(Binary::Mul, value(x), value(y), out),
@@ -559,7 +560,7 @@ dispatched! {
     }
 }
 
-/// Computes `out[i] = op over x[i * stride .. i * stride + len]`. Each way to reduce is a separate function. In a common function,
+/// Sets `out[i]` to the reduction of `x[i * stride .. i * stride + len]`. Each way to reduce is a separate function. In a common function,
 /// the loop over short lines had too few registers for its counters, and took a quarter longer.
 fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
     match op {

@@ -31,7 +31,8 @@ trait Int:
     fn wrapping_rem(self, y: Self) -> Self;
 }
 
-/// Implements the traits by the functions below. Default methods would be compiled again in every dependent crate.
+/// Implements the traits by the functions below. The methods are not default methods, because these would be compiled again in every
+/// dependent crate.
 macro_rules! kernels {
     ($type:ident: $($name:ident),*) => {
         impl Int for $type {
@@ -117,7 +118,7 @@ fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) {
 }
 
 fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Callers reject a divisor of 0, so its result does not matter.
+    // Callers refuse a divisor of 0, so the result of division by 0 does not matter.
     match op {
         Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
         Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
@@ -143,7 +144,7 @@ fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
         Binary::Xor => two(x, y, out, |x, y| x ^ y),
         Binary::ShiftLeft => two(x, y, out, |x, y| if shift(y) < T::BITS { x << shift(y) } else { T::ZERO }),
         Binary::ShiftRight => two(x, y, out, |x, y| {
-            // A shift by the width or more leaves only the sign.
+            // A shift by at least the width of the type leaves only the sign.
             let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
             if shift(y) < T::BITS { x >> shift(y) } else { sign }
         }),
@@ -159,8 +160,8 @@ fn shift<T: Int>(y: T) -> u32 {
     u32::try_from(y.to_i64()).unwrap_or(T::BITS)
 }
 
-/// Returns whether a quotient rounded toward 0 is larger than the exact quotient: the remainder is not 0, and its sign differs
-/// from the divisor's.
+/// Returns true if a quotient rounded toward 0 must be lowered by 1 to be rounded down: the remainder is not 0, and its sign differs from
+/// the divisor's.
 fn is_below<T: Int>(rest: T, divisor: T) -> bool {
     rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
 }

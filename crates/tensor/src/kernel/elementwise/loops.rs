@@ -26,7 +26,8 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     }
 }
 
-/// Calls `body` on slices. A splat becomes a slice of one element whose result is repeated, so that `body` is compiled once.
+/// Calls `body` on slices. A repeated number becomes a slice of one element, whose result is then repeated. So `body` is compiled only
+/// once.
 #[inline(always)]
 pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) {
     let number;
@@ -45,7 +46,7 @@ pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: im
     }
 }
 
-/// Computes [`one`] for an expensive `f`, which is compiled only once.
+/// Does the same as [`one`], for an expensive `f`, which is compiled only once.
 #[inline(always)]
 pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) {
     by_slices(
@@ -60,8 +61,8 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
     );
 }
 
-/// Computes [`one_long`] with `fast` for chunks whose elements are all `ordinary`, and with `f` for all other elements. Both
-/// functions give the same bits for ordinary elements.
+/// Does the same as [`one_long`]. Uses `fast` for chunks whose elements are all `ordinary`, and `f` for all other elements. Both functions
+/// give the same bits for ordinary elements.
 #[inline(always)]
 pub(crate) fn one_guarded<T: Copy>(
     x: Operand<T>,
@@ -99,7 +100,7 @@ pub(crate) fn one_guarded<T: Copy>(
     );
 }
 
-/// Computes [`one_long`] with `fast`. Then recomputes each element that is not `ordinary` with `library`.
+/// Does the same as [`one_long`] with `fast`. Then computes each element that is not `ordinary` again with `library`.
 #[inline(always)]
 pub(crate) fn one_mended<T: Copy>(
     x: Operand<T>,
@@ -161,7 +162,7 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
-/// Computes [`two`] with stores that bypass the caches. Parts of cache lines are stored normally.
+/// Does the same as [`two`], with stores that bypass the caches. Incomplete cache lines are stored normally.
 #[inline(always)]
 pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     use Operand::{Slice, Splat};
@@ -207,7 +208,7 @@ fn stream_sixteen<T: Scalar>(x: &[T; 16], y: &[T; 16], line: &mut [T; 16], f: im
     cpu::stream_line(&results, line);
 }
 
-/// Computes `out = f(x, y)` over rows and columns. Without `x`, `out` is also the first operand.
+/// Computes `out = f(x, y)` over rows and columns. If `x` is `None`, `out` is also the first operand.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
     let RowBroadcast { rows, columns, x_row, y_row, x_moves, y_moves } = rows;
@@ -271,7 +272,7 @@ pub(crate) fn three<M: Copy, T: Copy>(
     }
 }
 
-/// Computes `out = truth(x op y)`.
+/// Computes `out = truth(x op y)`. `truth` converts a truth value to the output's type.
 #[inline(always)]
 pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     op: Compare,
@@ -290,7 +291,7 @@ pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     }
 }
 
-/// Computes [`one`] for a fixed number of elements.
+/// Does the same as [`one`], for a fixed number of elements.
 #[inline(always)]
 pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
     let mut result = *x;
@@ -300,7 +301,7 @@ pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f
     *out = result;
 }
 
-/// Computes [`two`] for a fixed number of elements.
+/// Does the same as [`two`], for a fixed number of elements.
 #[inline(always)]
 pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
     let mut result = *x;

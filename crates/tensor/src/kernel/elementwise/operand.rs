@@ -2,8 +2,8 @@
 
 /// An operand of a block operation.
 ///
-/// With `repr(u32)`, the number of a splat is stored beside the tag. Otherwise it could overlap one half of a slice's length. The
-/// processor can read a length that was written as two halves only after all earlier stores.
+/// With `repr(u32)`, the number of a splat is stored beside the tag. Without it, the number could overlap one half of a slice's length. The
+/// length would then be written as two halves, and a processor can read it only after all earlier stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Operand<'a, T> {
@@ -24,7 +24,7 @@ impl<'a, T: Copy> Operand<'a, T> {
     }
 }
 
-/// A block of rows and columns with two operands. An operand may repeat one row, or have one number for each row.
+/// A block of rows and columns with two operands. An operand may repeat one row, or have one value for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBroadcast {
     /// The number of rows.
@@ -35,8 +35,8 @@ pub struct RowBroadcast {
     pub(crate) x_row: usize,
     /// The distance between rows of the second operand, in elements. It is 0 if the operand repeats one row.
     pub(crate) y_row: usize,
-    /// True if the first operand has an element for each column. Otherwise it has one number for each row.
+    /// True if the first operand has an element for each column. Otherwise it has one value for each row.
     pub(crate) x_moves: bool,
-    /// True if the second operand has an element for each column. Otherwise it has one number for each row.
+    /// True if the second operand has an element for each column. Otherwise it has one value for each row.
     pub(crate) y_moves: bool,
 }

@@ -1,7 +1,7 @@
-//! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
+//! Products of batches of matrices, `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is divided by matrices, and a single product by rows. A product with few rows, or with many more columns than rows, is
-//! divided by columns. A product with few results and long sums is divided by terms.
+//! A batch is divided among threads by matrices, and a single product by rows. A product with few rows, or with many more columns than
+//! rows, is divided by columns. A product with few results and long sums is divided by the terms of the sums.
 
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
@@ -18,18 +18,18 @@ use crate::thresholds::matmul::{
 };
 use crate::{Element, Layout, Reduction, Shape};
 
-/// The elements that a product is added to.
+/// The values to which a product is added.
 #[derive(Clone, Copy)]
 pub(crate) enum Onto<'a, T> {
     Nothing,
-    /// The elements of `out`.
+    /// The current elements of `out`.
     Out,
-    /// A tensor with the shape of the result.
+    /// The elements of a tensor with the shape of the result.
     Elements(Source<'a, T>),
 }
 
 impl<T: Copy> Onto<'_, T> {
-    /// Writes the elements `start ..` of [`Onto::Elements`] to `out`. Does nothing for the other variants.
+    /// For [`Onto::Elements`], writes the elements from `start` on to `out`. Does nothing for the other variants.
     fn begin(self, space: Option<&IterationSpace<1>>, start: usize, out: &mut [T]) {
         if let (Onto::Elements(Source { data, .. }), Some(space)) = (self, space) {
             fill::spread(space, data, start, out);
@@ -103,12 +103,12 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
-    // With few columns, parts of whole units differ too much in size, unless the number of units is even.
+    // With few columns, parts of whole units differ too much in size, unless there is an even number of units.
     let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
     let (parts, unit) =
         if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };
-    // Each part of a division by rows rearranges the whole right side. A division by columns reads the left side in place, if its
-    // rows are contiguous.
+    // In a division by rows, each part rearranges the whole right side. In a division by columns, each part reads the left side in place if
+    // its rows are contiguous.
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {
@@ -121,7 +121,7 @@ pub(crate) fn matmul<T: Element>(
         });
     }
     if m == 1 || whole && k >= MIN_SPLIT_SUM && m * n <= k * (m + n) / 8 {
-        // Each part sums a range of the terms of every result.
+        // Each part computes the sums of all results over a range of their terms.
         let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
         let mut sums = Scratch::new(parts * m * n)?;
         partition::try_chunks(&mut sums, m * n, Schedule::Parallel, |part, out| {
@@ -147,11 +147,11 @@ pub(crate) fn matmul<T: Element>(
     })
 }
 
-/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part. The work of the product is enough for `parts` threads.
-/// Parts are large, because each part reads the whole right side.
+/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part. The product has enough work for `parts` threads. Parts are large,
+/// because each part reads the whole right side.
 ///
-/// A division by rows keeps the bits only if every part takes the same path through `gemm`. Results of at most 64 x 64, of at most
-/// 256 elements, and with little work take other paths.
+/// A division by rows keeps the bits only if every part takes the same code path of `gemm`. Results of at most 64 x 64, results of at most
+/// 256 elements, and little work take other paths.
 fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
     // The last unit may have fewer rows.
@@ -233,7 +233,7 @@ mod tests {
         set_num_threads(before);
     }
 
-    /// Products of operands with negative strides equal the products of contiguous copies, for every code path.
+    /// Checks that operands with negative strides give the products of contiguous copies, on every code path.
     #[test]
     fn flipped_operands_give_the_products_of_their_copies() {
         for [m, n, k] in [[2, 2, 2], [4, 8, 4], [5, 17, 9], [1, 9, 70], [20, 3, 100], [40, 50, 60], [300, 40, 70]] {

@@ -1,4 +1,4 @@
-//! Strided matrices, the operands of matrix products, and the addition and multiplication of their elements.
+//! Strided matrices, which are the operands of matrix products. Also the addition and multiplication of their elements.
 
 use crate::Scalar;
 
@@ -22,7 +22,7 @@ impl<'a, T> Matrix<'a, T> {
         Matrix { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
     }
 
-    /// Returns the submatrix that starts at this row and column.
+    /// Returns the submatrix from this row and column to the end.
     pub(crate) fn from(self, row: usize, column: usize) -> Self {
         Matrix { offset: self.place(row, column), ..self }
     }
@@ -33,7 +33,7 @@ impl<'a, T> Matrix<'a, T> {
         (self.offset as isize + moved) as usize
     }
 
-    /// Returns the data from the first element of a row on.
+    /// Returns the data from the first element of row `index` on.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> &'a [T] {
         &self.data[self.place(row, 0)..]
@@ -71,7 +71,7 @@ pub struct Sizes {
     pub(crate) add: bool,
 }
 
-/// The addition and multiplication in matrix products. Sealed: implemented for the five element types.
+/// The element types of matrix products, with their addition and multiplication. Sealed: implemented for the five element types.
 #[doc(hidden)]
 pub trait Semiring: Scalar {
     fn plus(self, other: Self) -> Self;

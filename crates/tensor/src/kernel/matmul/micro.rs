@@ -1,8 +1,8 @@
-//! The inner loops of matrix products and convolutions. Their sums stay in vector registers. They use the vectors of each
-//! instruction set explicitly, because autovectorized loops move the sums to memory.
+//! The inner loops of matrix products and convolutions, with their sums in vector registers. The loops use the vectors of each instruction
+//! set explicitly, because loops that the compiler vectorizes keep the sums in memory.
 //!
-//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens. A token exists
-//! only if the processor has the instructions, so its methods are safe to call.
+//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens without data. A token
+//! exists only if the processor has the instructions, so its methods are safe to call.
 #![allow(unsafe_code)]
 
 use std::array::from_fn;
@@ -12,34 +12,34 @@ use crate::kernel::matmul::matrix::Matrix;
 use crate::scalar::cpu::instruction_set;
 use crate::{InstructionSet, Scalar};
 
-/// Vectors of `L` numbers.
+/// The instructions on vectors of `L` elements.
 trait Simd<T, const L: usize>: Copy {
     type Vector: Copy;
 
     fn splat(self, value: T) -> Self::Vector;
     fn load(self, from: &[T; L]) -> Self::Vector;
-    /// Loads at most `L` numbers. The other numbers of the vector are 0.
+    /// Loads at most `L` elements. The other elements of the vector are 0.
     fn load_part(self, from: &[T]) -> Self::Vector;
     fn store(self, x: Self::Vector, to: &mut [T; L]);
-    /// Stores the first numbers of a vector. `to` may be shorter than the vector.
+    /// Stores the first elements of a vector. `to` may be shorter than the vector.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
     /// Returns `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
-    /// Returns the sum of the vector's numbers.
+    /// Returns the sum of the vector's elements.
     fn sum(self, x: Self::Vector) -> T;
 }
 
-/// A token for processors with AVX-512 F, AVX2 and FMA.
+/// The token of processors with AVX-512 F, AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx512(());
 
-/// A token for processors with AVX2 and FMA.
+/// The token of processors with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2(());
 
-/// A token for every processor: vectors are arrays of four numbers.
+/// The token of every processor. Its vectors are arrays of four elements.
 #[derive(Clone, Copy)]
 struct Portable;
 
@@ -68,8 +68,8 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $count = from.len().min($lanes) as i32;
                 let $part = from.as_ptr();
-                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many numbers as
-                // the slice has.
+                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many elements as the
+                // slice has.
                 unsafe { $load_part }
             }
 
@@ -85,8 +85,8 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $room = to.len().min($lanes) as i32;
                 let $to = to.as_mut_ptr();
-                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many numbers as
-                // the slice has.
+                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many elements as the
+                // slice has.
                 unsafe { $store_part }
             }
 
@@ -188,9 +188,9 @@ macro_rules! portable {
 
 portable!(f32, f64);
 
-/// The loop `results[r * pitch + i]` = Σ over inputs and taps of `factors[input, tap][r]` · `source[input * plane + tap + i]`. It
-/// runs over `rows` rows `r`, a value of [`MicroKernels::tile_rows`], and `count` elements `i`. `count` is rounded up to whole
-/// vectors, and `source` and `results` are long enough for that.
+/// Sets `results[r * pitch + i]` to the sum of `factors[input, tap][r]` · `source[input * plane + tap + i]` over all inputs and taps.
+/// Computes `rows` rows `r`, a value of [`MicroKernels::tile_rows`], and `count` elements `i`. `count` is rounded up to whole vectors, and
+/// `source` and `results` are long enough for that.
 pub(crate) struct TileSums<'a, T> {
     pub(crate) rows: usize,
     pub(crate) source: &'a [T],
@@ -203,8 +203,8 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// The loop `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]`, over `rows` rows `r`, all runs `k`, and `count`
-/// elements `i`.
+/// Adds the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over `count` elements `i` to `sums[r][k]`, for `rows` rows `r` and all runs
+/// `k`.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -215,9 +215,9 @@ pub(crate) struct DotProducts<'a, T> {
     pub(crate) sums: &'a mut [T],
 }
 
-/// The loop `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`. [`MicroKernels::small_tile`] gives the number of
-/// rows `r` and of vectors of columns `j`. The last vector may have fewer columns. The rows of `y` are contiguous, and so are the
-/// rows or the columns of `x`.
+/// Sets `out[r * pitch + j]` to the sum of `x[r, l]` · `y[l, j]` over `l < k`, or adds that sum to it. [`MicroKernels::small_tile`] gives
+/// the number of rows `r` and of vectors of columns `j`. The last vector may have fewer columns. The rows of `y` are contiguous, and so are
+/// the rows or the columns of `x`.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
@@ -237,16 +237,16 @@ pub(crate) enum MicroKernel<'a, T> {
     SmallProduct(SmallProduct<'a, T>),
 }
 
-/// The loops for one type and one instruction set.
+/// The loops for one element type and one instruction set.
 pub(crate) trait MicroKernels<T>: Sync {
     /// Returns the number of elements in a vector.
     fn lanes(&self) -> usize;
 
-    /// Returns the number of rows of [`TileSums`] to compute at once when `left` rows remain. It may exceed `left`.
+    /// Returns how many rows of [`TileSums`] are computed at once if `left` rows remain. The result may exceed `left`.
     fn tile_rows(&self, left: usize) -> usize;
 
-    /// Returns the number of rows and vectors of a [`SmallProduct`] to compute at once when `rows` and `vectors` remain. The
-    /// number of rows does not depend on `vectors`.
+    /// Returns how many rows and vectors of a [`SmallProduct`] are computed at once if `rows` and `vectors` remain. The number of rows does
+    /// not depend on `vectors`.
     fn small_tile(&self, rows: usize, vectors: usize) -> (usize, usize);
 
     /// Runs the loop with its operands.
@@ -292,14 +292,14 @@ where
 {
     let &mut DotProducts { left, pitch, right, runs, count, ref mut sums, .. } = dots;
     let vectors = count / L;
-    // Loops fill these arrays, because here the compiler does not inline `from_fn`.
+    // Loops fill these arrays, because the compiler does not inline `from_fn` here.
     let (mut rows, mut row_ends): ([&[[T; L]]; R], [&[T]; R]) = ([&[]; R], [&[]; R]);
     for (r, (row, end)) in rows.iter_mut().zip(&mut row_ends).enumerate() {
         (*row, *end) = left[(first + r) * pitch..][..count].as_chunks();
         *row = &row[..vectors];
     }
     for (number, some) in runs.chunks(C).enumerate() {
-        // In an incomplete chunk of runs, the last run is computed several times.
+        // If fewer than `C` runs remain, the last one fills the other places and is computed several times.
         let (mut columns, mut column_ends): ([&[[T; L]]; C], [&[T]; C]) = ([&[]; C], [&[]; C]);
         for (c, (column, end)) in columns.iter_mut().zip(&mut column_ends).enumerate() {
             (*column, *end) = right[some[c.min(some.len() - 1)]..][..count].as_chunks();
@@ -341,7 +341,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
 ) {
     let SmallProduct { k, x, .. } = product;
     if x.column_stride == 1 {
-        // All slices have the length `k`, so that the loop checks no index.
+        // Each slice has the length `k`, so that the compiler checks no index in the loop.
         let mut rows: [&[T]; R] = [&[]; R];
         for (r, row) in rows.iter_mut().enumerate() {
             *row = &x.row(r)[..k];
@@ -353,11 +353,11 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
     }
 }
 
-/// Loads `C` vectors. The last one may have fewer numbers.
+/// Loads `C` vectors. The last one may have fewer elements.
 #[inline(always)]
 fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, row: &[T]) -> [S::Vector; C] {
     let (whole, last) = row.split_at((C - 1) * L);
-    // A loop fills this array, because here the compiler does not inline `from_fn`.
+    // A loop fills this array, because the compiler does not inline `from_fn` here.
     let mut vectors = [cpu.load_part(last); C];
     for (vector, from) in vectors.iter_mut().zip(whole.as_chunks().0) {
         *vector = cpu.load(from);
@@ -367,7 +367,7 @@ fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, ro
 
 /// Computes [`small_product`]. `factor` reads the elements of the left side.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // an iterator over the sums would keep them in memory, not in registers
+#[allow(clippy::needless_range_loop)] // An iterator over the sums would keep them in memory and not in registers.
 fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
     cpu: S,
     product: SmallProduct<T>,
@@ -415,7 +415,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // The largest tile that the remaining rows fill to at least three quarters.
+                // Chooses the largest tile that the remaining rows fill to at least three quarters.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 
@@ -459,8 +459,7 @@ macro_rules! kernels {
     )*};
 }
 
-// Every tile size is separate code and takes time to compile. Only the types and instruction sets of most products have many
-// sizes.
+// Every tile size is separate code and takes time to compile. So only the most frequent types and instruction sets have many sizes.
 #[cfg(target_arch = "x86_64")]
 kernels!(
     Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
@@ -488,7 +487,7 @@ macro_rules! choices {
     ($($type:ident),*) => {$(
         impl HasMicroKernels for $type {
             fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
-                // This processor supports the set in use, because the set was detected on it.
+                // The set in use was detected on this processor, so the processor supports it and all smaller sets.
                 match set.min(instruction_set()) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512 => &Avx512(()),

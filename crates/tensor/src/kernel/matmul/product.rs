@@ -1,5 +1,5 @@
-//! The product of two matrices with any strides, for each element type. Floating-point products are computed by single-threaded
-//! `gemm`, or by [`small`] at sizes where `gemm` is slow.
+//! The product of two matrices with any strides, for each element type. The crate `gemm` computes floating-point products on a single
+//! thread. The functions of [`small`] replace it at sizes where it is slow.
 #![allow(unsafe_code)]
 
 use std::ops::RangeInclusive;
@@ -19,22 +19,23 @@ use crate::thresholds::matmul::{
     MIN_THIN_TERMS,
 };
 
-/// The lengths of sums for which [`thin`] computes products with a single column, for any number of rows.
+/// The lengths of sums for which [`thin`] computes products with a single column, whatever the number of rows.
 pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
-/// Products of two matrices. `out` is row-major, `m x n`. Sealed like
+/// Products of two matrices. `out` is row-major, of `m` rows and `n` columns. Sealed like
+/// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
 
-    /// Computes [`product`](Self::product) for a product that is not part of a larger one.
+    /// Does the same as [`product`](Self::product), for a product that is not a part of a larger one.
     fn whole_product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
         Self::product(sizes, x, y, out)
     }
 
-    /// Computes [`product`](Self::product) into a rectangle of a larger matrix. The product must have more than a few
-    /// multiplications.
+    /// Does the same as [`product`](Self::product), with the result in a rectangle of a larger matrix. The product must have more than a
+    /// few multiplications.
     fn product_into(
         sizes: Sizes,
         x: Matrix<Self>,
@@ -57,7 +58,7 @@ macro_rules! floats {
                     return Ok(());
                 }
                 if n == 1 && m > 1 && m <= MAX_COMPACT_ROW && x.row_stride == 1 {
-                    // The transpose of this product is a product with a single row.
+                    // This product is the transpose of a product with a single row.
                     return Self::product(Sizes { m: 1, n: m, k, add }, y.transposed(), x.transposed(), out);
                 }
                 if m == 1 && y.column_stride == 1 {
@@ -74,10 +75,10 @@ macro_rules! floats {
                     return Ok(());
                 }
                 if m == 1 && n > 1 && y.row_stride == 1 {
-                    // The transpose of this product is a product with a single column.
+                    // This product is the transpose of a product with a single column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                // For a single column, `gemm` has a fast kernel, if the sums are long and there is enough work.
+                // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
                 let narrow = match n {
                     1 => SHORT_SUMS.contains(&k) || k > *SHORT_SUMS.end() && m * k <= MAX_COMPACT_IN_PLACE,
                     _ => n <= THIN_COLUMNS && k >= MIN_THIN_TERMS,
@@ -121,8 +122,8 @@ macro_rules! floats {
                 // pointers are to the whole slices. `out` is written as m rows of n elements, which are the rows of the tile
                 // (asserted above). The tile is borrowed mutably, so no other slice overlaps `out`.
                 unsafe {
-                    // The transposes are passed in reverse order. `gemm` is fast for results with contiguous columns, and up to
-                    // seven times slower for contiguous rows.
+                    // Computes the transpose of the product from the transposes in reverse order. `gemm` is fast for results with
+                    // contiguous columns, and up to seven times slower for contiguous rows.
                     $gemm()(
                         n, m, k,
                         start, pitch as isize, 1,

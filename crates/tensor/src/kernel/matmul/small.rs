@@ -1,4 +1,4 @@
-//! Products for which `gemm` is slow: little work, a single row, or few columns.
+//! Computes products for which `gemm` is slow: little work, a single row, or few columns.
 
 use smallvec::SmallVec;
 
@@ -11,8 +11,8 @@ use crate::scalar::cpu::dispatched;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
 
-/// Computes a product by the definition, row by row. For few columns, each complete row is added to `out`. For many columns, each
-/// term is added to `out`. Only integers and truth values take that path, for which the order of additions makes no difference.
+/// Computes a product by the definition, row by row. With few columns, each complete row is added to `out`. With many columns, each term is
+/// added to `out`. Only integers and truth values can have many columns, and for them the order of additions makes no difference.
 pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     let Sizes { m, n, k, add } = sizes;
     if add && n <= FEW_COLUMNS {
@@ -40,7 +40,7 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// Returns whether a matrix is the transpose of a row-major matrix that [`transpose::materialize`] supports.
+/// Returns whether a matrix is the transpose of a row-major matrix, with sizes that [`transpose::materialize`] supports.
 pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
     matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(columns, rows)
 }
@@ -64,9 +64,8 @@ fn rows_of<T: Semiring>(
     Ok((written, columns))
 }
 
-/// Computes a product by reading the right side row by row, several columns at once. Copies the right side only if its rows are
-/// not contiguous. Copies the left side only if neither its rows nor its columns are contiguous. Used for little work and for few
-/// rows.
+/// Computes a product with little work or few rows. Reads the right side row by row, several columns at once. Copies the right side only if
+/// its rows are not contiguous. Copies the left side only if neither its rows nor its columns are contiguous.
 pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -114,7 +113,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Computes a product with few columns. Each sum runs along a row of `x`, which is contiguous.
+/// Computes a product with few columns. Each sum runs along a row of `x`, whose rows are contiguous.
 pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -149,7 +148,7 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
 }
 
 dispatched! {
-    /// Computes `out` = Σ x[l] · row l of `y`. The rows of `y` are contiguous. `y` is read once, in order, four rows at a time.
+    /// Sets `out` to the sum of `x[l]` times row l of `y`. The rows of `y` are contiguous. `y` is read once, in order, four rows at a time.
     pub(crate) fn row_times_matrix<T: Semiring>(k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         out.fill(T::ZERO);
         for (strip, out) in out.chunks_mut(STRIP).enumerate() {

@@ -1,8 +1,8 @@
-//! Accumulation, for reductions of tensors and for the reductions of fused programs. It reduces slices, accumulates rows into a
+//! Accumulation of values into totals, for reductions of tensors and of fused programs. This file reduces slices, accumulates rows into a
 //! row of totals, and accumulates the elements of an iteration space into their totals.
 //!
-//! A sum is pairwise. At most 64 elements are added in sequence, and these partial sums are added in a balanced tree. So the
-//! rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
+//! Sums are pairwise. At most 64 elements are added in sequence, and these partial sums are added in a balanced tree. So the rounding error
+//! grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
@@ -11,10 +11,10 @@ use crate::{Binary, Element, Float, Layout, Reduction, Shape};
 /// The maximum number of elements that are added without a tree, in 64 chains.
 pub(crate) const LONG_RUN: usize = 4096;
 
-/// Rows with fewer elements are accumulated several at a time, as one wide row.
+/// The width of rows, in elements, below which several rows are accumulated at a time, as one wide row.
 pub(crate) const NARROW: usize = 64;
 
-/// The maximum length of a wide row made of several narrow rows, in elements.
+/// The maximum width of a wide row that is made of several narrow rows, in elements.
 const WIDE: usize = 256;
 
 /// The maximum length of a row whose elements are reduced in sequence.
@@ -58,7 +58,7 @@ pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {
         return T::accumulate_rows(op, total, x, stride, rows);
     }
-    // The rows are contiguous. They are accumulated as wide rows, and the parts of the wide total are then combined.
+    // The rows are contiguous. They are accumulated as wide rows, and then the parts of the wide total are combined.
     let beside = side_by_side(width);
     let wide = beside * width;
     let mut totals = [T::ZERO; WIDE];
@@ -87,11 +87,11 @@ pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize)
     }
 }
 
-/// Accumulates the elements of a shape into their totals, block by block and in order.
+/// Accumulates the elements of a shape into their totals. Receives the elements block by block and in order.
 #[derive(Debug)]
 pub(crate) struct Accumulator {
     pub(crate) op: Reduction,
-    /// The position of the total of each element of the shape.
+    /// For each element of the shape, the position of its total.
     pub(crate) space: IterationSpace<1>,
     /// The number of totals.
     pub(crate) count: usize,
@@ -104,7 +104,7 @@ impl Accumulator {
         Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
     }
 
-    /// Returns the length of a row and the position of the first total, if the elements are whole short rows with adjacent totals.
+    /// Returns the length of a row and the position of the first total if the elements consist of whole short rows with adjacent totals.
     /// Each of these rows is reduced to one total.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
         let space = &self.space;
@@ -116,7 +116,7 @@ impl Accumulator {
         in_order.then(|| (row, space.position(0, start)))
     }
 
-    /// Accumulates `value`, which holds the elements `start .. start + len` of the shape. `spare` is memory for `len` elements.
+    /// Accumulates `value`, which holds the elements `start .. start + len` of the shape. `spare` is scratch memory for `len` elements.
     pub(crate) fn accumulate<T: Float>(
         &self,
         value: Operand<'_, T>,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Blocks are accumulated into totals of all kinds: a single total, one for each row, a row of totals, and mixtures of these.
+    /// Tests totals of all kinds: a single total, one for each row, a row of totals, and mixtures of these.
     #[test]
     fn blocks_are_accumulated_where_they_belong() {
         let shape = Shape::from([4, 3, 5, 6]);

@@ -1,9 +1,9 @@
-//! The position of the largest or smallest element along a dimension. A NaN wins. If several elements qualify, the first one is
-//! taken.
+//! Finds the position of the largest or smallest element along a dimension. If there is a NaN, its position is the result. Of several equal
+//! elements, the first one is taken.
 //!
-//! For a contiguous lane, the extreme value is computed first, and then its first position is searched. Otherwise adjacent lanes
-//! are scanned together, row by row. Long lanes are split into segments. The results of the segments are compared in order, so the
-//! positions do not depend on the number of threads.
+//! A *lane* is a line of elements along the dimension. In a contiguous lane, the extreme value is computed first, and then its first
+//! position is searched. Otherwise adjacent lanes are scanned together, row by row. Long lanes are split into segments. The results of the
+//! segments are compared in order, so the positions do not depend on the number of threads.
 use crate::kernel::strided::{MAX_TASKS, TASK};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -13,36 +13,37 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
-/// The length of the segments of a contiguous lane, in elements. Each segment's extreme value is computed before its position.
+/// The length of the segments of a contiguous lane, in elements. Each segment's extreme value is computed before its position is searched.
 const EXTREME_SEGMENT: usize = 4096;
 
 /// The maximum number of adjacent lanes that are scanned together.
 const WIDE: usize = 1024;
 
-/// Lanes with fewer elements are scanned together even if they are contiguous.
+/// The length of lanes, in elements, below which even contiguous lanes are scanned together.
 const SHORT: usize = 16;
 
-/// The approximate number of elements in a part.
+/// The approximate number of elements in a task.
 const PART: usize = 1 << 16;
 
 fn is_nan<T: Element>(x: T) -> bool {
     x.partial_cmp(&x).is_none()
 }
 
-/// Returns whether `new` replaces `old`, an earlier element.
+/// Returns true if `new` replaces `old`, which comes earlier in the lane.
 fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
     !is_nan(old) && (is_nan(new) || if largest { new > old } else { new < old })
 }
 
 dispatched! {
-    /// Replaces each element of `best` that loses to the element of `row`, and stores `number` in `at` there.
+    /// Compares `row`, which has index `number`, with the best elements so far. Where `row` is better, stores its elements in `best` and
+    /// `number` in `at`.
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
         let (best, at) = (&mut best[..len], &mut at[..len]);
         for i in 0..len {
             let (old, new) = (best[i], row[i]);
-            // The comparison is false for a NaN, so that a NaN replaces a number.
+            // This comparison is false if `new` is NaN, so that a NaN replaces a number.
             let stays = if largest { new <= old } else { new >= old };
             let wins = !stays & (old == old);
             best[i] = if wins { new } else { old };
@@ -50,7 +51,7 @@ dispatched! {
         }
     }
 
-    /// Returns the first position of `value`, or of a NaN if `value` is NaN. There must be one.
+    /// Returns the first position of `value`, or of a NaN if `value` is NaN. There must be at least one.
     #[allow(clippy::eq_op)]
     fn find<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
@@ -72,7 +73,7 @@ dispatched! {
     }
 }
 
-/// Returns the position of the largest or smallest element of a slice.
+/// Returns the position of the largest (or smallest) element of a slice.
 fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     let op = if largest { Reduction::Amax } else { Reduction::Amin };
     let (mut best, mut start) = (None, 0);
@@ -85,8 +86,8 @@ fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     best.map_or(0, |best| start + find(&x[start..x.len().min(start + EXTREME_SEGMENT)], best))
 }
 
-/// Writes the position of the first largest or smallest element along a dimension to `out`, for every result. A NaN wins.
-/// `reduced` is the dimension, which is not empty. `kept` are the other dimensions.
+/// Writes to `out`, for every lane, the position of the first largest (or smallest) element. A NaN counts as larger (or smaller) than all
+/// others. `reduced` is the layout along the lanes, which are not empty. `kept` is the layout of the other dimensions.
 pub(crate) fn arg<T: Element>(
     largest: bool,
     data: &[T],
@@ -101,7 +102,7 @@ pub(crate) fn arg<T: Element>(
     let rows = IterationSpace::new(kept.shape(), [kept]);
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let each_lane = step == 1 && count >= SHORT || lanes < SHORT && count >= EXTREME_SEGMENT || lanes == 1;
-    // A part is a range of lanes. If there are few lanes, it is also a range of the elements along them.
+    // A task computes a range of lanes. If there are few lanes, it computes only a range of the elements along them.
     let per_strip = if each_lane { (TASK / count).max(lanes.div_ceil(MAX_TASKS)).max(1) } else { strip(&rows, lanes) };
     let strips = lanes.div_ceil(per_strip);
     let most = if strips < MAX_TASKS / 4 { lanes.saturating_mul(count) / PART } else { 1 };
@@ -110,7 +111,7 @@ pub(crate) fn arg<T: Element>(
     let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
     let segments = count.div_ceil(segment);
 
-    // Each segment has a row of positions.
+    // If lanes are split into segments, each segment has its own row of positions.
     let mut positions = Scratch::new(if segments > 1 { segments * lanes } else { 0 })?;
     let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, lanes, (1, per_strip));
     let schedule = Schedule::parallel_from(PART, lanes.saturating_mul(count));
@@ -159,7 +160,7 @@ fn strip(rows: &IterationSpace<1>, lanes: usize) -> usize {
     if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }
 }
 
-/// Computes the positions for the lanes from `first` on. Each lane is scanned over `size` elements, `step` apart, starting with
+/// Computes the positions for the lanes from `first` on. Each lane is scanned over `size` elements that are `step` apart, beginning with
 /// element `from`.
 fn across<T: Element>(
     largest: bool,
@@ -199,7 +200,7 @@ fn across<T: Element>(
 mod tests {
     use crate::prelude::*;
 
-    /// The shapes cover every code path. Ties and NaNs are far apart.
+    /// The shapes cover every code path. Equal elements and NaNs are far apart.
     #[test]
     fn the_first_of_equal_elements_is_found_in_every_lane() {
         for [rows, columns] in

@@ -9,7 +9,7 @@ use crate::scalar::cpu;
 /// Folds each row of `row` elements in order, and combines the result with the row's total.
 #[inline(always)]
 pub(crate) fn fold_short_rows<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T + Copy) {
-    // Constant lengths let the compiler vectorize over rows.
+    // Constant lengths let the compiler vectorize the loop over rows.
     match row {
         2 => fold_rows_of(x, 2, totals, f),
         3 => fold_rows_of(x, 3, totals, f),
@@ -41,8 +41,8 @@ pub(crate) fn fold_each<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T
     }
 }
 
-/// Sets `total` to `f(total, row)` for each row of `x`. Eight rows are processed at a time, so that each total is read and written
-/// once for them.
+/// Sets each total to `f(total, x)` for the elements of each row of `x`. Eight rows are processed at a time, so that totals are read and
+/// written once for eight rows.
 #[inline(always)]
 pub(crate) fn fold_rows<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
     let len = total.len();
@@ -63,20 +63,20 @@ pub(crate) fn fold_rows<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: 
     }
 }
 
-/// The number of lines that are reduced in turns, and the length of a turn in elements. Intel's processors read memory faster in
-/// several streams than in one.
+/// The number of lines that are reduced in turns. A *line* is a contiguous slice that is reduced to one result. Intel's processors read
+/// memory faster in several streams than in one. The next constant is the length of a turn, in elements.
 const STREAMS: usize = 8;
 const TURN: usize = 256;
 
-/// A call with this number of elements or more is assumed to read memory and not a cache.
+/// The number of elements from which a call is assumed to read memory and not a cache.
 const LARGE: usize = 1 << 16;
 
-/// Returns whether [`chains_in_turns`] should reduce `lines` lines of `len` elements.
+/// Returns true if [`chains_in_turns`] should reduce `lines` lines of `len` elements.
 pub(crate) fn in_turns(len: usize, lines: usize) -> bool {
     len * lines >= LARGE && len >= 2 * TURN && !cpu::is_amd()
 }
 
-/// Folds each slice of `len` elements by [`in_chains`]. The slices are `stride` apart.
+/// Folds each line of `len` elements by [`in_chains`]. The lines are `stride` apart.
 #[inline(always)]
 pub(crate) fn each_in_chains<T: Copy>(
     x: &[T],
@@ -86,7 +86,7 @@ pub(crate) fn each_in_chains<T: Copy>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    // One decision serves all lines. A decision for each line took a sixth longer for short lines.
+    // The decision is made once for all lines. A decision for each line made short lines slower by a sixth.
     if len < LINE_OF_CHAINS {
         for i in 0..out.len() {
             out[i] = chains::<8, T>(&x[i * stride..][..len], start, f);
@@ -98,7 +98,7 @@ pub(crate) fn each_in_chains<T: Copy>(
     }
 }
 
-/// Computes [`each_in_chains`] for long lines of a large array. Several lines are read in turns.
+/// Does the same as [`each_in_chains`], for long lines of a large array. Reads several lines in turns.
 #[inline(always)]
 pub(crate) fn chains_in_turns<T: Copy>(
     x: &[T],
@@ -129,8 +129,8 @@ pub(crate) fn chains_in_turns<T: Copy>(
     }
 }
 
-/// Computes [`each_in_chains`] for an `f` that selects one of two numbers and is undefined for NaN. If a slice contains a NaN, its
-/// result is NaN.
+/// Does the same as [`each_in_chains`] for a function `f` that selects one of two numbers and is undefined for NaN. If a line contains a
+/// NaN, its result is NaN.
 #[inline(always)]
 #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
 pub(crate) fn each_extreme<T: Copy + PartialEq>(
@@ -147,8 +147,7 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
         }
         return;
     }
-    // Comparing numbers and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes
-    // four.
+    // Comparing numbers and finding NaNs separately takes two instructions. Finding out for each pair which operand is NaN takes four.
     let not_number = |kept: T, x: T| if x != x { x } else { kept };
     for row in 0..out.len() {
         let (chunks, rest) = x[row * stride..][..len].as_chunks::<64>();
@@ -182,14 +181,14 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     }
 }
 
-/// Lines with fewer elements are folded in eight chains, other lines in 64.
+/// The length of lines, in elements, below which a line is folded in eight chains. Longer lines are folded in 64 chains.
 const LINE_OF_CHAINS: usize = 64;
 
-/// In [`each_extreme`], lines with fewer elements are folded in eight chains, if [`has_nan`] finds no NaN.
+/// In [`each_extreme`], the length of lines, in elements, below which a line is folded in eight chains if [`has_nan`] finds no NaN.
 const SHORT_LINE: usize = 128;
 
-/// Returns whether `lines` lines of `len` elements, `stride` apart, contain a NaN. The gaps between the lines are searched too. If
-/// the gaps are large, returns true without a search. Without NaNs, a maximum takes one instruction.
+/// Returns true if `lines` lines of `len` elements, `stride` apart, may contain a NaN. The gaps between the lines are searched too. If the
+/// gaps are large, returns true without a search. Without NaNs, a maximum takes only one instruction.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, lines: usize) -> bool {
@@ -200,8 +199,8 @@ pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, l
     bad
 }
 
-/// Computes [`each_extreme`] for long lines of a large array. Several lines are read in turns. [`each_extreme`] has a loop of its
-/// own: it keeps its chains in registers, which makes it twice as fast for a single line.
+/// Does the same as [`each_extreme`], for long lines of a large array. Reads several lines in turns. [`each_extreme`] has another loop,
+/// which keeps its chains in registers and is twice as fast for a single line.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub(crate) fn extremes_in_turns<T: Copy + PartialEq>(
@@ -247,8 +246,8 @@ pub(crate) fn extremes_in_turns<T: Copy + PartialEq>(
     }
 }
 
-/// Folds `x` in 64 independent chains, or in eight if it has few elements. The compiler keeps the chains in vector registers.
-/// Their totals are combined pairwise.
+/// Folds `x` in 64 independent chains, or in eight if it has few elements. The compiler keeps the chains in vector registers. The results
+/// of the chains are combined pairwise.
 #[inline(always)]
 pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     if x.len() < LINE_OF_CHAINS { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
@@ -266,10 +265,10 @@ pub(crate) fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T
     ended(totals, rest, start, f)
 }
 
-/// Combines the totals of the chains with the remaining elements, which are fewer than `N`.
+/// Combines the results of the chains with the remaining elements, which are fewer than `N`.
 #[inline(always)]
 fn ended<const N: usize, T: Copy>(totals: [T; N], rest: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
-    // The remaining elements have chains of their own. Adding them to `totals` would move `totals` out of the registers.
+    // The remaining elements get chains of their own. Adding them to `totals` would move `totals` out of the registers.
     let (eights, rest) = rest.as_chunks::<8>();
     let mut few = [start; 8];
     for eight in eights {
@@ -301,7 +300,7 @@ pub(crate) fn halved<const N: usize, T: Copy>(mut totals: [T; N], f: impl Fn(T, 
 mod tests {
     use super::*;
 
-    /// Lines that are reduced in turns have the bits of lines that are reduced alone.
+    /// Checks that lines that are reduced in turns have the same bits as lines that are reduced alone.
     #[test]
     fn turns_give_the_same_bits() {
         let (stride, count) = (1500, 133);
@@ -324,7 +323,7 @@ mod tests {
         }
     }
 
-    /// A NaN changes only the result of its own line, on every code path.
+    /// Checks that a NaN changes only the result of its own line, on every code path.
     #[test]
     fn a_nan_belongs_to_one_line() {
         let larger = |total: f32, x: f32| if x > total { x } else { total };

@@ -1,7 +1,7 @@
-//! Reductions of rows of a few elements, such as logits.
+//! Reduces rows of a few elements, such as logits.
 //!
-//! Each row is reduced separately. Elements are added in the order of [`fold_rows`](crate::kernel::reduce::fold::fold_rows): eight
-//! in a tree, and the rest in sequence. So a sum has the same bits whether its elements are adjacent or a row apart.
+//! Each row is reduced separately. Elements are added in the order of [`fold_rows`](crate::kernel::reduce::fold::fold_rows): eight in a
+//! tree, and the rest in sequence. So a sum has the same bits whether its elements are adjacent or are in successive rows.
 #![allow(clippy::needless_range_loop)]
 
 use crate::Reduction;
@@ -9,14 +9,14 @@ use crate::kernel::reduce::fold::has_nan;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_number};
 
-/// Rows with fewer elements are reduced by the loops of this file.
+/// The length of rows, in elements, below which this file reduces them.
 pub(crate) const SHORT: usize = 16;
 
-/// Reduces each row. The reduction starts with `start`. Without `start`, it starts with the first element of the row, which is
-/// then combined twice.
+/// Reduces each row. The reduction starts with `start`. If `start` is `None`, it starts with the first element of the row, which is then
+/// combined twice.
 #[inline(always)]
 fn each<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Option<T>, f: impl Fn(T, T) -> T + Copy) {
-    // Constant lengths let the compiler vectorize over adjacent rows.
+    // Constant lengths let the compiler vectorize the loop over adjacent rows.
     match (len, stride) {
         (2, 2) => each_of(x, 2, 2, out, start, f),
         (3, 3) => each_of(x, 3, 3, out, start, f),
@@ -36,7 +36,7 @@ fn each<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Optio
     }
 }
 
-/// Computes [`each`] for rows of fewer than eight elements.
+/// Does the same as [`each`], for rows of fewer than eight elements.
 #[inline(always)]
 fn each_of<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Option<T>, f: impl Fn(T, T) -> T) {
     let x = &x[..(out.len() - 1) * stride + len];
@@ -50,7 +50,7 @@ fn each_of<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Op
     }
 }
 
-/// Computes `out[i] = op over x[i * stride .. i * stride + len]` for a `len` from 1 to 15.
+/// For each i, sets `out[i]` to the reduction of the row `x[i * stride .. i * stride + len]`. `len` is from 1 to 15.
 pub(crate) fn reduce<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
     assert!((1..SHORT).contains(&len));
     if !out.is_empty() {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::kernel::elementwise::block::BlockKernels;
 
-    /// Checks that reduced rows have the same bits as accumulated rows of the transposed elements.
+    /// Checks that reducing rows gives the same bits as accumulating the rows of the transpose.
     fn check_against_accumulated_rows<T: BlockKernels>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
         for op in [Reduction::Sum, Reduction::Prod, Reduction::Amax, Reduction::Amin, Reduction::Max, Reduction::Min] {
             for (len, more, lines) in (1..SHORT).flat_map(|len| [0, 1, 90].map(|more| (len, more, 37))) {
@@ -106,7 +106,7 @@ mod tests {
     fn lines_equal_rows_bit_by_bit() {
         let mixed = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
         let zeros = |i: usize| if i * 31 % 7 < 3 { -0.0 } else { 0.0 };
-        // These NaNs have several bit patterns.
+        // The NaNs among these elements have several bit patterns.
         let broken = |i: usize| match i % 17 {
             3 | 4 => f64::from_bits(f64::NAN.to_bits() + ((i as u64) << 32)),
             _ => ((i * 7919 % 1009) as f64 * 0.37).sin(),

@@ -1,8 +1,8 @@
 //! Reductions over some dimensions of a tensor of any layout.
 //!
-//! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first,
-//! and then the totals of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row.
-//! Elements with other strides, and lines or rows that are too short, are copied into contiguous rows first.
+//! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first, and then
+//! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements with other
+//! strides, and lines or rows that are too short, are first copied into contiguous rows.
 //!
 //! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator)
 //! computes. The tree depends on the layout alone, so any number of threads gives the same bits.
@@ -23,10 +23,10 @@ use crate::shape::layout::sort_few;
 use crate::shape::shape::INLINE_RANK;
 use crate::{Element, Layout, Reduction};
 
-/// Approximate length of the pieces of a long line, in elements. Lines of up to twice this length are not cut.
+/// The approximate length, in elements, of the pieces into which a long line is cut. Lines of up to twice this length are not cut.
 const PIECE: usize = 1 << 15;
 
-/// Size of the group of results that are accumulated together, in bytes.
+/// The size of a strip, in bytes. A strip is a group of adjacent results that are accumulated together.
 const STRIP: usize = 1 << 14;
 
 /// The number of rows that are gathered together, and the number of results in each row.
@@ -35,10 +35,10 @@ const GATHERED: (usize, usize) = (16, 256);
 /// The size and the stride of each dimension.
 type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 
-/// The minimum work for several threads, in bytes. One thread reads less than this from its second-level cache as fast.
+/// The smallest work for several threads, in bytes. One thread reads less than this from its second-level cache as fast as several threads.
 const PARALLEL: usize = 1 << 18;
 
-/// Loops over dimensions in memory order: the largest stride first, all strides nonnegative.
+/// Loops over dimensions in memory order: the largest stride comes first, and no stride is negative.
 type Loops = IterationSpace<1>;
 
 /// Returns loops with these sizes and strides, the outermost first. The function is inlined, so that the result is built in the
@@ -61,7 +61,8 @@ fn innermost(loops: &Loops, single: usize) -> (usize, usize) {
     }
 }
 
-/// Computes `out[i] = op over j of x[i, j]`. `j` runs over the dimensions `axes` of `x`, and `i` over the other dimensions.
+/// Computes a reduction of `x` over the dimensions `axes`. Each result `out[i]` combines the elements `x[i, j]` for all j, where `j` runs
+/// over `axes` and `i` over the other dimensions.
 ///
 /// If `x` is empty, `out` is not changed: the caller has filled it.
 pub(crate) fn reduce<T: Element>(
@@ -78,7 +79,7 @@ pub(crate) fn reduce<T: Element>(
         out[0] = slice_total(op, &x.data[layout.offset()..][..layout.numel()]);
         return Ok(());
     }
-    // Negative strides are replaced by positive ones, so that every loop starts at its lowest element.
+    // Negative strides are replaced by positive ones, so that every loop starts at its lowest position.
     let mut base = layout.offset() as isize;
     let (mut kept, mut reduced) = (Dimensions::new(), Dimensions::new());
     // True if the results are computed in the row-major order of `out`. Then they are written directly to `out`.
@@ -107,8 +108,8 @@ pub(crate) fn reduce<T: Element>(
     }
 }
 
-/// Calls [`run`] for results whose order in memory differs from the order of the dimensions of `kept`. Computes them in memory
-/// order, and then rearranges them.
+/// Calls [`run`] for results whose order in memory differs from the order of the dimensions of `kept`. Computes them in memory order, and
+/// then rearranges them.
 fn run_in_order<T: Element>(
     op: Reduction,
     data: &[T],
@@ -118,7 +119,7 @@ fn run_in_order<T: Element>(
 ) -> Result<(), AllocationError> {
     let strides = kept.strides();
     let mut order = kept.axes_by_stride();
-    // Dimensions with stride 0 repeat results. Each of these results is computed once.
+    // A dimension with stride 0 repeats results. Each of these results is computed once.
     let size = |axis: usize| if strides[axis] == 0 { 1 } else { kept.shape()[axis] };
     let mut results = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
     let mut totals = Scratch::new(results.numel())?;
@@ -160,12 +161,12 @@ fn run<T: Element>(
     Ok(())
 }
 
-/// Returns the schedule for `work` bytes: a single thread for little work.
+/// Returns the schedule for `work` bytes: a single thread for less than [`PARALLEL`].
 fn schedule(work: usize) -> Schedule {
     Schedule::sweep_from(PARALLEL, work, work)
 }
 
-/// Reduces the lines of the innermost dimension first, and then the totals of the lines.
+/// Reduces the lines of the innermost dimension first, and then the results of the lines.
 fn lines_first<T: Element>(
     op: Reduction,
     data: &[T],
@@ -180,7 +181,7 @@ fn lines_first<T: Element>(
         totals_of_lines(op, data, kept, (len, stride), piece, out);
         return Ok(());
     }
-    // Loops over all other dimensions, in memory order. The flag is true for the reduced dimensions: their totals are reduced
+    // All other dimensions, in memory order. The flag is true for reduced dimensions, over which the results of the lines are reduced
     // again.
     let mut all = SmallVec::<[_; INLINE_RANK]>::new();
     for (loops, count, again) in [(kept, kept.depth(), false), (reduced, reduced.depth() - 1, true)] {
@@ -202,8 +203,8 @@ fn lines_first<T: Element>(
     run(op, &totals, &loops(&kept), &loops(&reduced), out)
 }
 
-/// Computes the totals of the pieces of all lines. A line has `len` elements that are `stride` apart. `lines` gives the position
-/// of each line's first element.
+/// Reduces the pieces of all lines. A line has `len` elements that are `stride` apart. `lines` gives the position of each line's first
+/// element.
 fn totals_of_lines<T: Element>(
     op: Reduction,
     data: &[T],
@@ -274,13 +275,13 @@ fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
     for (out, chunk) in out.iter_mut().zip(chunks) {
         *out = chunk[0];
     }
-    // The last element may be in an incomplete chunk.
+    // The last element may be in an incomplete chunk, which the loop skips.
     if let (Some(out), Some(&x)) = (out.get_mut(chunks.len()), last.first()) {
         *out = x;
     }
 }
 
-/// The elements of the results from `start` on, as rows: element `k` of row `j` belongs to result `start + k`.
+/// The elements of the results from `start` on, arranged as rows: element `k` of row `j` belongs to result `start + k`.
 struct Rows<'a, T> {
     data: &'a [T],
     kept: &'a Loops,
@@ -315,13 +316,13 @@ impl<T: Element> Rows<'_, T> {
         }
     }
 
-    /// Accumulates the rows `start .. end` in a balanced tree. Each leaf of the tree has at most `leaf` rows.
+    /// Accumulates the rows `start .. end` in a balanced tree. Each leaf of the tree accumulates at most `leaf` rows.
     fn total(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
         if end - start <= leaf {
             match T::identity(op) {
-                // Sums start from 0, as in PyTorch. So a sum of -0 is 0.
+                // Sums start from 0, as in PyTorch, so a sum of -0 is 0.
                 Some(identity) => out.fill(identity),
-                // The first row is accumulated again below. That does not change a maximum or minimum.
+                // The first row is accumulated again below, which does not change a maximum or minimum.
                 None => self.gather(start, out),
             }
             return self.accumulate(op, start, end, out);
@@ -334,7 +335,7 @@ impl<T: Element> Rows<'_, T> {
     }
 }
 
-/// Reduces short contiguous lines in place. Otherwise, gathers the elements of a block of results into rows, and accumulates these.
+/// Reduces short contiguous lines in place. Otherwise gathers the elements of a block of results into rows, and accumulates the rows.
 fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
     let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
@@ -356,8 +357,8 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops
     });
 }
 
-/// Calls `visit` with parts of `out`. Result `i` of `out` belongs to line `first + i`. The other arguments are the position of the
-/// part's first line, and the distance between its lines.
+/// Calls `visit` with parts of `out`. Result `i` of `out` belongs to line `first + i`. The other arguments are the position of the part's
+/// first line, and the distance between its lines.
 fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
     let mut rest = out;
     lines.walk(0, first, rest.len(), |position, apart, count| {
@@ -367,8 +368,8 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
     });
 }
 
-/// Computes adjacent results together, strip by strip. If there are too few strips for the threads, the rows are also divided into
-/// parts. The totals of the parts are combined at the end.
+/// Computes adjacent results together, strip by strip. If there are too few strips for the threads, the rows are also divided into parts.
+/// The results of the parts are combined at the end.
 fn columns<T: Element>(
     op: Reduction,
     data: &[T],
@@ -402,8 +403,7 @@ fn columns<T: Element>(
         if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
     let parts = count.div_ceil(part);
 
-    // Strips are numbered in the order of their totals. There are `strips` strips in a row of `width` results, and `outer` rows in
-    // a part.
+    // Strips are numbered in the order of their results. There are `strips` strips in a row of `width` results, and `outer` rows in a part.
     let number = blocks * parts;
     let each = (TASK * number).div_ceil(total).max(number.div_ceil(MAX_TASKS));
     let start = |number: usize| number / strips * width + number % strips * strip;
@@ -438,7 +438,7 @@ mod tests {
     use crate::prelude::*;
     use crate::{num_threads, set_num_threads};
 
-    /// Shapes and strides large enough for pieces, parts and several threads.
+    /// Shapes and strides that are large enough for pieces, parts and several threads.
     const LARGE: [(&[usize], &[isize]); 14] = [
         (&[1, 300_000], &[1]),
         (&[5, 70_001], &[1]),
@@ -456,7 +456,7 @@ mod tests {
         (&[5000, 4, 5], &[1]),
     ];
 
-    /// Returns tensors with the values of `x` and different layouts.
+    /// Returns tensors that have the values of `x` and different layouts.
     fn layouts(x: &Tensor<f32>) -> Vec<Tensor<f32>> {
         let back: Vec<isize> = (0..x.rank() as isize).rev().collect();
         let around: Vec<isize> = (0..x.rank() as isize).chain([0]).skip(1).collect();
@@ -535,7 +535,7 @@ mod tests {
         }
     }
 
-    /// The maximum and minimum of a row are NaN if the row has a NaN at any position. Other rows are not affected.
+    /// Checks that the maximum and minimum of a row are NaN if the row has a NaN at any position, and that other rows are not affected.
     #[test]
     fn a_nan_wins_at_every_place() {
         for size in [1usize, 7, 15, 16, 63, 64, 65, 100, 128, 200, 5000] {
