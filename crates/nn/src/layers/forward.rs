@@ -55,7 +55,7 @@ pub(crate) fn refused(layer: &'static str, message: String) -> TapeError {
     wengert_tensor::Error::Argument { message, at: Site::here(layer) }.into()
 }
 
-/// Returns the number of dimensions of `x`, if it is `low` or `high`.
+/// Returns the number of dimensions of `x`, which must be `low` or `high`.
 #[track_caller]
 pub(crate) fn expect_rank<T: Float>(
     layer: &'static str,

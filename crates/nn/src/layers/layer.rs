@@ -61,7 +61,7 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = (**self).try_forward(x)?;
-        // Paths in a model lead to the box and not to the layer inside it, so the shape is recorded for the box.
+        // The path of this part in a model leads to the box and not to the layer inside. So the shape is recorded for the box.
         trace::record(|| trace::key(self, self.kind()), || y.shape());
         Ok(y)
     }
@@ -78,7 +78,7 @@ impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
     }
 }
 
-/// Applies the layer if there is one, and is the identity otherwise.
+/// Applies the layer if there is one. Otherwise returns the input.
 impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {

@@ -8,7 +8,7 @@ use crate::layers::linear::Linear;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// Layers that are applied one after the other. The path of a layer is its position. PyTorch: `torch.nn.Sequential`.
+/// Layers that are applied one after the other. The path of a layer's parameters begins with its index. PyTorch: `torch.nn.Sequential`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -24,7 +24,7 @@ use crate::{Generator, Result};
 pub struct Sequential<T: Float = f32>(Vec<Box<dyn Layer<T>>>);
 
 impl<T: Float> Sequential<T> {
-    /// Returns a model without layers: the identity.
+    /// Returns a model without layers, which returns its input.
     pub fn new() -> Self {
         Sequential(Vec::new())
     }
@@ -43,7 +43,7 @@ impl<T: Float> Sequential<T> {
     ///
     /// # Panics
     ///
-    /// If there are fewer than two numbers, or there is not enough memory for the parameters.
+    /// If `features` has fewer than two sizes, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn mlp(features: &[usize], activation: impl Layer<T> + Clone + 'static, generator: &mut Generator) -> Self {
         assert!(features.len() > 1, "an mlp needs the numbers of its inputs and outputs, but got {features:?}");
@@ -69,7 +69,7 @@ impl<T: Float> Sequential<T> {
     }
 }
 
-/// Boxes the layer here, so that its methods are compiled here.
+/// Boxes the layer in this function, so that its methods are compiled in this crate.
 #[wengert_macros::precompiled]
 fn boxed<T: Float>(layer: Linear<T>) -> Box<dyn Layer<T>> {
     Box::new(layer)

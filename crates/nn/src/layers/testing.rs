@@ -1,4 +1,4 @@
-//! Comparisons of layers' gradients with central differences, for the tests of this folder.
+//! Compares the gradients of layers with central differences, for the tests of this folder.
 
 use wengert_autograd::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::module::Module;
 /// central differences. All passes are training passes with the same random numbers.
 ///
 /// The error of a central difference is the third derivative times h², plus a few rounding errors of the sum, divided by h. It is about
-/// 1e-10 for numbers around 1 and h = ∛ε. A wrong derivative differs by far more than 1e-7.
+/// 1e-10 for values around 1 and h = ∛ε. A wrong derivative differs by far more than the tolerance of 1e-7.
 #[track_caller]
 pub(crate) fn gradients<M: Module<f64>>(model: &mut M, forward: impl for<'t> Fn(&M, &'t Tape<f64>) -> Var<'t, f64>) {
     let step = |model: &M| {
@@ -44,7 +44,7 @@ pub(crate) fn layer_gradients(layer: impl Layer<f64>, x: &Tensor<f64>) {
     gradients(&mut (layer, Parameter::new(x.clone())), |(layer, x), tape| layer.forward(tape.parameter(x)));
 }
 
-/// Returns random numbers around 0.
+/// Returns random values around 0.
 pub(crate) fn input<const R: usize>(shape: [usize; R]) -> Tensor<f64> {
     Tensor::randn(shape, &mut Generator::new(9))
 }

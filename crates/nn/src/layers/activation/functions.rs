@@ -1,7 +1,6 @@
-//! Activation functions as layers, for [`Sequential`](crate::Sequential). Plain code calls the operation of the same
-//! name.
+//! Activation functions as layers, for [`Sequential`](crate::Sequential). Other code can call the operation of the same name on a variable.
 //!
-//! The operation's documentation has the values at kinks and infinities.
+//! The documentation of each operation states its values at kinks and infinities.
 
 use std::panic::Location;
 
@@ -16,38 +15,38 @@ use crate::layers::operation_layer::{functions, functions_with_settings};
 use crate::module::Module;
 
 functions! {
-    /// max(x, 0). PyTorch: `torch.nn.ReLU`.
+    /// The layer that computes max(x, 0). PyTorch: `torch.nn.ReLU`.
     ReLU = try_relu;
-    /// min(max(x, 0), 6). PyTorch: `torch.nn.ReLU6`.
+    /// The layer that computes min(max(x, 0), 6). PyTorch: `torch.nn.ReLU6`.
     ReLU6 = try_relu6;
-    /// 1 / (1 + e⁻ˣ). PyTorch: `torch.nn.Sigmoid`.
+    /// The layer that computes 1 / (1 + e⁻ˣ). PyTorch: `torch.nn.Sigmoid`.
     Sigmoid = try_sigmoid;
-    /// ln(1 / (1 + e⁻ˣ)). PyTorch: `torch.nn.LogSigmoid`.
+    /// The layer that computes ln(1 / (1 + e⁻ˣ)). PyTorch: `torch.nn.LogSigmoid`.
     LogSigmoid = try_logsigmoid;
-    /// The hyperbolic tangent. PyTorch: `torch.nn.Tanh`.
+    /// The layer that computes the hyperbolic tangent. PyTorch: `torch.nn.Tanh`.
     Tanh = try_tanh;
-    /// x - tanh x. PyTorch: `torch.nn.Tanhshrink`.
+    /// The layer that computes x - tanh x. PyTorch: `torch.nn.Tanhshrink`.
     Tanhshrink = try_tanhshrink;
-    /// λ x above 0, λ α (eˣ - 1) elsewhere, with α ≈ 1.6733 and λ ≈ 1.0507. PyTorch: `torch.nn.SELU`.
+    /// The layer that computes λ x above 0 and λ α (eˣ - 1) elsewhere, with α ≈ 1.6733 and λ ≈ 1.0507. PyTorch: `torch.nn.SELU`.
     SELU = try_selu;
-    /// x Φ(x), where Φ is the standard normal distribution function. PyTorch: `torch.nn.GELU`.
+    /// The layer that computes x Φ(x), where Φ is the standard normal distribution function. PyTorch: `torch.nn.GELU`.
     GELU = try_gelu;
-    /// The approximation of [`GELU`] by a tanh. PyTorch: `torch.nn.GELU(approximate='tanh')`.
+    /// The layer that approximates [`GELU`] by a formula with tanh. PyTorch: `torch.nn.GELU(approximate='tanh')`.
     GELUTanh = try_gelu_tanh;
-    /// x σ(x), where σ is the sigmoid. PyTorch: `torch.nn.SiLU`.
+    /// The layer that computes x σ(x), where σ is the sigmoid. PyTorch: `torch.nn.SiLU`.
     SiLU = try_silu;
-    /// x tanh(ln(1 + eˣ)). PyTorch: `torch.nn.Mish`.
+    /// The layer that computes x tanh(ln(1 + eˣ)). PyTorch: `torch.nn.Mish`.
     Mish = try_mish;
-    /// x / (1 + |x|). PyTorch: `torch.nn.Softsign`.
+    /// The layer that computes x / (1 + |x|). PyTorch: `torch.nn.Softsign`.
     Softsign = try_softsign;
-    /// x · min(max(x + 3, 0), 6) / 6. PyTorch: `torch.nn.Hardswish`.
+    /// The layer that computes x · min(max(x + 3, 0), 6) / 6. PyTorch: `torch.nn.Hardswish`.
     Hardswish = try_hardswish;
-    /// min(max(x + 3, 0), 6) / 6. PyTorch: `torch.nn.Hardsigmoid`.
+    /// The layer that computes min(max(x + 3, 0), 6) / 6. PyTorch: `torch.nn.Hardsigmoid`.
     Hardsigmoid = try_hardsigmoid;
 }
 
 functions_with_settings! {
-    /// x above 0, `negative_slope`·x elsewhere. PyTorch: `torch.nn.LeakyReLU`.
+    /// The layer that computes x above 0 and `negative_slope`·x elsewhere. PyTorch: `torch.nn.LeakyReLU`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -61,48 +60,49 @@ functions_with_settings! {
         /// The slope below 0.
         negative_slope: f64
     } = try_leaky_relu, default(0.01);
-    /// x above 0, α(eˣ - 1) elsewhere. PyTorch: `torch.nn.ELU`.
+    /// The layer that computes x above 0 and α(eˣ - 1) elsewhere. PyTorch: `torch.nn.ELU`.
     ELU {
-        /// α.
+        /// The value of α.
         alpha: f64
     } = try_elu, default(1.0);
-    /// x above 0, α(e^(x/α) - 1) elsewhere. PyTorch: `torch.nn.CELU`.
+    /// The layer that computes x above 0 and α(e^(x/α) - 1) elsewhere. PyTorch: `torch.nn.CELU`.
     CELU {
-        /// α, not 0.
+        /// The value of α, which must not be 0.
         alpha: f64
     } = try_celu, default(1.0);
-    /// ln(1 + e^(βx)) / β, and x itself where βx is above `threshold`. PyTorch: `torch.nn.Softplus`.
+    /// The layer that computes ln(1 + e^(βx)) / β, and x itself where βx is above `threshold`. PyTorch: `torch.nn.Softplus`.
     Softplus {
-        /// β.
+        /// The value of β.
         beta: f64,
         /// The value of βx above which the function is x.
         threshold: f64
     } = try_softplus, default(1.0, 20.0);
-    /// min(max(x, `min_val`), `max_val`). PyTorch: `torch.nn.Hardtanh`.
+    /// The layer that computes min(max(x, `min_val`), `max_val`). PyTorch: `torch.nn.Hardtanh`.
     Hardtanh {
-        /// The least value.
+        /// The smallest value.
         min_val: f64,
         /// The largest value.
         max_val: f64
     } = try_hardtanh, default(-1.0, 1.0);
-    /// 0 from -λ to λ, x elsewhere. PyTorch: `torch.nn.Hardshrink`.
+    /// The layer that replaces values from -λ to λ by 0. PyTorch: `torch.nn.Hardshrink`.
     Hardshrink {
-        /// λ.
+        /// The value of λ.
         lambd: f64
     } = try_hardshrink, default(0.5);
-    /// 0 from -λ to λ, x - λ above, x + λ below. PyTorch: `torch.nn.Softshrink`.
+    /// The layer that replaces values from -λ to λ by 0, subtracts λ from larger values, and adds λ to smaller ones. PyTorch:
+    /// `torch.nn.Softshrink`.
     Softshrink {
-        /// λ, not negative.
+        /// The value of λ, which must not be negative.
         lambd: f64
     } = try_softshrink, default(0.5);
-    /// x above `threshold`, `value` elsewhere. PyTorch: `torch.nn.Threshold`.
+    /// The layer that computes x above `threshold` and `value` elsewhere. PyTorch: `torch.nn.Threshold`.
     Threshold {
-        /// The bound above which the function is x.
+        /// The value above which the function is x.
         threshold: f64,
-        /// The value at or below the bound.
+        /// The result at or below the threshold.
         value: f64
     } = try_threshold;
-    /// eˣ divided by its sum along `dim`. PyTorch: `torch.nn.Softmax`.
+    /// The layer that divides eˣ by its sum along `dim`. PyTorch: `torch.nn.Softmax`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -113,22 +113,22 @@ functions_with_settings! {
     /// assert_eq!(y.value().to_vec(), [0.5, 0.5]);
     /// ```
     Softmax {
-        /// The dimension; negative numbers count from the end.
+        /// The dimension; negative values count from the end.
         dim: isize
     } = try_softmax;
-    /// e⁻ˣ divided by its sum along `dim`. PyTorch: `torch.nn.Softmin`.
+    /// The layer that divides e⁻ˣ by its sum along `dim`. PyTorch: `torch.nn.Softmin`.
     Softmin {
-        /// The dimension; negative numbers count from the end.
+        /// The dimension; negative values count from the end.
         dim: isize
     } = try_softmin;
-    /// The logarithm of [`Softmax`]. PyTorch: `torch.nn.LogSoftmax`.
+    /// The layer that computes the logarithm of [`Softmax`]. PyTorch: `torch.nn.LogSoftmax`.
     LogSoftmax {
-        /// The dimension; negative numbers count from the end.
+        /// The dimension; negative values count from the end.
         dim: isize
     } = try_log_softmax;
-    /// The first half of `dim` times the sigmoid of the second half. PyTorch: `torch.nn.GLU`.
+    /// The layer that multiplies the first half of `dim` by the sigmoid of the second half. PyTorch: `torch.nn.GLU`.
     GLU {
-        /// The dimension, of even size; negative numbers count from the end.
+        /// The dimension, which has an even size; negative values count from the end.
         dim: isize
     } = try_glu, default(-1);
 }

@@ -9,7 +9,7 @@ use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// x above 0, a trained slope times x elsewhere. PyTorch: `torch.nn.PReLU`.
+/// The layer that computes x above 0, and x times a trained slope elsewhere. PyTorch: `torch.nn.PReLU`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -46,9 +46,8 @@ impl<T: Float> Layer<T> for PReLU<T> {
     }
 }
 
-/// [`LeakyReLU`](crate::LeakyReLU) with random slopes. On a training tape, the slope of each element is drawn from
-/// U(`lower`, `upper`); on any other tape it is the mean of both bounds. PyTorch: `torch.nn.RReLU`, whose defaults are
-/// 1/8 and 1/3.
+/// A [`LeakyReLU`](crate::LeakyReLU) with random slopes. On a training tape, the slope of each element is drawn from U(`lower`, `upper`).
+/// On any other tape it is the mean of both bounds. PyTorch: `torch.nn.RReLU`, whose defaults are 1/8 and 1/3.
 #[derive(Clone, Copy, Debug)]
 pub struct RReLU {
     lower: f64,

@@ -22,8 +22,8 @@ impl<T: Float> Layer<T> for MultiheadAttention<T> {
 
 #[twins]
 impl<T: Float> MultiheadAttention<T> {
-    /// Computes self-attention: each position of `x` attends to the positions that `masks` allow. One product computes queries, keys and
-    /// values.
+    /// Computes self-attention: each position of `x` attends to the positions that `masks` allow. A single matrix product computes queries,
+    /// keys and values.
     ///
     /// # Errors
     ///
@@ -32,8 +32,8 @@ impl<T: Float> MultiheadAttention<T> {
         Ok(self.try_self_attend_with_weights(x, masks)?.0)
     }
 
-    /// Returns the output of [`try_self_attend`](Self::try_self_attend) and the attention weights, `[n, heads, l, s]`.
-    /// Dropped weights are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
+    /// Returns the output of [`try_self_attend`](Self::try_self_attend) and the attention weights, `[n, heads, l, s]`. Weights that dropout
+    /// dropped are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
     ///
     /// # Errors
     ///
@@ -48,9 +48,8 @@ impl<T: Float> MultiheadAttention<T> {
         output_of(self, self.attend_heads(x, heads, masks), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
-    /// Computes attention: each position of `query` attends to the positions of `key` that `masks` allow. Its output is a weighted mean of
-    /// `value` at these positions. `key` and `value` have the same length. The heads of a query without a visible key return 0 (in PyTorch
-    /// NaN).
+    /// Computes attention: each position of `query` attends to the positions of `key` that `masks` allow. The output is a weighted mean of
+    /// `value` at these positions. `key` and `value` have the same length. If a query sees no key, its heads return 0 (in PyTorch NaN).
     ///
     /// # Errors
     ///
@@ -65,8 +64,8 @@ impl<T: Float> MultiheadAttention<T> {
         Ok(self.try_attend_with_weights(query, key, value, masks)?.0)
     }
 
-    /// Returns the output of [`try_attend`](Self::try_attend) and the attention weights, `[n, heads, l, s]`. Dropped
-    /// weights are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
+    /// Returns the output of [`try_attend`](Self::try_attend) and the attention weights, `[n, heads, l, s]`. Weights that dropout dropped
+    /// are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
     ///
     /// # Errors
     ///

@@ -20,11 +20,11 @@ pub struct AttentionBuilder {
 }
 
 impl<T: Float> MultiheadAttention<T> {
-    /// Returns a layer of `num_heads` heads over vectors of `embed_dim` numbers.
-    /// [`builder`](MultiheadAttention::builder) has the other settings.
+    /// Returns a layer of `num_heads` heads over vectors of `embed_dim` elements. [`builder`](MultiheadAttention::builder) has the other
+    /// settings.
     ///
-    /// The initial distribution is the same as in PyTorch: Xavier's uniform distribution for the weights of the inputs, U(-1/√e, 1/√e) for
-    /// the weight of the output, and biases of 0.
+    /// Initial values are drawn as in PyTorch: the weights of the inputs from Xavier's uniform distribution, and the weight of the output
+    /// from U(-1/√e, 1/√e). The biases are 0.
     ///
     /// # Panics
     ///
@@ -36,8 +36,8 @@ impl<T: Float> MultiheadAttention<T> {
 }
 
 impl MultiheadAttention<f32> {
-    /// Returns the settings of a layer of `num_heads` heads over vectors of `embed_dim` numbers.
-    /// [`AttentionBuilder::build`] chooses the element type.
+    /// Returns the settings of a layer of `num_heads` heads over vectors of `embed_dim` elements. [`AttentionBuilder::build`] chooses the
+    /// element type.
     pub fn builder(embed_dim: usize, num_heads: usize) -> AttentionBuilder {
         let (kdim, vdim) = (embed_dim, embed_dim);
         AttentionBuilder { embed_dim, num_heads, dropout: 0.0, bias: true, kdim, vdim, batch_first: false }
@@ -70,7 +70,7 @@ impl AttentionBuilder {
         AttentionBuilder { vdim, ..self }
     }
 
-    /// Takes inputs `[n, l, e]` instead of `[l, n, e]`.
+    /// Makes the layer take inputs `[n, l, e]` instead of `[l, n, e]`.
     #[must_use]
     pub fn batch_first(self) -> Self {
         AttentionBuilder { batch_first: true, ..self }

@@ -1,4 +1,4 @@
-//! Decoding one step at a time, with the keys and values of earlier steps in a cache.
+//! Decodes one step at a time. A cache keeps the keys and values of earlier steps.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
@@ -10,7 +10,7 @@ use crate::layers::attention::masks::not_padding;
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::forward::{in_layer, output_of, refused};
 
-/// The keys and values of the steps that a layer has decoded so far. A clone shares the memory.
+/// A cache of the keys and values of the steps that a layer has decoded. A clone shares the memory.
 #[derive(Clone, Debug)]
 pub struct AttentionCache<T: Float = f32> {
     /// Keys and values, each `[n, heads, s, e / heads]`.
@@ -42,8 +42,8 @@ impl<T: Float> Default for AttentionCache<T> {
 
 #[twins]
 impl<T: Float> MultiheadAttention<T> {
-    /// Causal self-attention of the next positions, one or several. They attend to the positions in `cache`, to
-    /// themselves and to the new positions before them, and are added to the cache.
+    /// Computes causal self-attention for the next positions, one or several. They attend to the positions in `cache`, to themselves and to
+    /// the new positions before them. Their keys and values are added to the cache.
     ///
     /// The output is the same as the output of [`self_attend`](Self::self_attend) over the whole sequence with
     /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), at the cost of only the new positions. The values are computed
@@ -66,9 +66,9 @@ impl<T: Float> MultiheadAttention<T> {
         in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
     }
 
-    /// Each position of `query` attends to all positions of a [`memory`](Self::memory), except where `is_padding`, `[n, s]`, is true. The
-    /// output is the same as the output of [`attend`](Self::attend), which would project the memory again. The values are computed
-    /// immediately: the call has no gradient and no dropout.
+    /// Computes attention to a [`memory`](Self::memory). Each position of `query` attends to all positions except those where `is_padding`,
+    /// `[n, s]`, is true. The output equals the output of [`attend`](Self::attend), which would project the memory again. The values are
+    /// computed immediately: the call has no gradient and no dropout.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<T: Float> MultiheadAttention<T> {
         Ok(AttentionCache { keys_values: Some([self.split(&keys.try_value()?)?, self.split(&values.try_value()?)?]) })
     }
 
-    /// Attends to a memory; see [`try_attend_cached`](Self::try_attend_cached).
+    /// Computes attention to a memory; see [`try_attend_cached`](Self::try_attend_cached).
     #[track_caller]
     fn attend_memory<'t>(
         &self,

@@ -1,4 +1,4 @@
-//! Masks: the keys that a query may attend to.
+//! Attention masks, which say what keys a query may attend to.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{AttentionMask, Comparison as _, TensorLike, Views as _, try_where_};
@@ -22,8 +22,8 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks::new().mask(AttentionMask::Causal)
     }
 
-    /// Sets the mask of queries and keys, `[l, s]`. `[n, l, s]` is one mask for each example, and `[n · heads, l, s]` one for each head.
-    /// Any shape that broadcasts to `[n, heads, l, s]` is allowed.
+    /// Sets the mask of queries and keys, `[l, s]`. A mask `[n, l, s]` has a part for each example, and a mask `[n · heads, l, s]` a part
+    /// for each head. Any shape that broadcasts to `[n, heads, l, s]` is allowed.
     ///
     /// With [`AttentionMask::Keep`], a key is visible where the mask is true. PyTorch's boolean `attn_mask` is the
     /// opposite: true hides a key.
@@ -32,7 +32,7 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks { mask, ..self }
     }
 
-    /// Hides the keys where `is_padding` is true: `[n, s]`, or `[s]` without a batch. PyTorch: `key_padding_mask`.
+    /// Hides the keys where `is_padding` is true. `is_padding` is `[n, s]`, or `[s]` without a batch. PyTorch: `key_padding_mask`.
     #[must_use]
     pub fn key_padding_mask(self, is_padding: &'m Tensor<bool>) -> Self {
         AttentionMasks { key_padding: Some(is_padding), ..self }
@@ -45,7 +45,7 @@ impl<T: Float> Default for AttentionMasks<'_, '_, T> {
     }
 }
 
-/// All masks of a call as one mask, which broadcasts to `[n, heads, l, s]`.
+/// All masks of a call, combined into one mask that broadcasts to `[n, heads, l, s]`.
 pub(super) enum CombinedMask<'t, T: Float> {
     None,
     Causal,
@@ -54,7 +54,7 @@ pub(super) enum CombinedMask<'t, T: Float> {
 }
 
 impl<'t, T: Float> CombinedMask<'t, T> {
-    /// Combines the masks of a call with the sizes `[n, heads, l, s]`.
+    /// Combines the masks of a call that has the sizes `[n, heads, l, s]`.
     #[track_caller]
     pub(super) fn of(masks: &AttentionMasks<'_, 't, T>, sizes: [usize; 4]) -> Result<Self, TapeError> {
         let [n, _, l, s] = sizes;
@@ -81,7 +81,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
         })
     }
 
-    /// Borrows the mask in the form that the operations take.
+    /// Returns a reference to the mask, in the type that the operations take.
     pub(super) fn borrowed(&self) -> AttentionMask<'_, Var<'t, T>> {
         match self {
             CombinedMask::None => AttentionMask::None,
@@ -92,7 +92,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
     }
 }
 
-/// Returns the keys that are not padding, `[n, 1, 1, s]`.
+/// Returns a mask that is true for the keys that are not padding, `[n, 1, 1, s]`.
 #[track_caller]
 pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
     let shape = is_padding.shape();
@@ -103,7 +103,7 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
     Ok(is_padding.try_logical_not()?.try_reshape([n, 1, 1, s])?)
 }
 
-/// Adds the dimension of the heads to a mask that has a dimension of the examples.
+/// Inserts the dimension of the heads into a mask that has a dimension of the examples.
 #[track_caller]
 fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
     match *mask.shape() {

@@ -12,8 +12,8 @@ use crate::layers::forward::optional;
 use crate::layers::linear::Linear;
 use crate::module::Module;
 
-/// Attention with several heads. PyTorch: `torch.nn.MultiheadAttention`. The layout of the weights and the initial
-/// distribution are the same.
+/// Attention with several heads. The layout of the weights and the initial distributions are PyTorch's. PyTorch:
+/// `torch.nn.MultiheadAttention`.
 ///
 /// Inputs are `[l, n, e]`, or `[n, l, e]` with [`batch_first`](crate::AttentionBuilder::batch_first), or `[l, e]`. Here
 /// `l` is the length of the sequences, `n` their number, and `e` the number of features.
@@ -64,7 +64,7 @@ impl<T: Float> MultiheadAttention<T> {
         self.out_proj.weight.value.shape()[0]
     }
 
-    /// Projects one input to queries, keys and values with one product.
+    /// Projects one input to queries, keys and values by a single product.
     #[track_caller]
     pub(super) fn own_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
         let Some(weight) = &self.in_proj_weight else { return self.heads_of([x, x, x]) };
@@ -112,7 +112,7 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// Applies `count` of the three projections to `x`, beginning with number `first`.
+    /// Applies `count` of the three projections to `x`, beginning with the projection `first`: 0 for queries, 1 for keys, 2 for values.
     #[track_caller]
     pub(super) fn projected<'t>(&self, x: Var<'t, T>, first: usize, count: usize) -> Result<Var<'t, T>, TapeError> {
         let (tape, width) = (x.tape(), self.width());
@@ -150,8 +150,7 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
-    /// Joins the outputs of the heads, `[n, heads, l, e / heads]`, in the layer's order of dimensions: the inverse of
-    /// `split`.
+    /// Joins the outputs of the heads, `[n, heads, l, e / heads]`, in the layer's order of dimensions. This is the inverse of `split`.
     #[track_caller]
     pub(super) fn join<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
         let shape = heads.shape();

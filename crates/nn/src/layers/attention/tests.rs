@@ -8,7 +8,7 @@ use crate::module::Module as _;
 
 fn layer(builder: AttentionBuilder) -> MultiheadAttention<f64> {
     let mut layer: MultiheadAttention<f64> = builder.build(&mut Generator::new(4));
-    // The initial biases are 0, which would hide mistakes.
+    // The biases are random, because the initial biases of 0 would hide mistakes.
     if let Some(bias) = &mut layer.in_proj_bias {
         bias.value = random(bias.value.shape());
     }

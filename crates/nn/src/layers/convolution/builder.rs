@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Generator, Sizes, Tensor};
 use crate::layers::convolution::conv::Conv;
 use crate::layers::convolution::transposed::ConvTranspose;
 
-/// The settings of a [`Conv`], or with `TRANSPOSED` of a [`ConvTranspose`], before it is built.
+/// The settings of a [`Conv`] before it is built. If `TRANSPOSED` is true, the settings of a [`ConvTranspose`].
 #[derive(Clone, Debug)]
 pub struct ConvBuilder<const D: usize, const TRANSPOSED: bool = false> {
     channels: [usize; 2],
@@ -96,7 +96,7 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
     /// Sets the number of groups of channels; 1 by default. An output channel depends on the input channels of its
     /// group only. With one group for each channel, this is a depthwise convolution.
     ///
-    /// If the number does not divide both numbers of channels, the first forward pass returns an error.
+    /// If this number does not divide both numbers of channels, the first forward pass returns an error.
     #[must_use]
     pub fn groups(self, groups: usize) -> Self {
         ConvBuilder { groups, options: self.options.groups(groups), ..self }
@@ -108,8 +108,8 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { bias, ..self }
     }
 
-    /// Returns random weight and bias. The weight has the shape `[first, second / groups, …window]`. Both are drawn
-    /// from U(-1/√n, 1/√n), where n is the number of weights for each index of the first dimension.
+    /// Returns a random weight and a random bias. The weight has the shape `[first, second / groups, …window]`. Both are drawn from
+    /// U(-1/√n, 1/√n), where n is the number of weights for each index of the first dimension.
     #[track_caller]
     fn parameters<T: Float>(
         &self,
@@ -165,8 +165,8 @@ impl<const D: usize> ConvBuilder<D> {
 }
 
 impl<const D: usize> ConvBuilder<D, true> {
-    /// Sets the number of elements added at the end of each dimension of the output, less than the stride or the dilation; 0 by default. A
-    /// strided convolution maps several input sizes to one output size. This number chooses the size that the adjoint returns.
+    /// Sets the number of elements added at the end of each dimension of the output; 0 by default. It must be less than the stride or the
+    /// dilation. A strided convolution maps several input sizes to one output size, and this number selects one of them.
     #[must_use]
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.output_padding(output_padding), ..self }

@@ -31,7 +31,7 @@ pub type Conv2d<T = f32> = Conv<2, T>;
 pub type Conv3d<T = f32> = Conv<3, T>;
 
 /// A convolution over `D` dimensions (1 to 3): [`Conv1d`], [`Conv2d`], [`Conv3d`]. An input may have no batch dimension. The layout of the
-/// weight and the initial distribution are the same as in PyTorch.
+/// weight and the initial distribution are PyTorch's.
 #[derive(Clone, Debug, Module)]
 pub struct Conv<const D: usize, T: Float = f32> {
     /// The weight, `[out, in / groups, …window]`.

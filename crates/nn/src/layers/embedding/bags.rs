@@ -9,17 +9,17 @@ use crate::layers::forward::refused;
 /// The indices of all bags, one bag after the other, without the padding row.
 pub(super) struct Bags {
     pub(super) indices: Vec<i64>,
-    /// The position of each index in the tensor of the caller.
+    /// The position of each index in the caller's tensor.
     pub(super) positions: Vec<i64>,
-    /// The bag of each index.
+    /// For each index, the bag to which it belongs.
     pub(super) bag: Vec<i64>,
     /// The number of indices of each bag.
     pub(super) counts: Vec<usize>,
 }
 
 impl Bags {
-    /// Sorts `indices` into bags. Without `offsets` each row of `[bags, n]` is a bag. With `offsets` the bags follow each other in `[n]`.
-    /// The row `padding` is left out of every bag.
+    /// Collects `indices` into bags. Without `offsets`, each row of `[bags, n]` is a bag. With `offsets`, the bags are adjacent parts of
+    /// `[n]`. Indices of the row `padding` are left out.
     #[track_caller]
     pub(super) fn of(
         indices: &Tensor<i64>,
@@ -65,8 +65,7 @@ impl Bags {
     }
 }
 
-/// Returns the position of the first index of each bag, and at the end the position after the last index of the last
-/// bag.
+/// Returns the position of the first index of each bag, and then the position after the last index of all.
 #[track_caller]
 fn bounds(
     indices: &Tensor<i64>,

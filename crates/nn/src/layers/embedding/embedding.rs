@@ -1,4 +1,4 @@
-//! A trained table whose rows are read by number.
+//! A trained table whose rows are read by index.
 
 use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
 use wengert_macros::twins;
@@ -10,8 +10,8 @@ use crate::layers::embedding::row_limit::RowLimit;
 use crate::layers::forward::{in_layer, output_of};
 use crate::module::Module;
 
-/// A table whose rows are read by number: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`;
-/// `sparse` is not supported.
+/// A trained table whose rows are read by index: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`; `sparse` is not
+/// supported.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -28,7 +28,7 @@ use crate::module::Module;
 pub struct Embedding<T: Float = f32> {
     /// The table, `[num_embeddings, embedding_dim]`.
     pub weight: Parameter<T>,
-    /// The row without a gradient, and the scaling of gradients.
+    /// The index of the row without a gradient, and whether gradients are scaled.
     #[module(skip)]
     pub options: EmbeddingOptions,
     /// The upper bound on the norm of a row.
@@ -46,8 +46,8 @@ pub struct EmbeddingBuilder {
 }
 
 impl<T: Float> Embedding<T> {
-    /// Returns a table of `num_embeddings` rows of `embedding_dim` numbers, drawn from the standard normal distribution
-    /// as in PyTorch. [`builder`](Embedding::builder) has the other settings.
+    /// Returns a table of `num_embeddings` rows of `embedding_dim` elements, drawn from the standard normal distribution as in PyTorch.
+    /// [`builder`](Embedding::builder) has the other settings.
     ///
     /// # Panics
     ///
@@ -68,8 +68,8 @@ impl<T: Float> Embedding<T> {
 }
 
 impl Embedding<f32> {
-    /// Returns the settings of a table of `num_embeddings` rows of `embedding_dim` numbers. [`EmbeddingBuilder::build`]
-    /// chooses the element type.
+    /// Returns the settings of a table of `num_embeddings` rows of `embedding_dim` elements. [`EmbeddingBuilder::build`] chooses the
+    /// element type.
     pub fn builder(num_embeddings: usize, embedding_dim: usize) -> EmbeddingBuilder {
         let (sizes, options) = ([num_embeddings, embedding_dim], EmbeddingOptions::default());
         EmbeddingBuilder { sizes, options, max_norm: None, norm_type: 2.0 }
@@ -77,7 +77,7 @@ impl Embedding<f32> {
 }
 
 impl EmbeddingBuilder {
-    /// Sets the row for padding. It is 0 and stays 0, because it gets no gradient.
+    /// Sets the index of the padding row. This row is 0 and stays 0, because it gets no gradient.
     #[must_use]
     pub fn padding_idx(mut self, row: usize) -> Self {
         self.options.padding_idx = Some(row as isize);
@@ -122,21 +122,21 @@ impl EmbeddingBuilder {
 
 #[twins]
 impl<T: Float> Embedding<T> {
-    /// Returns the rows with the numbers `indices`, `[…, embedding_dim]`, on `tape`.
+    /// Returns the rows with the indices `indices`, `[…, embedding_dim]`, on `tape`.
     ///
     /// # Errors
     ///
-    /// If an index is not the number of a row.
+    /// If an index is out of range.
     pub fn try_forward<'t>(&self, tape: &'t Tape<T>, indices: &Tensor<i64>) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
         output_of(self, self.rows(table, indices), self.weight.made(), || self.describe(indices))
     }
 
-    /// Scales the rows with the numbers `indices` down to [`max_norm`](EmbeddingBuilder::max_norm), where their norm is
-    /// larger. Without a `max_norm` it changes nothing.
+    /// Scales the rows with the indices `indices` down to [`max_norm`](EmbeddingBuilder::max_norm) if their norm is larger. Without a
+    /// `max_norm` it changes nothing.
     ///
-    /// PyTorch does this in each forward pass. For the same training as in PyTorch, call it before each forward pass
-    /// with the same indices.
+    /// PyTorch does this in each forward pass. For the same training as in PyTorch, call this function before each forward pass, with the
+    /// same indices.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -154,7 +154,7 @@ impl<T: Float> Embedding<T> {
     ///
     /// # Errors
     ///
-    /// If an index is not the number of a row.
+    /// If an index is out of range.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.limit {
             let table = limit.renormalized(&self.weight.value, indices);
@@ -163,7 +163,7 @@ impl<T: Float> Embedding<T> {
         Ok(())
     }
 
-    /// Reads the rows and applies the limit of their norm.
+    /// Reads the rows and scales those that exceed the limit of their norm.
     #[track_caller]
     fn rows<'t>(&self, table: Var<'t, T>, indices: &Tensor<i64>) -> Result<Var<'t, T>, TapeError> {
         let rows = table.try_embedding(indices, self.options)?;
@@ -180,7 +180,7 @@ impl<T: Float> Embedding<T> {
     }
 }
 
-/// Returns a table from the standard normal distribution, with zeros in the row `padding`.
+/// Returns a table drawn from the standard normal distribution, with zeros in the row `padding`.
 #[track_caller]
 pub(crate) fn initial<T: Float>(sizes: [usize; 2], padding: Option<usize>, generator: &mut Generator) -> Tensor<T> {
     let table = Tensor::randn(sizes, generator);
@@ -230,7 +230,7 @@ mod tests {
         let y = euclidean.forward(&tape, &indices);
         let [x0, x1] = [0.5999999880000002, 0.7999999840000003];
         close(&y.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
-        // The table gets the gradient of the scaled rows unchanged.
+        // The gradient of the scaled rows goes to the table unchanged.
         let gradients = (y * &Tensor::<f64>::arange(6).reshape([3, 2])).sum(..).backward();
         assert_eq!(gradients.of(&euclidean.weight).to_vec(), [4.0, 6.0, 2.0, 3.0, 0.0, 0.0]);
         drop(gradients);

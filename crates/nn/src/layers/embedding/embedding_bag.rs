@@ -27,8 +27,8 @@ pub enum BagMode {
 /// A layer that returns one row for each bag of indices: the sum, mean or maximum of the table's rows with these indices. PyTorch:
 /// `torch.nn.EmbeddingBag`; `sparse` is not supported.
 ///
-/// With indices `[bags, n]`, each row is a bag. With indices `[n]`, the bags follow each other, and `offsets` has the position where each
-/// bag begins.
+/// If the indices are `[bags, n]`, each row is a bag. If they are `[n]`, the bags are adjacent parts, and `offsets` has the position where
+/// each bag begins.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -63,8 +63,8 @@ pub struct EmbeddingBagBuilder {
 }
 
 impl<T: Float> EmbeddingBag<T> {
-    /// Returns a layer that computes means, with a table of `num_embeddings` rows of `embedding_dim` numbers, drawn
-    /// from the standard normal distribution as in PyTorch. [`builder`](EmbeddingBag::builder) has the other settings.
+    /// Returns a layer that computes means, with a table of `num_embeddings` rows of `embedding_dim` elements, drawn from the standard
+    /// normal distribution as in PyTorch. [`builder`](EmbeddingBag::builder) has the other settings.
     ///
     /// # Panics
     ///
@@ -76,8 +76,8 @@ impl<T: Float> EmbeddingBag<T> {
 }
 
 impl EmbeddingBag<f32> {
-    /// Returns the settings of a table of `num_embeddings` rows of `embedding_dim` numbers.
-    /// [`EmbeddingBagBuilder::build`] chooses the element type.
+    /// Returns the settings of a table of `num_embeddings` rows of `embedding_dim` elements. [`EmbeddingBagBuilder::build`] chooses the
+    /// element type.
     pub fn builder(num_embeddings: usize, embedding_dim: usize) -> EmbeddingBagBuilder {
         EmbeddingBagBuilder {
             sizes: [num_embeddings, embedding_dim],
@@ -98,20 +98,20 @@ impl EmbeddingBagBuilder {
         EmbeddingBagBuilder { mode, ..self }
     }
 
-    /// Sets the row for padding, which is left out of every bag. It is 0 and gets no gradient.
+    /// Sets the index of the padding row, which is left out of every bag. This row is 0 and gets no gradient.
     #[must_use]
     pub fn padding_idx(self, row: usize) -> Self {
         EmbeddingBagBuilder { padding_idx: Some(row), ..self }
     }
 
-    /// Divides the gradient of each row by the number of times that the row occurs in the indices; false by default.
-    /// Not with maxima.
+    /// Divides the gradient of each row by the number of times that the row occurs in the indices; false by default. Not possible with
+    /// maxima.
     #[must_use]
     pub fn scale_grad_by_freq(self, scale: bool) -> Self {
         EmbeddingBagBuilder { scale_grad_by_freq: scale, ..self }
     }
 
-    /// Expects one more offset at the end, the number of indices; false by default.
+    /// Makes the layer expect one more offset at the end, which is the number of indices; false by default.
     #[must_use]
     pub fn include_last_offset(self, include: bool) -> Self {
         EmbeddingBagBuilder { include_last_offset: include, ..self }
@@ -149,13 +149,12 @@ impl EmbeddingBagBuilder {
 
 #[twins]
 impl<T: Float> EmbeddingBag<T> {
-    /// Returns one row for each bag, `[bags, embedding_dim]`, on `tape`. Indices are `[bags, n]` without `offsets`, and `[n]` with
-    /// `offsets`. `per_sample_weights` has the shape of the indices: each row of a sum is multiplied by its weight.
+    /// Returns one row for each bag, `[bags, embedding_dim]`, on `tape`. The indices are `[bags, n]` without `offsets`, and `[n]` with
+    /// `offsets`. If `per_sample_weights` are given, in the shape of the indices, each row of a sum is multiplied by its weight.
     ///
     /// # Errors
     ///
-    /// If an index is not the number of a row, or offsets descend or do not begin with 0. Also if there are weights and the mode is not the
-    /// sum.
+    /// If an index is out of range, or offsets descend or do not begin with 0. Also if there are weights and the mode is not the sum.
     pub fn try_forward<'t>(
         &self,
         tape: &'t Tape<T>,
@@ -168,11 +167,11 @@ impl<T: Float> EmbeddingBag<T> {
         output_of(self, self.reduce(table, indices, offsets, per_sample_weights), made, || self.describe(indices))
     }
 
-    /// Scales the rows with the numbers `indices`, as [`Embedding::renormalize`](crate::Embedding::renormalize) does.
+    /// Scales the rows with the indices `indices`, as [`Embedding::renormalize`](crate::Embedding::renormalize) does.
     ///
     /// # Errors
     ///
-    /// If an index is not the number of a row.
+    /// If an index is out of range.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.settings.limit() {
             let table = limit.renormalized(&self.weight.value, indices);

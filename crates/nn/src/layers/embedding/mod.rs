@@ -1,4 +1,4 @@
-//! Tables of vectors: single rows by number, reduced bags of rows, and vectors of positions.
+//! Tables of vectors: rows read by index, bags of rows reduced to one row, and vectors of positions.
 
 mod bags;
 #[allow(clippy::module_inception)]

@@ -11,7 +11,7 @@ use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Result, init};
 
-/// The base of the rates, from "Attention Is All You Need" and "RoFormer".
+/// The base of the angular rates, as in "Attention Is All You Need" and "RoFormer".
 const BASE: f64 = 10_000.0;
 
 /// Returns a table of sines and cosines, `[length, width]`, to add to embeddings. Columns 2i and 2i + 1 of row p are
@@ -42,13 +42,13 @@ pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result
     Ok(table)
 }
 
-/// Returns the rate of pair number `pair`, in radians per position: BASE^(-2 pair / width).
+/// Returns the rate of the pair of columns with index `pair`, in radians per position: BASE^(-2 pair / width).
 pub(super) fn rate(pair: usize, width: usize) -> f64 {
     BASE.powf(-2.0 * pair as f64 / width as f64)
 }
 
-/// A trained vector for each position: a table `[max_length, width]`, which is added to embeddings. PyTorch:
-/// `torch.nn.Embedding` of the positions.
+/// A trained vector for each position, which is added to embeddings: a table `[max_length, width]`. PyTorch: `torch.nn.Embedding` of the
+/// positions.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -68,8 +68,8 @@ pub struct LearnedPositions<T: Float = f32> {
 
 #[twins]
 impl<T: Float> LearnedPositions<T> {
-    /// Returns a table for sequences of at most `max_length` vectors of `width` numbers, drawn from the standard normal
-    /// distribution as in `torch.nn.Embedding`.
+    /// Returns a table for sequences of at most `max_length` vectors of `width` elements, drawn from the standard normal distribution as in
+    /// `torch.nn.Embedding`.
     ///
     /// # Panics
     ///
@@ -103,7 +103,7 @@ impl<T: Float> LearnedPositions<T> {
     }
 }
 
-/// Adds the vectors of the positions from 0 on.
+/// Adds the vectors of the positions, beginning with position 0.
 impl<T: Float> Layer<T> for LearnedPositions<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {

@@ -7,13 +7,13 @@ use wengert_tensor::{Error as TensorError, Float, Scalar as _, Site, Tensor};
 
 use crate::layers::embedding::positions::rate;
 
-/// The pairs of numbers in a vector that are rotated.
+/// The pairs of elements in a vector that are rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotaryPairs {
-    /// Numbers 2i and 2i + 1, as in the paper.
+    /// Elements 2i and 2i + 1 form a pair, as in the paper.
     #[default]
     Interleaved,
-    /// Numbers i and width/2 + i, as in GPT-NeoX and Llama.
+    /// Elements i and width/2 + i form a pair, as in GPT-NeoX and Llama.
     Halves,
 }
 

@@ -12,9 +12,9 @@ use wengert_tensor::{Float, Tensor};
 /// `norm_type`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowLimit {
-    /// The largest norm.
+    /// The largest allowed norm.
     pub max_norm: f64,
-    /// p of the p-norm; 2 is the Euclidean norm.
+    /// The order p of the p-norm; 2 is the Euclidean norm.
     pub norm_type: f64,
 }
 
@@ -28,15 +28,15 @@ impl RowLimit {
         Ok(rows.try_mul(&try_where_(&norms.try_gt(self.max_norm)?, &factors, 1.0)?)?)
     }
 
-    /// Returns `rows`, which were read from a table, with scaled values and an unchanged gradient. PyTorch scales the
-    /// table before it reads, so that its gradient does not depend on the scaling either.
+    /// Returns `rows`, which were read from a table, with scaled values and an unchanged gradient. In PyTorch the gradient ignores the
+    /// scaling too, because PyTorch scales the table before it reads.
     #[track_caller]
     pub(crate) fn limited<'t, T: Float>(self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let own = rows.try_value()?;
         rows.try_sub(&own)?.try_add(&self.scaled(&own)?)
     }
 
-    /// Returns `table` with the rows `indices` scaled.
+    /// Returns `table` with the rows `indices` scaled down to the limit.
     #[track_caller]
     pub(crate) fn renormalized<T: Float>(
         self,

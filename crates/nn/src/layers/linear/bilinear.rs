@@ -10,8 +10,8 @@ use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// yₒ = x₁ᵀ Wₒ x₂ + bₒ, from `[…, in1]` and `[…, in2]` to `[…, out]`. PyTorch: `torch.nn.Bilinear`. The layout of the weight and the
-/// initial distribution are the same as in PyTorch.
+/// The layer yₒ = x₁ᵀ Wₒ x₂ + bₒ, from `[…, in1]` and `[…, in2]` to `[…, out]`. The layout of the weight and the initial distribution are
+/// PyTorch's. PyTorch: `torch.nn.Bilinear`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -24,15 +24,15 @@ use crate::{Generator, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Bilinear<T: Float = f32> {
-    /// W, `[out, in1, in2]`.
+    /// The weight W, `[out, in1, in2]`.
     pub weight: Parameter<T>,
-    /// b, `[out]`.
+    /// The bias b, `[out]`.
     pub bias: Option<Parameter<T>>,
 }
 
 impl<T: Float> Bilinear<T> {
-    /// Returns a layer from `in1_features` and `in2_features` to `out_features` numbers. Weight and bias are drawn from
-    /// U(-1/√in1, 1/√in1), as in PyTorch. Without inputs they are 0.
+    /// Returns a layer from `in1_features` and `in2_features` to `out_features` features. Weight and bias are drawn from U(-1/√in1,
+    /// 1/√in1), as in PyTorch. If `in1_features` is 0, they are 0.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl<T: Float> Bilinear<T> {
         layer
     }
 
-    /// Does the same as [`new`](Self::new), but without b. PyTorch: `bias=False`.
+    /// Does the same as [`new`](Self::new), but without a bias. PyTorch: `bias=False`.
     ///
     /// # Panics
     ///

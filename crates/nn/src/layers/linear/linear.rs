@@ -9,8 +9,8 @@ use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// y = x Wᵀ + b, from `[…, in]` to `[…, out]`. PyTorch: `torch.nn.Linear`. The layout of the weight and the initial distribution are the
-/// same as in PyTorch.
+/// The layer y = x Wᵀ + b, from `[…, in]` to `[…, out]`. The layout of the weight and the initial distribution are PyTorch's. PyTorch:
+/// `torch.nn.Linear`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -24,15 +24,15 @@ use crate::{Generator, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Linear<T: Float = f32> {
-    /// W, `[out, in]`.
+    /// The weight W, `[out, in]`.
     pub weight: Parameter<T>,
-    /// b, `[out]`.
+    /// The bias b, `[out]`.
     pub bias: Option<Parameter<T>>,
 }
 
 impl<T: Float> Linear<T> {
-    /// Returns a layer from `in_features` to `out_features` numbers. Weight and bias are drawn from U(-1/√in, 1/√in),
-    /// as in PyTorch. Without inputs they are 0.
+    /// Returns a layer from `in_features` to `out_features` features. Weight and bias are drawn from U(-1/√in, 1/√in), as in PyTorch. If
+    /// `in_features` is 0, they are 0.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl<T: Float> Linear<T> {
         Linear { weight: Parameter::new(weight), bias: Some(Parameter::new(bias)) }
     }
 
-    /// Does the same as [`new`](Self::new), but without b. PyTorch: `bias=False`.
+    /// Does the same as [`new`](Self::new), but without a bias. PyTorch: `bias=False`.
     ///
     /// # Panics
     ///
@@ -111,7 +111,7 @@ mod tests {
         let x = tape.var(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let upstream = Tensor::from([[1.0, 10.0], [100.0, 1000.0]]);
         let gradients = (layer.forward(x) * &upstream).sum(..).backward();
-        // dW = gᵀ x, db = Σ g, dx = g W.
+        // The expected gradients are dW = gᵀ x, db = Σ g and dx = g W.
         assert_eq!(gradients.of(&layer.weight), &Tensor::from([[1.0, 200.0, -1.0], [10.0, 2000.0, -10.0]]));
         assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [101.0, 1010.0]);
         assert_eq!(gradients.of(x), &Tensor::from([[41.0, 52.0, 63.0], [4100.0, 5200.0, 6300.0]]));

@@ -3,7 +3,7 @@
 use wengert_autograd::Parameter;
 use wengert_tensor::{Float, Shape, Tensor};
 
-/// With `affine`, adds a weight of ones and a bias of zeros if there is no weight. Otherwise removes both.
+/// If `affine` is true, adds a weight of ones and a bias of zeros, unless there is a weight. Otherwise removes both.
 #[track_caller]
 pub(super) fn set_affine<T: Float>(
     weight: &mut Option<Parameter<T>>,

@@ -43,7 +43,7 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 /// multiplies by a weight and adds a bias. [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`].
 ///
 /// On a training tape, mean and variance are taken over the batch and all positions. The optimiser's step moves the running statistics
-/// towards them; `running_var` uses the variance divided by count - 1. If a channel has a single value, the forward pass returns an error.
+/// towards them; `running_var` uses the variance divided by count - 1. The forward pass returns an error if a channel has only one value.
 ///
 /// On any other tape, the layer normalizes with the running statistics, or with the statistics of the batch if it has no running
 /// statistics.
@@ -93,8 +93,7 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
 
     channel_norm_settings!("true");
 
-    /// Sets the share of a batch in the running statistics; 0.1 by default. With `None` they are the plain average over
-    /// all batches.
+    /// Sets the weight of a batch in the running statistics; 0.1 by default. With `None` they are the plain average over all batches.
     #[must_use]
     pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
         BatchNorm { momentum: momentum.into(), ..self }
@@ -117,7 +116,7 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
         Err(refused("batch_norm", format!("expected {features} channels in dimension 1, but got {channels}")))
     }
 
-    /// Returns the share of the next batch in the running statistics.
+    /// Returns the weight of the next batch in the running statistics.
     fn share(&self) -> Share {
         let batches = || self.num_batches_tracked.as_ref().map_or(0, |count| count.value.item());
         self.momentum.map_or_else(|| Share::Nth(batches() as u64 + 1), Share::Fixed)

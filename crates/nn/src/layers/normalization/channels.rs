@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Tensor};
 /// Running mean, running variance, and the number of training steps.
 type RunningStatistics<T> = (Option<Buffer<T>>, Option<Buffer<T>>, Option<Buffer<i64>>);
 
-/// Returns new running statistics: means of 0, variances of 1, and no steps. Returns none if `track` is false.
+/// Returns initial running statistics: means of 0, variances of 1, and no steps. Returns none if `track` is false.
 #[track_caller]
 pub(super) fn running_statistics<T: Float>(num_features: usize, track: bool) -> RunningStatistics<T> {
     if !track {

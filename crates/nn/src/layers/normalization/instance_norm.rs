@@ -35,9 +35,8 @@ pub type InstanceNorm3d<T = f32> = InstanceNorm<3, T>;
 /// Instance normalization: shifts and scales each channel of each example to mean 0 and variance 1 over its positions.
 /// [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`]. An input may have no batch dimension.
 ///
-/// By default there are no parameters and no running statistics, as in PyTorch. With running statistics, a training
-/// step moves them towards the averages over the batch, and evaluation normalizes by them. `num_batches_tracked` is
-/// always 0, as in PyTorch.
+/// By default there are no parameters and no running statistics, as in PyTorch. If there are running statistics, a training step moves them
+/// towards the averages over the batch, and evaluation normalizes by them. `num_batches_tracked` is always 0, as in PyTorch.
 #[derive(Clone, Debug, Module)]
 pub struct InstanceNorm<const D: usize, T: Float = f32> {
     /// The weight of each channel, `[c]`; initially 1.
@@ -48,7 +47,7 @@ pub struct InstanceNorm<const D: usize, T: Float = f32> {
     pub running_mean: Option<Buffer<T>>,
     /// The running variance of each channel, `[c]`; initially 1.
     pub running_var: Option<Buffer<T>>,
-    /// Always 0. PyTorch's files have this buffer.
+    /// This count is always 0. It exists because PyTorch's files have it.
     pub num_batches_tracked: Option<Buffer<i64>>,
     #[module(skip)]
     num_features: usize,
@@ -79,7 +78,7 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
 
     channel_norm_settings!("false");
 
-    /// Sets the share of a batch in the running statistics; 0.1 by default.
+    /// Sets the weight of a batch in the running statistics; 0.1 by default.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         InstanceNorm { momentum, ..self }
@@ -101,7 +100,7 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         if !tape.is_training() {
             return normalize_by_running(x, running, weight, bias, self.eps);
         }
-        // Treat the channels of all examples as channels of a single example, and repeat weight and bias for them.
+        // The channels of all examples become channels of a single example. Weight and bias are repeated for them.
         let [examples, channels] = [shape[0], shape[1]];
         let mut joined = shape.clone();
         (joined[0], joined[1]) = (1, examples * channels);
@@ -161,7 +160,7 @@ mod tests {
     fn running_statistics_are_averages_over_the_batch() {
         let mut layer = InstanceNorm1d::<f64>::new(1).eps(0.0).affine(true).track_running_stats(true);
         layer.weight.as_mut().unwrap().value = Tensor::from([2.0]);
-        // The means are 2 and 5. The variances (divided by count - 1) are 2 and 18.
+        // The batch has the means 2 and 5, and the variances (divided by count - 1) 2 and 18.
         let batch = Tensor::from([[[1.0, 3.0]], [[2.0, 8.0]]]);
         let tape = Tape::training(&mut Generator::new(0));
         let y = layer.forward(tape.constant(&batch));

@@ -23,7 +23,7 @@ macro_rules! adaptive_pooling {
         }
 
         impl<const D: usize> $name<D> {
-            /// Returns a layer whose output has these sizes: one number for all dimensions, or one for each. Where PyTorch takes `None`,
+            /// Returns a layer whose output has these sizes: one value for all dimensions, or one for each. Where PyTorch takes `None`,
             /// pass the size of the input.
             #[track_caller]
             pub fn new(output_size: impl Into<Sizes>) -> Self {
@@ -63,7 +63,7 @@ adaptive_pooling! {
     /// Means of windows, for an output of a given size, over `D` dimensions: [`AdaptiveAvgPool1d`],
     /// [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`].
     ///
-    /// Of m windows over n elements, window i goes from ⌊in/m⌋ to ⌈(i+1)n/m⌉. An input may have no batch dimension.
+    /// Window i of m over n elements goes from ⌊in/m⌋ to ⌈(i+1)n/m⌉. An input may have no batch dimension.
     AdaptiveAvgPool = try_adaptive_avg_pool1d, try_adaptive_avg_pool2d;
     /// Maxima of windows, for an output of a given size, over `D` dimensions: [`AdaptiveMaxPool1d`],
     /// [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`].
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::layers::testing::{close, input, layer_gradients};
 
-    /// The expected values come from PyTorch 2.15. The input is the numbers 0 to 23 in a mixed order.
+    /// The expected values come from PyTorch 2.15. The input has the values 0 to 23 in a mixed order.
     #[test]
     fn pooled_volumes_are_pytorchs() {
         let x = Tensor::from_fn([1, 2, 3, 4], |i| ((i[1] * 12 + i[2] * 4 + i[3]) * 7 % 24) as f64);

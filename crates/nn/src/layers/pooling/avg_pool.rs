@@ -50,7 +50,7 @@ impl<const D: usize> AvgPool<D> {
 
     window_settings!();
 
-    /// Sets whether the padding counts in the number of elements by which a sum is divided; true by default.
+    /// Sets whether padding elements count in the divisor of a sum; true by default.
     #[must_use]
     pub fn count_include_pad(self, count_include_pad: bool) -> Self {
         AvgPool { count_include_pad, ..self }
@@ -62,8 +62,8 @@ impl<const D: usize> AvgPool<D> {
         AvgPool { divisor_override: Some(divisor), ..self }
     }
 
-    /// Returns `options` with the divisor. In the second of two steps (`second`) a user's divisor becomes 1, because the first step has
-    /// already divided by it.
+    /// Returns `options` with the divisor. If `second` is true, this is the second of two steps, and the divisor that the user set becomes
+    /// 1, because the first step has already divided by it.
     fn with_divisor(&self, options: PoolOptions, second: bool) -> PoolOptions {
         let options = options.count_include_pad(self.count_include_pad);
         match self.divisor_override {
@@ -84,8 +84,8 @@ impl<const D: usize> AvgPool<D> {
         }
     }
 
-    /// Averages over height and width, then along the depth. The product of both element counts is the window's count, so the result is the
-    /// mean of the window.
+    /// Averages over height and width, then along the depth. The product of both divisors is the number of elements that count, so the
+    /// result is the mean of the window.
     #[track_caller]
     fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("avg_pool3d", x, [4, 5])?;

@@ -33,8 +33,8 @@ pub type LPPool3d = LPPool<3>;
 
 /// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p): [`LPPool1d`], [`LPPool2d`], [`LPPool3d`].
 ///
-/// As in PyTorch, elements keep their sign. With an odd p, a negative sum therefore gives NaN. Where the sum is 0, the
-/// gradient is 0. p = ∞ gives the largest absolute value, p = -∞ the smallest. An input may have no batch dimension.
+/// As in PyTorch, elements keep their sign. So with an odd p, a negative sum gives NaN. Where the sum is 0, the gradient is 0. p = ∞ gives
+/// the largest absolute value, p = -∞ the smallest. An input may have no batch dimension.
 #[derive(Clone, Debug)]
 pub struct LPPool<const D: usize> {
     norm_type: f64,
@@ -84,7 +84,7 @@ impl<const D: usize> LPPool<D> {
             [size] => size.pow(D as u32),
             ref sizes => sizes.iter().product(),
         };
-        // As in PyTorch, the sum is the mean times the size of a whole window, even for a window that ends outside of the input.
+        // As in PyTorch, the sum is the mean times the size of a whole window, even if the window ends outside of the input.
         let sums = self.mean.pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
         // The root has no derivative at 0. Where the sum is 0, the root of 1 is taken and the result is replaced by 0.
         let zero = sums.try_eq(0.0)?;

@@ -4,7 +4,7 @@ use super::*;
 use crate::layers::layer::Layer;
 use crate::layers::testing::{close, input, layer_gradients};
 
-/// Returns the numbers 0 to 23 in a mixed order, `[1, 2, 3, 4]`.
+/// Returns a tensor `[1, 2, 3, 4]` of the values 0 to 23 in a mixed order.
 fn volume() -> Tensor<f64> {
     Tensor::from_fn([1, 2, 3, 4], |i| ((i[1] * 12 + i[2] * 4 + i[3]) * 7 % 24) as f64)
 }

@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::layers::forward::refused;
 
-/// Returns the sizes of three dimensions, given as one number or three.
+/// Returns the sizes of three dimensions, given as one value or three.
 #[track_caller]
 pub(super) fn three(sizes: &Sizes, what: &str) -> Result<[isize; 3], Error> {
     match *sizes.as_slice() {
@@ -23,7 +23,7 @@ pub(super) fn to_planes<'t, T: Float>(x: Var<'t, T>) -> Result<Var<'t, T>, Error
     x.try_flatten(-4, -3)
 }
 
-/// Returns the pooled `planes` of the volumes `x` as `[…, c, d, h·w]`, to pool along the depth.
+/// Returns the pooled `planes` of the volumes `x`, reshaped to `[…, c, d, h·w]`, so that the next step pools along the depth.
 #[track_caller]
 pub(super) fn to_columns<'t, T: Float>(planes: Var<'t, T>, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
     let [channels, depth] = [4, 3].map(|from_last| x.shape()[x.shape().rank() - from_last]);

@@ -8,7 +8,7 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::layers::pooling::volume::three;
 
-/// The settings of a moving window, and the line that made the layer.
+/// The settings of a moving window, and the line of code that made the layer.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) kernel: Sizes,

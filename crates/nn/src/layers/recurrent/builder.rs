@@ -21,8 +21,8 @@ pub struct RecurrentBuilder<K> {
 }
 
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentLayer<K, T> {
-    /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` numbers, with biases, over
-    /// `[t, n, in]`. [`builder`](RecurrentLayer::builder) has the other settings.
+    /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` features, with biases. The input is `[t, n,
+    /// in]`. [`builder`](RecurrentLayer::builder) has the other settings.
     ///
     /// # Panics
     ///
@@ -34,8 +34,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentLayer<K, T> {
 }
 
 impl<K: RecurrentKind<f32> + Default> RecurrentLayer<K, f32> {
-    /// Returns the settings of a network from `input_size` to `hidden_size` numbers. [`RecurrentBuilder::build`]
-    /// chooses the element type.
+    /// Returns the settings of a network from `input_size` to `hidden_size` features. [`RecurrentBuilder::build`] chooses the element type.
     pub fn builder(input_size: usize, hidden_size: usize) -> RecurrentBuilder<K> {
         RecurrentBuilder::new(input_size, hidden_size)
     }
@@ -50,9 +49,9 @@ impl RecurrentBuilder<Simple> {
 }
 
 impl RecurrentBuilder<LongShortTerm> {
-    /// Projects the output of each step to `proj_size` numbers, fewer than `hidden_size`, by a trained matrix
-    /// `weight_hr_l0` (Sak, Senior and Beaufays 2014). The state is a pair `(h, c)` of `proj_size` and `hidden_size`
-    /// numbers. 0, the default, is no projection. PyTorch: `proj_size`.
+    /// Projects the output of each step to `proj_size` features, fewer than `hidden_size`, by a trained matrix `weight_hr_l0` (Sak, Senior
+    /// and Beaufays 2014). The state is a pair `(h, c)` of `proj_size` and `hidden_size` features. The default 0 means no projection.
+    /// PyTorch: `proj_size`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -94,13 +93,13 @@ impl<K> RecurrentBuilder<K> {
         RecurrentBuilder { num_layers, ..self }
     }
 
-    /// Runs each layer in both directions. The outputs have twice as many features.
+    /// Runs each layer in both directions over the sequence. The outputs then have twice as many features.
     #[must_use]
     pub fn bidirectional(self) -> Self {
         RecurrentBuilder { bidirectional: true, ..self }
     }
 
-    /// Takes inputs `[n, t, in]` instead of `[t, n, in]`.
+    /// Makes the network take inputs `[n, t, in]` instead of `[t, n, in]`.
     #[must_use]
     pub fn batch_first(self) -> Self {
         RecurrentBuilder { batch_first: true, ..self }

@@ -34,10 +34,10 @@ pub type LSTMCell<T = f32> = RecurrentCell<LongShortTerm, T>;
 /// A cell of gated recurrent units, from `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.GRUCell`.
 pub type GRUCell<T = f32> = RecurrentCell<Gated, T>;
 
-/// A recurrent cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]. It also holds the parameters of one layer in one
-/// direction of [`RNN`](crate::RNN), [`LSTM`](crate::LSTM) and [`GRU`](crate::GRU).
+/// A recurrent cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]. The networks [`RNN`](crate::RNN), [`LSTM`](crate::LSTM) and
+/// [`GRU`](crate::GRU) have one cell for each layer and direction.
 ///
-/// Layout and initial distribution are the same as in PyTorch: all parameters are drawn from U(-1/√hidden, 1/√hidden).
+/// The layout of the parameters is PyTorch's. As in PyTorch, all are drawn from U(-1/√hidden, 1/√hidden).
 #[derive(Clone, Debug, Module)]
 pub struct RecurrentCell<K, T: Float = f32> {
     /// The weight of the input, `[g · hidden, in]` with `g` gates.
@@ -51,14 +51,14 @@ pub struct RecurrentCell<K, T: Float = f32> {
     /// The projection of an LSTM's output, `[proj, hidden]`; see
     /// [`RecurrentBuilder::proj_size`](crate::RecurrentBuilder::proj_size).
     pub weight_hr: Option<Parameter<T>>,
-    /// The computation of a step.
+    /// The formula of a step: plain, LSTM or GRU.
     #[module(skip)]
     pub kind: K,
 }
 
 #[twins]
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
-    /// Returns a cell from `input_size` to `hidden_size` numbers.
+    /// Returns a cell from `input_size` to `hidden_size` features.
     ///
     /// # Panics
     ///
@@ -81,8 +81,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
 
 #[twins]
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// Returns a cell from `inputs` to `hidden` numbers. If `projected` is not 0, its output is projected to
-    /// `projected` numbers.
+    /// Returns a cell from `inputs` to `hidden` features. If `projected` is not 0, its output is projected to `projected` features.
     #[track_caller]
     pub(super) fn of(kind: K, [inputs, hidden, projected]: [usize; 3], bias: bool, generator: &mut Generator) -> Self {
         let (gates, outputs) = (K::GATES * hidden, if projected > 0 { projected } else { hidden });
@@ -99,12 +98,12 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, kind }
     }
 
-    /// Computes the next state from the input, `[n, in]` or `[in]`, and the state, `[n, hidden]` or `[hidden]`. Without a state it starts
-    /// from zeros. The output of the cell is the new state; for an LSTM, it is the first variable of the new state.
+    /// Returns the next state, computed from the input, `[n, in]` or `[in]`, and the state, `[n, hidden]` or `[hidden]`. If `state` is
+    /// `None`, starts from zeros. The output of the cell is the new state; for an LSTM, it is the first variable of the new state.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or the variables belong to two tapes.
+    /// If the shapes do not fit, or the variables belong to different tapes.
     pub fn try_forward<'t>(&self, x: Var<'t, T>, state: Option<K::State<'t>>) -> Result<K::State<'t>> {
         in_layer(self.step(x, state), self.weight_ih.made(), || {
             let sizes = self.weight_ih.value.shape();
@@ -117,7 +116,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         self.weight_hh.value.shape()[0] / K::GATES
     }
 
-    /// Returns the number of features of the output and of the cell.
+    /// Returns the numbers of features of the output and of `c`.
     pub(super) fn state_sizes(&self) -> [usize; 2] {
         [self.weight_hh.value.shape()[1], self.hidden_size()]
     }
@@ -170,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a cell whose parameters are sin(0)/2, sin(1)/2, …; an input; and a state.
+    /// Returns a cell whose parameters are sin(0)/2, sin(1)/2, …, an input, and a state.
     fn example<K: RecurrentKind<f64> + Default>() -> (RecurrentCell<K, f64>, Tensor<f64>, Tensor<f64>) {
         let mut cell = RecurrentCell::<K, f64>::new(2, 2, &mut Generator::new(0));
         let sines = (0..cell.num_parameters()).map(|n| (n as f64).sin() * 0.5).collect();

@@ -8,7 +8,7 @@ use wengert_tensor::ops::{Arithmetic as _, Functions as _, Products as _, Recurr
 
 use crate::layers::recurrent::state::RecurrentState;
 
-/// The parameters of a cell as variables of one tape, prepared for many steps.
+/// The parameters of a cell as variables of one tape, in the form that each step needs.
 ///
 /// `g` is the number of gates.
 #[derive(Clone, Copy, Debug)]
@@ -54,10 +54,10 @@ pub trait RecurrentKind<T: Float>: Copy + 'static {
 /// A plain recurrence with tanh (by default) or ReLU (Elman 1990). PyTorch: `nonlinearity`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Simple {
-    /// tanh.
+    /// The step uses tanh.
     #[default]
     Tanh,
-    /// The larger of x and 0.
+    /// The step uses ReLU, the larger of x and 0.
     Relu,
 }
 
@@ -116,7 +116,7 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
 impl<T: Float> RecurrentKind<T> for Gated {
     const NAME: &'static str = "GRU";
     const GATES: usize = 3;
-    // The reset gate multiplies the product of the state plus its bias, so this bias must stay separate.
+    // The reset gate multiplies the product of the state plus its bias, so this bias cannot be added to the input's bias.
     const SEPARATE_HIDDEN_BIAS: bool = true;
     type State<'t> = Var<'t, T>;
 

@@ -58,8 +58,8 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 ///
 /// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](crate::RecurrentBuilder::batch_first), or `[t, in]`.
 ///
-/// Outputs have `hidden` features in the last dimension. With two directions there are twice as many: first the
-/// features of the forward direction, then of the backward direction.
+/// Outputs have `hidden` features in the last dimension. With two directions there are twice as many: first the features of the forward
+/// direction, then those of the backward direction.
 ///
 /// States are `[layers · directions, n, hidden]`, also with `batch_first`; without a batch they are `[layers ·
 /// directions, hidden]`.
@@ -68,15 +68,15 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 /// and initial distribution.
 #[derive(Clone, Debug)]
 pub struct RecurrentLayer<K, T: Float = f32> {
-    /// The cells by layer. With two directions, each layer has the cell of the forward direction, then of the backward
-    /// direction.
+    /// The cells of all layers in order. With two directions, each layer has first the cell of the forward direction, then the cell of the
+    /// backward direction.
     pub cells: Vec<RecurrentCell<K, T>>,
     pub(super) bidirectional: bool,
     pub(super) batch_first: bool,
     pub(super) dropout: f64,
 }
 
-/// The names of a cell's parameters get a suffix: the number of the layer, and `_reverse` in the backward direction.
+/// Adds a suffix to the names of a cell's parameters: the index of the layer, and `_reverse` for the backward direction.
 impl<K: RecurrentKind<T>, T: Float> Module<T> for RecurrentLayer<K, T> {
     fn kind(&self) -> &'static str {
         K::NAME
@@ -116,11 +116,11 @@ impl<K: RecurrentKind<T>, T: Float> Layer<T> for RecurrentLayer<K, T> {
 
 #[twins]
 impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
-    /// Returns the outputs and the last state. Without a `state` it starts from zeros.
+    /// Returns the outputs and the last state. If `state` is `None`, starts from zeros.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, there are no steps, or the variables belong to two tapes.
+    /// If the shapes do not fit, there are no steps, or the variables belong to different tapes.
     pub fn try_forward_from<'t>(
         &self,
         x: Var<'t, T>,

@@ -1,6 +1,6 @@
-//! All steps of a cell over a batch of sequences.
+//! Runs a cell over all steps of a batch of sequences.
 //!
-//! One product multiplies the inputs of all steps, so that each step multiplies only its state.
+//! A single product multiplies the inputs of all steps, so that each step only multiplies its state.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
@@ -55,7 +55,7 @@ impl Sequences {
         }
     }
 
-    /// Returns the shapes of the caller's state of `cells` cells. It has no batch dimension if the input has none.
+    /// Returns the shapes of the state that the caller passes for `cells` cells. It has no batch dimension if the input has none.
     pub(super) fn outer_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
         let batched = self.batched_state(cells, sizes);
         if self.has_batch { batched } else { sizes.map(|size| Shape::from([cells, size])) }
@@ -66,15 +66,14 @@ impl Sequences {
         sizes.map(|size| Shape::from([cells, self.batch, size]))
     }
 
-    /// Returns the input as rows, `[t · n, features]`. The rows of one step, one for each sequence, follow each other.
+    /// Returns the input as rows, `[t · n, features]`. A step has one row for each sequence, and these rows are adjacent.
     #[track_caller]
     pub(super) fn flatten_rows<'t, T: Float>(self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let step_first = if self.has_batch && self.batch_first { x.try_transpose(0, 1)? } else { x };
         step_first.try_reshape([self.steps * self.batch, self.features])
     }
 
-    /// Returns rows of `width` numbers in the order of the input's dimensions: the inverse of
-    /// [`flatten_rows`](Self::flatten_rows).
+    /// Returns rows of `width` elements in the order of the input's dimensions: the inverse of [`flatten_rows`](Self::flatten_rows).
     #[track_caller]
     pub(super) fn restore_order<'t, T: Float>(self, rows: Var<'t, T>, width: usize) -> Result<Var<'t, T>, TapeError> {
         if !self.has_batch {
@@ -85,11 +84,11 @@ impl Sequences {
     }
 }
 
-/// The masks of a batch of sequences of different lengths: 1 at the steps of a sequence, 0 after its end.
+/// The masks of a batch of sequences of different lengths: 1 at the steps of a sequence, and 0 after its end.
 pub(super) struct Padding<'t, T: Float> {
     /// The mask of all steps, `[t · n, 1]`.
     rows: Var<'t, T>,
-    /// The mask of each step, `[n, 1]`; `None` if every sequence has the step.
+    /// The mask of each step, `[n, 1]`; `None` if every sequence is long enough to have the step.
     steps: Vec<Option<Var<'t, T>>>,
 }
 
@@ -119,8 +118,8 @@ impl<'t, T: Float> Padding<'t, T> {
 }
 
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards with `reverse`. Returns the outputs, `[t · n,
-    /// hidden]` (`[t · n, proj]` with a projection), and the last state.
+    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards if `reverse` is true. Returns the outputs, `[t · n, hidden]` (`[t ·
+    /// n, proj]` with a projection), and the last state.
     #[track_caller]
     pub(super) fn run_sequence<'t>(
         &self,

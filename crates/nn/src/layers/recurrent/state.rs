@@ -15,11 +15,11 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     /// Returns the shape of each variable.
     fn shapes(self) -> Vec<Shape>;
 
-    /// Returns a state of zeros. `shapes` are the shapes of output and cell.
+    /// Returns a state of zeros. `shapes` are the shapes of the output and of `c`.
     #[track_caller]
     fn zeros(tape: &'t Tape<T>, shapes: &[Shape; 2]) -> Self;
 
-    /// Returns the values of `self` where `mask` is 1, and the values of `other` where it is 0.
+    /// Returns the elements of `self` where `mask` is 1, and the elements of `other` where it is 0.
     ///
     /// # Errors
     ///
@@ -27,15 +27,15 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     #[track_caller]
     fn try_where(self, mask: &Var<'t, T>, other: Self) -> Result<Self, TapeError>;
 
-    /// Returns the state at `position` of the first dimension.
+    /// Returns the state at index `position` of the first dimension.
     ///
     /// # Errors
     ///
-    /// If there is no such position.
+    /// If the index is out of range.
     #[track_caller]
     fn try_part(self, position: usize) -> Result<Self, TapeError>;
 
-    /// Returns the same values in other shapes of output and cell.
+    /// Returns the same state with its variables reshaped.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
     }
 }
 
-/// Returns `state` if its variables have the `expected` shapes of output and cell.
+/// Checks that the variables of `state` have the `expected` shapes of the output and of `c`. Returns `state`.
 #[track_caller]
 pub(super) fn expect_shapes<'t, S: RecurrentState<'t, T>, T: Float>(
     state: S,

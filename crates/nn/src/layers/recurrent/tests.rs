@@ -17,7 +17,7 @@ fn network<K: RecurrentKind<f64>>(builder: RecurrentBuilder<K>) -> RecurrentLaye
     network
 }
 
-/// Returns Σ cos(i) gᵢ, where gᵢ is element i of the gradients of all parameters.
+/// Returns Σ cos(i) gᵢ over all elements gᵢ of the parameters' gradients.
 fn score<K: RecurrentKind<f64>>(network: &RecurrentLayer<K, f64>, gradients: &Gradients<f64>) -> f64 {
     let all: Vec<f64> = network.parameters().iter().flat_map(|p| gradients.of(*p).to_vec()).collect();
     all.iter().enumerate().map(|(n, gradient)| gradient * (n as f64).cos()).sum()
@@ -62,7 +62,7 @@ impl<'t> Probe<'t> for (Var<'t, f64>, Var<'t, f64>) {
     }
 }
 
-/// The results of PyTorch 2.15 for the same numbers.
+/// The results of PyTorch 2.15 for the same parameters and inputs.
 struct Expected {
     last_output: [f64; 8],
     first_dx: [f64; 4],
@@ -188,7 +188,7 @@ fn a_padded_batch_gives_the_same_as_each_sequence_alone() {
     let mut x = wave(&[5, 4, 2], 1.0).to_vec();
     for (position, value) in x.iter_mut().enumerate() {
         if position / 8 >= lengths[position / 2 % 4] {
-            *value = f64::NAN; // must not be read
+            *value = f64::NAN; // This element must not be read.
         }
     }
     let (x, h) = (Tensor::from_vec(x, [5, 4, 2]), wave(&[4, 4, 2], 1.0));
@@ -253,7 +253,7 @@ fn a_step_records_few_nodes() {
         network.forward(tape.constant(&Tensor::zeros([steps, 2, 3])));
         tape.len()
     };
-    // One more step records 16 nodes: the slice of the input, the product, its sum, four gates of two nodes each, and five nodes for the
+    // One more step records 16 nodes: a slice of the input, the product, their sum, four gates of two nodes each, and five nodes for the
     // new state.
     assert_eq!(recorded(9) - recorded(8), 16);
 }

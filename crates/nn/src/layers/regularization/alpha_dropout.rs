@@ -14,10 +14,9 @@ dropouts! {
     /// Dropout that keeps mean 0 and variance 1, for use after [`SELU`](crate::SELU) (Klambauer et al.,
     /// "Self-Normalizing Neural Networks", 2017). PyTorch: `torch.nn.AlphaDropout`.
     ///
-    /// Dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted. With p = 1 all elements
-    /// are multiplied by 0.
+    /// Dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted. If p is 1, all elements are multiplied by 0.
     AlphaDropout;
-    /// [`AlphaDropout`] of whole channels of each example of `[n, c, …]`. PyTorch: `torch.nn.FeatureAlphaDropout`.
+    /// An [`AlphaDropout`] that drops whole channels of each example of `[n, c, …]`. PyTorch: `torch.nn.FeatureAlphaDropout`.
     FeatureAlphaDropout;
 }
 
@@ -35,10 +34,10 @@ impl<T: Float> Layer<T> for FeatureAlphaDropout {
     }
 }
 
-/// Applies alpha dropout to `x`. The mask has the shape `mask` and is broadcast (ATen: `_dropout_impl`).
+/// Applies alpha dropout to `x`. The random mask has the shape `mask` and is broadcast (ATen: `_dropout_impl`).
 #[track_caller]
 fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
-    /// Minus SELU's limit at -∞.
+    /// The negative of SELU's limit at -∞.
     const ALPHA: f64 = 1.758_099_340_847_376_6;
     let Some(mut generator) = x.tape().draw(Generator::fork) else { return Ok(x) };
     if p == 1.0 {
@@ -46,7 +45,7 @@ fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var
     }
     let kept = Tensor::<T>::try_full(mask, T::from_f64(1.0 - p))?.try_bernoulli(&mut generator)?;
     let scale = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    // A kept element becomes scale · x + scale · ALPHA · p. A dropped element becomes the same with -ALPHA for x.
+    // A kept element becomes scale · (x + ALPHA · p). A dropped element becomes the same with -ALPHA in place of x.
     let shift = kept.try_add(p - 1.0)?.try_mul(ALPHA * scale)?;
     x.try_mul(&kept.try_mul(scale)?)?.try_add(&shift)
 }

@@ -1,7 +1,6 @@
-//! Dropout: on a training tape these layers set some elements or channels to 0; on any other tape they are the
-//! identity.
+//! Dropout layers. On a training tape they set some elements or channels to 0; on any other tape they return their input.
 //!
-//! Each layer draws from the tape's generator in each step, so that no two layers or steps drop the same elements.
+//! Each layer draws from the tape's generator in each step, so that layers and steps drop different elements.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
@@ -42,8 +41,7 @@ macro_rules! dropouts {
 }
 
 dropouts! {
-    /// Dropout: sets each element to 0 with probability p, and divides the others by 1 - p. PyTorch:
-    /// `torch.nn.Dropout`.
+    /// Dropout: sets each element to 0 with probability p, and divides the others by 1 - p. PyTorch: `torch.nn.Dropout`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;

@@ -1,4 +1,4 @@
-//! Layers that change the shape of their input and leave its elements as they are.
+//! Layers that change the shape of their input but not its elements.
 
 use std::panic::Location;
 
@@ -12,7 +12,7 @@ use crate::layers::layer::Layer;
 use crate::layers::operation_layer::functions_with_settings;
 use crate::module::Module;
 
-/// The identity: returns its input. PyTorch: `torch.nn.Identity`.
+/// The layer that returns its input. PyTorch: `torch.nn.Identity`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity;
 
@@ -36,9 +36,9 @@ functions_with_settings! {
     /// assert_eq!(Flatten::default().forward(Tape::new().constant(&maps)).shape(), [32, 400]);
     /// ```
     Flatten {
-        /// The first dimension; negative numbers count from the end.
+        /// The first merged dimension; negative values count from the end.
         start_dim: isize,
-        /// The last dimension; negative numbers count from the end.
+        /// The last merged dimension; negative values count from the end.
         end_dim: isize
     } = try_flatten, default(1, -1);
 }
@@ -60,7 +60,7 @@ pub struct Unflatten {
 }
 
 impl Unflatten {
-    /// Returns a layer that splits dimension `dim` into `sizes`. One size may be -1: it follows from the others.
+    /// Returns a layer that splits dimension `dim` into `sizes`. One size may be -1, which is inferred.
     #[track_caller]
     pub fn new(dim: isize, sizes: impl Into<Sizes>) -> Self {
         Unflatten { dim, sizes: sizes.into(), made: Location::caller() }

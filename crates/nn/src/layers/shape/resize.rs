@@ -11,7 +11,7 @@ use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Pads the last dimensions. PyTorch: `torch.nn.ZeroPad2d`, `ConstantPad2d`, `ReflectionPad2d`, `ReplicationPad2d`,
+/// A layer that pads the last dimensions. PyTorch: `torch.nn.ZeroPad2d`, `ConstantPad2d`, `ReflectionPad2d`, `ReplicationPad2d`,
 /// `CircularPad2d` and their 1d and 3d versions, which differ by the mode and the number of sizes.
 ///
 /// ```
@@ -50,7 +50,7 @@ impl<T: Float> Layer<T> for Pad {
     }
 }
 
-/// Resamples `[n, c, …]` to a size, or to a multiple of its size. PyTorch: `torch.nn.Upsample`.
+/// A layer that resamples `[n, c, …]` to a given size, or to a multiple of its size. PyTorch: `torch.nn.Upsample`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -76,9 +76,8 @@ enum Target {
 }
 
 impl Upsample {
-    /// Returns a layer that resamples all dimensions after the first two to `size`. `size` has one number for each of these
-    /// dimensions, or a single number for all of them.
-    /// PyTorch: `size`.
+    /// Returns a layer that resamples all dimensions after the first two to `size`, which is one value for each of these dimensions or one
+    /// for all. PyTorch: `size`.
     #[track_caller]
     pub fn to_size(size: impl Into<Sizes>, mode: InterpolateMode) -> Self {
         Upsample { to: Target::Size(size.into()), mode, made: Location::caller() }

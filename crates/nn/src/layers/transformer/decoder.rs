@@ -55,12 +55,12 @@ pub struct DecoderCache<T: Float = f32> {
 }
 
 impl<T: Float> DecoderCache<T> {
-    /// Returns the number of decoded steps.
+    /// Returns the number of steps in the cache.
     pub fn len(&self) -> usize {
         self.own.len()
     }
 
-    /// Returns true if no step was decoded.
+    /// Returns true if no step is in the cache.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
@@ -119,7 +119,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
     }
 
     /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new positions before
-    /// them, and are added to the cache. The output is the same as the output of [`forward`](Self::forward) with
+    /// them. Their keys and values are added to the cache. The output equals the output of [`forward`](Self::forward) with
     /// [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the output of the layer from the output `y` of the attention to the memory.
+    /// Returns the output of the layer, given the output `y` of the attention to the memory.
     #[track_caller]
     fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm2, x, y)?;

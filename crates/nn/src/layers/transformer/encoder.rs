@@ -1,4 +1,4 @@
-//! Encoder layers, which also serve as layers of a language model, and a stack of them.
+//! Encoder layers and a stack of them. With a causal mask they are the layers of a language model.
 
 use wengert_autograd::Var;
 use wengert_macros::twins;
@@ -72,7 +72,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
     }
 
     /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new positions before
-    /// them, and are added to the cache. The output is the same as the output of [`forward_masked`](Self::forward_masked) with
+    /// them. Their keys and values are added to the cache. The output equals the output of [`forward_masked`](Self::forward_masked) with
     /// [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the output of the layer from the output `y` of the attention.
+    /// Returns the output of the layer, given the output `y` of the attention.
     #[track_caller]
     fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm1, x, y)?;
@@ -91,7 +91,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
     }
 }
 
-/// Each position attends to all positions.
+/// Applies the layer without masks, so that each position attends to all positions.
 impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -142,7 +142,7 @@ impl<T: Float> TransformerEncoder<T> {
         TransformerEncoder { layers, norm: if options.final_norm { Some(options.norm()) } else { None } }
     }
 
-    /// Returns the output for `x`, where in every layer each position attends to the positions that `masks` allow.
+    /// Returns the output for `x`. In every layer, each position attends to the positions that `masks` allow.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl<T: Float> TransformerEncoder<T> {
     }
 }
 
-/// Each position attends to all positions.
+/// Applies the stack without masks, so that each position attends to all positions.
 impl<T: Float> Layer<T> for TransformerEncoder<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {

@@ -102,7 +102,7 @@ mod tests {
         let keep = Tensor::<bool>::from([[true, false, false], [false, true, false], [false, false, true]]);
         let own = AttentionMasks::new().mask(AttentionMask::Keep(&keep));
         let y = encoder.forward_masked(tape.constant(&x), own).value();
-        // Each position attends only to itself, so a sequence of a single position gives the same output.
+        // Each position attends only to itself, so its output equals the output of a sequence of this position alone.
         let alone = encoder.forward(tape.constant(&x.narrow(1, 1, 1))).value();
         assert_close(&y.narrow(1, 1, 1), &alone);
     }

@@ -68,7 +68,7 @@ impl TransformerOptions {
         TransformerOptions { norm_first: true, ..self }
     }
 
-    /// Takes inputs `[n, t, d_model]` instead of `[t, n, d_model]`.
+    /// Makes the layers take inputs `[n, t, d_model]` instead of `[t, n, d_model]`.
     #[must_use]
     pub fn batch_first(self) -> Self {
         TransformerOptions { batch_first: true, ..self }
@@ -116,14 +116,13 @@ impl TransformerOptions {
         if self.bias { norm } else { norm.without_bias() }
     }
 
-    /// Returns the input of attention or of the linear layers: `x`, normalized if [`norm_first`](Self::norm_first) is
-    /// set.
+    /// Returns the input of attention or of the linear layers, which is `x`, normalized first if [`norm_first`](Self::norm_first) is set.
     #[track_caller]
     pub(super) fn before<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>) -> Result<Var<'t, T>> {
         if self.norm_first { norm.try_forward(x) } else { Ok(x) }
     }
 
-    /// Returns `x` plus the output `y` of attention or of the linear layers, normalized unless
+    /// Returns the residual sum of `x` and the output `y` of attention or of the linear layers. The sum is normalized unless
     /// [`norm_first`](Self::norm_first) is set.
     #[track_caller]
     pub(super) fn after<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
