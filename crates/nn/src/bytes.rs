@@ -1,4 +1,4 @@
-//! Tensors as bytes: row-major and little-endian, as in the safetensors format.
+//! Converts tensors to and from bytes: row-major and little-endian, as in the safetensors format.
 
 use safetensors::Dtype;
 use wengert_macros::precompiled;
@@ -17,8 +17,7 @@ pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
     }
 }
 
-/// Encodes each element. The compiler turns the loop into a copy of memory if `encode` is the machine's own
-/// representation.
+/// Encodes each element. The compiler turns the loop into a plain copy if `encode` is the processor's own byte order.
 fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E) -> [u8; N]) -> Vec<u8> {
     let values = tensor.to_vec();
     let mut bytes = vec![0; N * values.len()];
@@ -44,8 +43,7 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
     Ok(Tensor::try_from_vec(values, shape)?)
 }
 
-/// Returns a tensor of `shape` from bytes of the floating-point type `from`, rounded to nearest if the type of the
-/// tensor has fewer digits.
+/// Returns a tensor of `shape` from bytes of the floating-point type `from`. Rounds to nearest if the tensor's type has fewer digits.
 ///
 /// # Errors
 ///
@@ -62,8 +60,8 @@ pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) 
     Ok(Tensor::try_from_vec(values, shape)?)
 }
 
-/// Returns the number with these bits in IEEE 754's binary16. The tests compare it with the crate `half`. As a
-/// dependency of the library, `half` with its derive macros would take a sixth of the time to compile it.
+/// Returns the number that these bits encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library
+/// itself does not depend on `half`, which would make up a sixth of its compile time.
 pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff) / 1024.0);
     let magnitude = match exponent {
@@ -75,7 +73,7 @@ pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
 
-/// Returns the number with these bits in bfloat16, the upper half of an f32.
+/// Returns the number that these bits encode in bfloat16, the upper half of an f32.
 fn bf16_to_f64(bits: u16) -> f64 {
     f32::from_bits(u32::from(bits) << 16).into()
 }

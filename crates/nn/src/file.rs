@@ -1,4 +1,4 @@
-//! File access. A file is written completely or not at all. Only regular files are read.
+//! Accesses files. A file is written completely or not at all, and only regular files are read.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,8 +31,8 @@ pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 
 /// Opens the file `path` for reading, and returns it with its size in bytes.
 ///
-/// Only regular files are opened. A device such as `/dev/zero` never ends, and opening a pipe may wait forever for a
-/// writer; the kind is therefore checked before.
+/// Only regular files are opened, so their kind is checked first. A device such as `/dev/zero` never ends, and opening a pipe may wait
+/// forever for a writer.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
     let open = || {
         let metadata = fs::metadata(path)?;
@@ -49,7 +49,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
 
 /// Replaces the file `path` by a new one that `fill` writes.
 fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // A symbolic link is kept, and the file that it points to is replaced.
+    // If `path` is a symbolic link, the file to which it points is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
         return Err(io::Error::other("it exists and is not a regular file"));
@@ -62,24 +62,24 @@ fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::R
     builder.prefix(".wengert-").suffix(".tmp");
     #[cfg(unix)]
     {
-        // The permissions of an ordinary new file: 0o666 without the bits of the umask. A temporary file would be for
-        // the owner only.
+        // Sets the permissions of an ordinary new file: 0o666 without the bits of the umask. By default a temporary file is accessible only
+        // to its owner.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    // The temporary file is removed when it is dropped before it replaces the target.
+    // If this function fails, the temporary file is removed when it is dropped.
     let mut file = builder.tempfile_in(folder).map_err(without_path)?;
     fill(file.as_file_mut())?;
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;
-    // Flush the folder too, which has the new name. Some systems cannot open a folder.
+    // The folder contains the new name, so it is flushed too. Some systems cannot open a folder, which is ignored.
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
     Ok(())
 }
 
-/// Returns the system's error without the path of the temporary file, which means nothing to the user.
+/// Returns the system's error without the path of the temporary file, which the user does not know.
 fn without_path(error: io::Error) -> io::Error {
     let system = error.get_ref().and_then(|inner| inner.source()?.downcast_ref::<io::Error>()?.raw_os_error());
     system.map_or(error, io::Error::from_raw_os_error)

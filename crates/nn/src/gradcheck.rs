@@ -1,4 +1,4 @@
-//! The check of the gradients of a whole model against central differences.
+//! Checks the gradients of a whole model against central differences.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::module::Module;
 /// A failed gradient check, and the parameter where it failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFailure {
-    /// The path of the parameter with the largest difference; `None` if no single element was checked or the check
-    /// failed otherwise.
+    /// The path of the parameter with the largest difference. `None` if no single element was checked, or if the check failed for another
+    /// reason.
     pub path: Option<String>,
-    /// The failure. Its inputs are the parameters that are not frozen, in their order.
+    /// The failure. The inputs in it are the parameters that are not frozen, in their order.
     pub failure: Box<Failure>,
 }
 
@@ -119,7 +119,7 @@ mod tests {
     fn a_wrong_derivative_is_reported_with_its_path() {
         let (model, x) = (model(), Tensor::from([[0.5, -1.0, 2.0]]));
         let failure = check_model(&GradCheck::new().order(1), &model, |tape| {
-            // The bias of the second layer is used twice; `detach` hides one use from the derivative.
+            // The bias of the second layer is used twice. `detach` hides one of both uses from the derivative.
             let bias = tape.parameter(model.fc2.bias.as_ref().unwrap());
             model.fc2.forward(model.fc1.forward(tape.constant(&x)).tanh()) + bias.detach()
         });

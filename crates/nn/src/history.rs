@@ -10,12 +10,12 @@ use crate::error::Place;
 use crate::file::write_atomically;
 use crate::{Error, Result};
 
-/// The mean loss and the metrics on a data set.
+/// The scores on a data set: the mean loss and the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
     /// The mean loss over the samples.
     pub loss: f64,
-    /// The metrics by name, in their order.
+    /// The name and value of each metric, in order.
     pub metrics: Vec<(String, f64)>,
 }
 
@@ -41,7 +41,7 @@ impl Scores {
         Value::Object([("loss".to_owned(), json!(self.loss))].into_iter().chain(metrics).collect())
     }
 
-    /// Reads the scores of a line. A number that was not finite is `null` in JSON and becomes NaN.
+    /// Reads the scores of a line of the file. A value that was not finite is `null` in JSON and becomes NaN.
     fn from_json(object: &Map<String, Value>) -> Self {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
         let metrics = object.iter().filter(|(name, _)| *name != "loss");
@@ -128,9 +128,8 @@ impl History {
         self
     }
 
-    /// Writes a line of JSON for each epoch: `{"epoch":1,"lr":0.1,"train":{"loss":0.5},"validation":{"loss":0.6}}`. A
-    /// number that is not finite becomes `null`. The file is written completely or not at all (see
-    /// [`write_atomically`]).
+    /// Writes a line of JSON for each epoch: `{"epoch":1,"lr":0.1,"train":{"loss":0.5},"validation":{"loss":0.6}}`. A value that is not
+    /// finite becomes `null`. The file is written completely or not at all (see [`write_atomically`]).
     ///
     /// # Errors
     ///
@@ -148,7 +147,7 @@ impl History {
         write_atomically(path, text.as_bytes())
     }
 
-    /// Reads a file that [`save`](Self::save) wrote. Numbers keep their bits. Metrics are in the order of their names.
+    /// Reads a file that [`save`](Self::save) wrote. Values keep their bits. Metrics are in the order of their names.
     ///
     /// # Errors
     ///

@@ -9,10 +9,10 @@ use crate::layers::Layer;
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// A shift and a scale for inputs, either given or computed from samples. torchvision: `Normalize`.
+/// A shift and a scale for inputs. They are given, or computed from samples. torchvision: `Normalize`.
 ///
-/// Compute them from the training samples only: statistics of other samples would leak into the training. Both are
-/// buffers, so that the checkpoint of a model with a field of this type has them. It is also a [`Layer`](crate::Layer).
+/// Compute them from the training samples only, because statistics of other samples would leak into the training. Both are buffers, so a
+/// model with a field of this type saves them in its checkpoint. This type is also a [`Layer`](crate::Layer).
 ///
 /// ```
 /// use wengert_nn::Normalize;
@@ -25,9 +25,9 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Normalize<T: Float = f32> {
-    /// The number that is subtracted, in a shape that broadcasts to the inputs.
+    /// The value that is subtracted, in a shape that broadcasts to the inputs.
     pub mean: Buffer<T>,
-    /// The number by which the difference is divided, in a shape that broadcasts to the inputs.
+    /// The value by which the difference is divided, in a shape that broadcasts to the inputs.
     pub std: Buffer<T>,
 }
 
@@ -37,8 +37,7 @@ impl<T: Float> Normalize<T> {
         Normalize { mean: Buffer::new(mean), std: Buffer::new(std) }
     }
 
-    /// Returns a normalization that changes nothing. A model needs it before it loads a checkpoint with statistics of
-    /// this shape.
+    /// Returns a normalization that changes nothing. A model uses it before it loads a checkpoint that has statistics of this shape.
     ///
     /// ```
     /// use wengert_nn::{Normalize, load, save};
@@ -73,8 +72,8 @@ impl<T: Float> Normalize<T> {
         Normalize::new(of((low + high) / 2.0), of((high - low) / 2.0))
     }
 
-    /// Returns the [`range`](Self::range) from the smallest to the largest number of `inputs`, with one scale for all
-    /// features. Use it for features of one kind whose range is not known. If all numbers are equal, they become 0.
+    /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one scale for all features. Use it for
+    /// features of one kind whose range is not known. If all elements are equal, they become 0.
     ///
     /// ```
     /// use wengert_nn::Normalize;
@@ -107,8 +106,8 @@ impl<T: Float> Normalize<T> {
         Normalize::over(inputs, Dims::from(0))
     }
 
-    /// Computes the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, in `[1, c, 1, …]`;
-    /// otherwise as [`fit`](Self::fit).
+    /// Computes the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, in the shape `[1, c, 1, …]`. Otherwise it does
+    /// the same as [`fit`](Self::fit).
     ///
     /// ```
     /// use wengert_nn::Normalize;
@@ -134,8 +133,8 @@ impl<T: Float> Normalize<T> {
         Normalize::over(inputs, Dims::from(&others[..]))
     }
 
-    /// Returns a normalization that maps the smallest number of each feature of `inputs` `[n, …]` to 0 and the largest
-    /// to 1. A constant feature becomes 0. scikit-learn: `MinMaxScaler`.
+    /// Returns a normalization that maps the smallest value of each feature of `inputs` `[n, …]` to 0 and the largest to 1. A constant
+    /// feature becomes 0. scikit-learn: `MinMaxScaler`.
     ///
     /// ```
     /// use wengert_nn::Normalize;
@@ -171,7 +170,7 @@ impl<T: Float> Normalize<T> {
         Ok(inputs.try_sub(&self.mean.value)?.try_div(&self.std.value)?)
     }
 
-    /// Returns the inverse, `outputs` · std + mean, for a model that predicts normalized targets. scikit-learn:
+    /// Returns `outputs` · std + mean, the inverse of the normalization. Use it for a model that predicts normalized targets. scikit-learn:
     /// `inverse_transform`.
     ///
     /// # Errors
@@ -191,7 +190,7 @@ impl<T: Float> Layer<T> for Normalize<T> {
     }
 }
 
-/// Returns the smallest and the largest number.
+/// Returns the smallest and the largest element.
 #[precompiled]
 fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
     check_samples(inputs)?;
@@ -230,7 +229,7 @@ mod tests {
     fn each_feature_gets_mean_0_and_deviation_1() {
         let inputs = Tensor::from_fn([50, 3], |i| [10.0, 0.1, 4.0][i[1]] * ((i[0] * 7) % 50) as f64 + 3.0);
         let normalized = Normalize::fit(&inputs).unwrap().apply(&inputs).unwrap();
-        // Sums of 50 numbers below 2, each rounded a few times: at most 100 roundings of numbers below 4.
+        // The tolerance covers sums of 50 values below 2, each rounded a few times: at most 100 roundings of values below 4.
         let tolerance = 400.0 * f64::EPSILON;
         assert!(normalized.mean(0).iter().all(|mean| mean.abs() < tolerance), "{normalized:?}");
         assert!(normalized.square().mean(0).iter().all(|square| (square - 1.0).abs() < tolerance));
@@ -253,7 +252,7 @@ mod tests {
         let applied = normalize.apply(&images).unwrap();
         assert_eq!(normalize.forward(Tape::new().constant(&images)).value(), applied);
         let back = normalize.invert(&applied).unwrap();
-        // A subtraction, a division, a product, a sum: four roundings of numbers below 20.
+        // The bound covers a subtraction, a division, a product and a sum: four roundings of values below 20.
         assert!(back.iter().zip(images.iter()).all(|(x, y)| (x - y).abs() <= 80.0 * f64::EPSILON));
         let channel = |x: &Tensor<f64>, c: isize| wengert_tensor::ops::Views::select(x, 1, c);
         assert!((0..2).all(|c| channel(&applied, c).mean(..).item().abs() < 1e-14));

@@ -1,4 +1,4 @@
-//! Gradients of the loss of each single sample.
+//! Computes the gradients of the loss of each single sample.
 
 use std::cell::RefCell;
 
@@ -12,12 +12,12 @@ use crate::module::Module;
 /// Returns the gradients of `loss` for each sample, with respect to every parameter that is not frozen. JAX:
 /// `vmap(grad(loss), (None, 0, 0))`; PyTorch: the same with a `functional_call`.
 ///
-/// The result has the path of each parameter, in the order of [`named_parameters`](Module::named_parameters), and its
-/// gradients: `[n, …]` for `n` samples and a parameter of shape `[…]`. They are 0 if the loss does not depend on the
-/// parameter. All samples are computed together, as by [`vmap`](wengert_autograd::transforms::vmap).
+/// The result has the path of each parameter, in the order of [`named_parameters`](Module::named_parameters), and its gradients: `[n, …]`
+/// for `n` samples and a parameter of shape `[…]`. The gradients are 0 if the loss does not depend on the parameter. All samples are
+/// computed together, as by [`vmap`](wengert_autograd::transforms::vmap).
 ///
-/// `loss` gets one sample: its inputs without their first dimension. Everything that differs between samples must be
-/// among `samples`, for example classes as one-hot rows. The tape evaluates, so that there is no dropout.
+/// `loss` gets one sample: its inputs without their first dimension. Everything that differs between samples must be among `samples`, for
+/// example classes as one-hot rows. The tape evaluates and does not train, so there is no dropout.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;

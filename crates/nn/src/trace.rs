@@ -1,12 +1,11 @@
-//! The shapes of the outputs of layers, which are recorded while [`outputs`] runs.
+//! Records the shapes of the outputs of layers while [`outputs`] runs.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use wengert_tensor::Shape;
 
-/// The key of a module: its address and kind. The address alone is not enough, because the first field of a struct has
-/// the address of the struct.
+/// The key of a module: its address and kind. The address alone is not enough, because a struct and its first field have the same address.
 pub(crate) type ModuleKey = (usize, &'static str);
 
 thread_local! {
@@ -27,9 +26,9 @@ pub(crate) fn record(key: impl FnOnce() -> ModuleKey, shape: impl FnOnce() -> Sh
     });
 }
 
-/// Runs `run`, and returns the shape of the last output of each layer that this thread called in it.
+/// Runs `run`. Returns, for each layer that this thread called in it, the shape of the layer's last output.
 pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
-    /// Ends the recording, also if `run` panics.
+    /// This guard ends the recording, also if `run` panics.
     struct Recording;
     impl Drop for Recording {
         fn drop(&mut self) {

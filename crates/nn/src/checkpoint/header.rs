@@ -1,4 +1,4 @@
-//! The header of a safetensors file, which is read and checked before the rest of the file.
+//! Reads and checks the header of a safetensors file before the rest of the file is read.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,17 +8,17 @@ use std::io::{self, Read};
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 
-/// The name of the header's entry for metadata, which is not a tensor.
+/// The name of the header's entry for metadata, which does not describe a tensor.
 pub(super) const METADATA: &str = "__metadata__";
 
-/// The largest length of a header in bytes, from the format.
+/// The largest length of a header that the format allows, in bytes.
 const LONGEST_HEADER: u64 = 100_000_000;
 
 /// The number of bytes at the beginning of a file that hold the length of the header.
 const LENGTH: u64 = 8;
 
-/// Reads the header of a checkpoint of `size` bytes, and nothing after it. Returns the position where the tensors begin
-/// and the header, or the problem of the file.
+/// Reads the header of a checkpoint of `size` bytes, and nothing after it. Returns the position where the tensors begin, and the header. If
+/// the file is not valid, returns a description of the problem.
 ///
 /// The tensors of a valid header cover the rest of the file without overlap.
 pub(super) fn read_header(file: &mut File, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
@@ -56,8 +56,7 @@ pub(super) fn read_header(file: &mut File, size: u64) -> io::Result<std::result:
     Ok(parse())
 }
 
-/// A visitor that collects the tensors of a header in order. It reports a repeated name, which a map would silently
-/// drop.
+/// A visitor that collects the tensors of a header in order. It reports a repeated name. A map would silently drop it.
 struct Entries;
 
 impl<'de> Visitor<'de> for Entries {

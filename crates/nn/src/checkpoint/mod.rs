@@ -13,7 +13,7 @@
 //! | `@optimizer.{name}.{path}.step` | u64 | the steps of that parameter |
 //! | `@settings.{name}.{setting}` | f64 or bool | a setting of the optimiser |
 //! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of its groups |
-//! | `@number.{name}`, `@integer.{name}` | f64, u64 | the program's own numbers: epoch, step, best loss |
+//! | `@number.{name}`, `@integer.{name}` | f64, u64 | numbers that the program adds: epoch, step, best loss |
 //! | `@generator` | u64 | the seed and the count of the generator |
 //!
 //! Two lines of Python load the model of such a file:
@@ -192,7 +192,7 @@ mod tests {
         assert!(matches!(load(&mut saved, "no/such/file"), Err(Error::Read { .. })));
     }
 
-    /// Returns the bytes of a file with this header and `size` zeros after it.
+    /// Returns the bytes of a file that has this header and then `size` zeros.
     fn with_header(header: &str, size: usize) -> Vec<u8> {
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![0; size]].concat()
     }
@@ -258,14 +258,14 @@ mod tests {
         for (contents, expected) in table {
             assert_eq!(refusal(&contents).strip_prefix(damaged), Some(expected));
         }
-        // A file may consist of the header alone if every tensor is empty. Spaces at the end of the header are ignored.
+        // A file consists only of the header if every tensor is empty. Spaces at the end of the header are ignored.
         assert!(refusal(&with_header("{}   ", 0)).ends_with("missing in the file: 'w'"));
     }
 
     #[test]
     fn a_large_file_that_is_not_a_checkpoint_is_not_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let size = 1 << 40; // a sparse file, if the file system allows it
+        let size = 1 << 40; // This is a sparse file, if the file system supports them.
         if file.as_file().set_len(size).is_ok() {
             let error = load(&mut model::<f32>(&[("w", &[1])]), &file).unwrap_err();
             assert!(matches!(error, Error::Checkpoint { .. }), "{error}");
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn floats_of_every_width_are_converted_on_request() {
-        // These are the numbers 1.5 and -2 in three types.
+        // Each of these tensors has the elements 1.5 and -2, in three types.
         let halves = written(&[
             ("a", Dtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
             ("b", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
@@ -345,7 +345,7 @@ mod tests {
         let mut double = model::<f64>(&[("a", &[2]), ("b", &[2]), ("c", &[2])]);
         Checkpoint::open(&halves).unwrap().convert().load_model(&mut double).unwrap();
         assert!(double.parameters().iter().all(|parameter| parameter.value.to_vec() == [1.5, -2.0]));
-        // Conversion rounds to nearest, ties to even. 1 + 2⁻²⁴ is half way between two numbers of f32.
+        // Conversion rounds to nearest, ties to even. 1 + 2⁻²⁴ lies half way between two f32 values.
         let fine = written(&[("w", Dtype::F64, &[1], &(1.0 + 2f64.powi(-24)).to_le_bytes())]);
         let mut rounded = model::<f32>(&[("w", &[1])]);
         Checkpoint::open(&fine).unwrap().convert().load_model(&mut rounded).unwrap();
@@ -446,7 +446,7 @@ mod tests {
         train(&mut resumed, &mut its, &mut its_generator);
         assert_eq!(resumed.weight.value, model.weight.value);
         assert_eq!(its_generator, generator);
-        load(&mut resumed, &file).unwrap(); // other entries do not disturb the load of a model
+        load(&mut resumed, &file).unwrap(); // Loading a model ignores the other entries of the file.
     }
 
     #[test]
@@ -471,6 +471,6 @@ mod tests {
         assert!(saved.load_optimizer("other", &mut sgd, &model).is_err());
         let before = fs::read(&file).unwrap();
         Checkpoint::new().model(&model).optimizer("sgd", &sgd, &model).save(&file).unwrap();
-        assert_eq!(fs::read(&file).unwrap(), before); // equal values give equal bytes
+        assert_eq!(fs::read(&file).unwrap(), before); // Equal values give equal bytes.
     }
 }

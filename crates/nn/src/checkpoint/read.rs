@@ -1,4 +1,4 @@
-//! Reading a checkpoint: tensors by name, with conversion and renaming, into a model and other objects.
+//! Reads tensors of a checkpoint by name, with conversion and renaming, into a model and other objects.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -91,7 +91,7 @@ impl Saved {
         Saved { convert: true, ..self }
     }
 
-    /// Loads the tensors that fit and reports the others. PyTorch: `strict=False`, which still refuses different shapes.
+    /// Loads the tensors that fit the model and reports the others. PyTorch: `strict=False`, which still refuses different shapes.
     #[must_use]
     pub fn partial(self) -> Self {
         Saved { partial: true, ..self }
@@ -103,8 +103,8 @@ impl Saved {
         Saved { rename: Box::new(rename), ..self }
     }
 
-    /// Reads the parameters and buffers of `model`. Returns the names that were not loaded, which can exist only if the
-    /// load is [`partial`](Self::partial). PyTorch: `load_state_dict`.
+    /// Reads the parameters and buffers of `model`. Returns the names that were not loaded. The list is empty unless the load is
+    /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Saved {
         Ok(())
     }
 
-    /// Reads the states that [`Checkpoint::states`] saved under `name`, for the same model, into `of`.
+    /// Reads into `of` the states that [`Checkpoint::states`] saved under `name` for the same model.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Saved {
         Ok(())
     }
 
-    /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` did not take all of them.
+    /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` did not use all of them.
     fn read_entries<T: Float>(&self, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
         read_entries(self, name, read)
     }
@@ -194,7 +194,7 @@ impl Saved {
         Ok(f64::from_le_bytes(word))
     }
 
-    /// Returns the `N` elements of 8 bytes of the tensor `name`.
+    /// Returns the `N` elements of the tensor `name`, each of which has 8 bytes.
     fn words<const N: usize, const R: usize>(
         &self,
         name: &str,
@@ -219,7 +219,7 @@ impl Saved {
         Err(self.misfit(report))
     }
 
-    /// Returns the error for a file that does not fit.
+    /// Returns the error for a file that does not fit the model or object that reads it.
     fn misfit(&self, report: LoadReport) -> Error {
         let LoadReport { missing, unexpected, mismatched } = report;
         Error::Keys { path: self.path.clone(), missing, unexpected, mismatched }

@@ -1,4 +1,4 @@
-//! The names that a load left out.
+//! The names that were not loaded from a checkpoint.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct LoadReport {
     pub missing: Vec<String>,
     /// Names that the file has and the model does not have.
     pub unexpected: Vec<String>,
-    /// Names that both have, with different shapes, or with different element types and no conversion.
+    /// Names that both have, but with different shapes, or with different element types and without conversion.
     pub mismatched: Vec<KeyMismatch>,
 }
 

@@ -1,4 +1,4 @@
-//! Writing a checkpoint: a builder that collects tensors by name and writes them to one file.
+//! Builds a checkpoint: collects tensors by name and writes them to one file.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,9 +16,8 @@ use crate::module::{Leaf, Module};
 use crate::optim::{Archive, Entry, Optimizer, Resume, archive_optimizer};
 use crate::{Error, Result};
 
-/// The whole state of a training in one file: the model, optimisers, a generator and numbers. A training that restores
-/// it continues with the same bits as without the interruption. PyTorch: `torch.save({"model": model.state_dict(),
-/// …})`.
+/// The whole state of a training in one file: the model, optimisers, a generator and numbers. A training that restores it continues with
+/// the same bits as if it had not been interrupted. PyTorch: `torch.save({"model": model.state_dict(), …})`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -62,7 +61,7 @@ use crate::{Error, Result};
 #[must_use = "a checkpoint is written by `save`"]
 pub struct Checkpoint {
     tensors: Vec<Named>,
-    /// The first name that cannot be written.
+    /// The error for the first name that cannot be written.
     refused: Option<Error>,
 }
 
@@ -130,7 +129,7 @@ impl Checkpoint {
         self.collect(name, |archive| archive_optimizer(&mut optimizer.clone(), model.as_module(), archive))
     }
 
-    /// Adds another object with states for the parameters of `model`, under `name`: an [`Lbfgs`](crate::Lbfgs) or a
+    /// Adds another object that has states for the parameters of `model`, under `name`: an [`Lbfgs`](crate::Lbfgs) or a
     /// [`WeightAverage`](crate::WeightAverage).
     pub fn states<T: Float, R: Resume<T>>(self, name: &str, of: &R, model: &(impl Module<T> + ?Sized)) -> Self {
         self.collect(name, |archive| of.clone().archive(model, archive))
@@ -189,13 +188,13 @@ impl Checkpoint {
             Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?))
         };
         let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
-        // Files from PyTorch have this entry, and loaders for several frameworks read it.
+        // Files from PyTorch have this entry, and loaders that serve several frameworks read it.
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         write_atomically(path, &serialize(views, Some(metadata)).map_err(refused)?)
     }
 }
 
-/// Returns the element type in the file.
+/// Returns the element type in the terms of the file format.
 pub(super) fn dtype(of: DType) -> Dtype {
     match of {
         DType::F32 => Dtype::F32,

@@ -1,5 +1,5 @@
-//! Augmentation: random changes of samples, against overfitting. Use it in [`DataLoader::map`](crate::DataLoader::map),
-//! whose generator gives the same batches in each run.
+//! Augmentation: random changes of samples that reduce overfitting. Use the functions in [`DataLoader::map`](crate::DataLoader::map), whose
+//! generator gives the same batches in each run.
 //!
 //! Images are `[n, c, h, w]`. Each image gets its own random change. All channels of an image change in the same way. Pixels outside of an
 //! image are 0. torchvision: `torchvision.transforms.v2`.
@@ -90,7 +90,7 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
     })
 }
 
-/// Adds normal noise with standard deviation `std` to each number. torchvision: `GaussianNoise`.
+/// Adds normal noise with standard deviation `std` to each element. torchvision: `GaussianNoise`.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generat
 /// Zhang et al., "mixup: beyond empirical risk minimization", 2017). λ is the same for the whole batch, drawn from the
 /// beta distribution with both parameters `alpha`. torchvision: `MixUp`.
 ///
-/// Targets are numbers. Give classes as [`one_hot`](wengert_tensor::ops::one_hot) probabilities, `[n, classes]`.
+/// Targets must be floating-point numbers. Give classes as [`one_hot`](wengert_tensor::ops::one_hot) probabilities, `[n, classes]`.
 ///
 /// # Errors
 ///
@@ -133,9 +133,9 @@ pub fn mixup<T: Float>(
     Ok((mixed(inputs)?, mixed(targets)?))
 }
 
-/// Draws from the beta distribution with two equal parameters, with M. D. Jöhnk's rejection method ("Erzeugung von betaverteilten und
-/// gammaverteilten Zufallszahlen", 1964). It works with logarithms, because u^(1/α) underflows for small α. It is fast for parameters below
-/// 1, which are usual here, and rejects most draws for parameters far above 1.
+/// Draws from the beta distribution with two equal parameters, by M. D. Jöhnk's rejection method ("Erzeugung von betaverteilten und
+/// gammaverteilten Zufallszahlen", 1964). Computes with logarithms, because u^(1/α) underflows for small α. The method is fast for
+/// parameters below 1, which are usual here, and rejects most draws for parameters far above 1.
 fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     loop {
         let [x, y] = [(); 2].map(|()| (1.0 - generator.uniform()).ln() / alpha);
@@ -254,7 +254,7 @@ mod tests {
         let turned = random_rotation(&cross, 20.0, generator).unwrap();
         for n in 0..4 {
             assert!((turned.get(&[n, 0, 2, 2]).unwrap() - 1.0).abs() < 1e-12);
-            // Half a turn does not change a rotated cross. It is the same as mirroring in both directions.
+            // A rotated cross does not change if it is mirrored in both directions.
             let one = turned.select(0, n);
             let other = one.flip([1, 2]);
             assert!(one.iter().zip(other.iter()).all(|(x, y)| (x - y).abs() < 1e-12));

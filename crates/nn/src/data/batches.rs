@@ -1,4 +1,4 @@
-//! The batches of one epoch, made on request or in advance on another thread.
+//! Makes the batches of one epoch, on request or in advance on another thread.
 
 use std::any::Any;
 use std::fmt;
@@ -29,7 +29,7 @@ pub(super) struct Prefetch {
 }
 
 impl Prefetch {
-    /// Starts a thread that makes the batches `numbers`, at most `count` of them in advance.
+    /// Starts a thread that makes the batches with the indices `numbers`, at most `count` of them in advance.
     fn start(make: Box<dyn Fn(usize) -> Result<AnyBatch> + Send>, numbers: Range<usize>, count: usize) -> Self {
         // The channel holds `count - 1` batches, because the thread itself holds one while it waits to send.
         let (sender, ready) = sync_channel(count - 1);
@@ -50,7 +50,7 @@ impl Prefetch {
 }
 
 impl<B: Send + 'static> Batches<B> {
-    /// Skips the batches before number `batch`, to resume a training.
+    /// Skips the batches before the batch with index `batch`, to resume a training.
     ///
     /// ```
     /// use wengert_nn::DataLoader;
@@ -66,7 +66,7 @@ impl<B: Send + 'static> Batches<B> {
         Batches { next: batch.min(self.count), ahead: None, ..self }
     }
 
-    /// Returns the number of the next batch, for [`starting_at`](Self::starting_at).
+    /// Returns the index of the next batch, for [`starting_at`](Self::starting_at).
     pub fn number(&self) -> usize {
         self.next
     }
@@ -100,7 +100,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
                 self.ahead = Some(ahead);
                 Some(batch.map(own::<B>))
             }
-            // The thread ended before its last batch, so it panicked. This thread panics with the same message.
+            // The thread ended before its last batch, so it panicked. The caller's thread panics with the same message.
             None => match ahead.thread.join() {
                 Err(panic) => resume_unwind(panic),
                 Ok(()) => None,
@@ -114,7 +114,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
     }
 }
 
-/// Converts a batch of any type to its known type.
+/// Converts a batch of any type to its actual type.
 fn own<B: 'static>(batch: AnyBatch) -> B {
     *batch.downcast().unwrap_or_else(|_| unreachable!("the thread makes batches of one type"))
 }

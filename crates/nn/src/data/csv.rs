@@ -1,4 +1,4 @@
-//! The records of a file of comma-separated values, gzipped or not.
+//! Reads the records of a file of comma-separated values, which may be gzipped.
 //!
 //! The crate `csv-core` divides a line into fields. This file bounds the memory for a record and counts the lines.
 
@@ -11,7 +11,7 @@ use crate::data::source::{open, unreadable};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// The largest number of bytes of a row. It limits the memory, because a gzipped line can grow to 1000 times its size in the file.
+/// The largest length of a row, in bytes. It limits the memory, because a gzipped line can grow to 1000 times its size in the file.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
 /// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. Spaces around a field
@@ -29,8 +29,8 @@ pub(super) fn for_each_record(
     let mut file = open(path)?;
     let mut parser = ReaderBuilder::new().delimiter(delimiter).build();
     let (mut bytes, mut output, mut ends) = (Vec::new(), vec![0; 1024], vec![0; 64]);
-    // The state of the current row: its bytes and fields so far, its first line, and its size. A row continues in the next line if the line
-    // ends inside quotes.
+    // The state of the current row: the counts of its bytes and fields so far, its first line, and its size. If a line ends inside quotes,
+    // the row continues in the next line.
     let (mut written, mut ended, mut first_line, mut size) = (0, 0, None, 0);
     for line in 1.. {
         bytes.clear();

@@ -49,18 +49,18 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// Returns the samples with the numbers `indices` as a batch, in this order. PyTorch: `__getitems__` and `collate_fn`.
+    /// Returns the samples with the indices `indices` as a batch, in this order. PyTorch: `__getitems__` and `collate_fn`.
     ///
     /// # Errors
     ///
-    /// If an index is not the number of a sample, or a sample cannot be read.
+    /// If an index is out of range, or a sample cannot be read.
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch>;
 
-    /// Returns the samples with the numbers `indices` as a data set, in this order. PyTorch: `torch.utils.data.Subset`.
+    /// Returns the samples with the indices `indices` as a data set, in this order. PyTorch: `torch.utils.data.Subset`.
     ///
     /// # Errors
     ///
-    /// If an index is not the number of a sample, or there is not enough memory.
+    /// If an index is out of range, or there is not enough memory.
     fn subset(&self, indices: &[usize]) -> Result<Self>;
 
     /// Returns true if there are no samples.
@@ -90,7 +90,8 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     }
 }
 
-/// Dimension 0 counts the samples. A batch of consecutive samples is a view. A tensor of rank 0 has no samples.
+/// A tensor is a data set whose samples are counted by dimension 0. A batch of consecutive samples is a view. A tensor of rank 0 has no
+/// samples.
 #[wengert_macros::precompiled]
 impl<E: Element> Dataset for Tensor<E> {
     type Batch = Tensor<E>;

@@ -1,4 +1,4 @@
-//! IDX files, the format of MNIST: <http://yann.lecun.com/exdb/mnist/>.
+//! Reads IDX files, the format of MNIST: <http://yann.lecun.com/exdb/mnist/>.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::Result;
 use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
 use crate::data::source::{open, refused};
 
-/// Reads an IDX file, gzipped or not, as a tensor with elements of type `E`. The images of MNIST become `[60000, 28,
-/// 28]` numbers from 0 to 255, its labels `[60000]`.
+/// Reads an IDX file, which may be gzipped, as a tensor with elements of type `E`. The images of MNIST become a tensor `[60000, 28, 28]` of
+/// values from 0 to 255, and its labels `[60000]`.
 ///
 /// ```
 /// use wengert_nn::read_idx;
@@ -58,7 +58,7 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     Ok(Header { length, shape: Shape::from(&sizes[..]), width, decode })
 }
 
-/// Returns the width in bytes and the decoder of the element type number `kind`.
+/// Returns the width in bytes and the decoder of the element type with the code `kind`.
 fn decoder(kind: u8) -> Option<(usize, Decode)> {
     Some(match kind {
         0x08 => (1, |bytes| Number::Integer(bytes[0].into())),
@@ -124,7 +124,7 @@ mod tests {
                     .to_owned(),
             ),
             (
-                idx(8, &[1 << 31, 1 << 20], &[1]), // must not reserve 2 PiB
+                idx(8, &[1 << 31, 1 << 20], &[1]), // The reader must not reserve 2 PiB for this file.
                 "'f', byte 13: expected 2251799813685248 bytes of numbers for the shape [2147483648, 1048576], found fewer"
                     .to_owned(),
             ),

@@ -85,23 +85,23 @@ impl ImageFolder {
         ImageFolder { reader: self.reader.resize(size), ..self }
     }
 
-    /// Returns the names of the classes, in the order of their numbers.
+    /// Returns the names of the classes, in the order of the class indices.
     pub fn classes(&self) -> Vec<&str> {
         self.classes.iter().map(String::as_str).collect()
     }
 
-    /// Returns the files with their classes.
+    /// Returns the image files, each with the index of its class.
     pub fn files(&self) -> &[(PathBuf, i64)] {
         &self.files
     }
 
-    /// Returns the class of each image, `[n]`, for example for a stratified split.
+    /// Returns the class index of each image, `[n]`, for example for a stratified split.
     pub fn targets(&self) -> Tensor<i64> {
         Tensor::from(self.files.iter().map(|(_, class)| *class).collect::<Vec<_>>())
     }
 
-    /// Splits as [`random_split`](Dataset::random_split) does, with the classes in the same proportion in both parts;
-    /// see [`split::stratified`].
+    /// Splits at random like [`random_split`](Dataset::random_split), with the classes in the same proportion in both parts; see
+    /// [`split::stratified`].
     ///
     /// # Errors
     ///
@@ -112,8 +112,7 @@ impl ImageFolder {
     }
 }
 
-/// Batches are images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with numbers from 0 to 1, and their
-/// classes `[n]`.
+/// A batch has images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with values from 0 to 1, and their classes `[n]`.
 impl Dataset for ImageFolder {
     type Batch = (Tensor<f32>, Tensor<i64>);
 
@@ -152,8 +151,7 @@ impl Dataset for ImageFolder {
     }
 }
 
-/// A reader of images with a setting for colour or gray, and for the size. Use a trained model with the same reader as
-/// in its training.
+/// A reader of images, with settings for colour or gray and for the size. Use a trained model with the same reader as in its training.
 ///
 /// ```no_run
 /// use wengert_nn::ImageReader;
@@ -170,7 +168,7 @@ pub struct ImageReader {
 }
 
 impl ImageReader {
-    /// Returns a reader of red, green and blue that does not change the size.
+    /// Returns a reader that returns red, green and blue and does not change the size.
     pub fn new() -> Self {
         ImageReader::default()
     }
@@ -181,7 +179,7 @@ impl ImageReader {
         ImageReader { grayscale: true, ..self }
     }
 
-    /// Resizes images to `[height, width]` by linear interpolation. Proportions may change.
+    /// Resizes images to `[height, width]` by linear interpolation. This may change the proportions of an image.
     ///
     /// # Panics
     ///
@@ -193,8 +191,8 @@ impl ImageReader {
         ImageReader { size: Some(size), ..self }
     }
 
-    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with numbers from 0 to 1. A gray image
-    /// becomes three equal channels in colour. Transparency is ignored. torchvision: `decode_image`.
+    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image gives three equal
+    /// channels if the reader is set to colour. Transparency is ignored. torchvision: `decode_image`.
     ///
     /// # Errors
     ///
@@ -279,10 +277,10 @@ mod tests {
         assert_eq!(pixels.get(&[0, 2, 1, 0]), Some(100.0 / 255.0));
         let small = images.clone().grayscale().resize([4, 5]).batch(&[0]).unwrap().0;
         assert_eq!(small.shape().sizes(), [1, 1, 4, 5]);
-        // Reading an image separately gives the same values.
+        // An image that is read alone has the same values as in a batch.
         let alone = ImageReader::new().grayscale().resize([4, 5]).read(folder.path().join("cats/a.png")).unwrap();
         assert_eq!(alone, small.squeeze(0));
-        // A gray image in a batch of colour images.
+        // Adds a gray image to the folder of colour images.
         image::GrayImage::from_pixel(3, 2, image::Luma([102])).save(folder.path().join("dogs/d.png")).unwrap();
         let images = ImageFolder::open(&folder).unwrap();
         assert_eq!(images.batch(&[0, 3]).unwrap().0.select(0, 1), Tensor::full([3, 2, 3], 0.4));
@@ -310,7 +308,7 @@ mod tests {
             let text = refusal(contents);
             assert!(text.starts_with("'a.png', byte 0: expected an image: ") && !text.contains('\n'), "{text}");
         }
-        // The header claims 2³⁰ x 2³⁰ pixels.
+        // This header claims 2³⁰ x 2³⁰ pixels.
         let mut hostile = whole.clone();
         hostile[16..24].copy_from_slice(&[0x40, 0, 0, 0, 0x40, 0, 0, 0]);
         assert!(refusal(&hostile).starts_with("'a.png', byte 0: expected an image: "));

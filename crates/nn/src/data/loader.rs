@@ -1,7 +1,7 @@
-//! The loader of a data set's batches. It makes the batches of one epoch at a time.
+//! Loads the batches of a data set, for one epoch at a time.
 //!
-//! All random choices are a function of the seed, the number of the epoch and the number of the batch. Any batch can
-//! therefore be made without the batches before it, on any thread.
+//! All random choices are functions of the seed, the index of the epoch and the index of the batch. So any batch can be made without the
+//! batches before it, on any thread.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::Result;
 use crate::data::batches::Batches;
 use crate::data::dataset::Dataset;
 
-/// A function that returns the samples with the given numbers as a batch. It takes random numbers for augmentation from the generator.
+/// A function that returns the samples with the given indices as a batch. It draws random numbers for augmentation from the generator.
 type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 
-/// A loader of the batches of a data set. The seed and the number of the epoch determine the order of the samples. PyTorch:
+/// A loader of the batches of a data set. The seed and the index of the epoch determine the order of the samples. PyTorch:
 /// `torch.utils.data.DataLoader`.
 ///
 /// ```
@@ -35,9 +35,9 @@ type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 /// ```
 pub struct DataLoader<B> {
     fetch: Arc<Fetch<B>>,
-    /// The number of samples of the data set.
+    /// The number of samples in the data set.
     all: usize,
-    /// The number of samples of an epoch.
+    /// The number of samples in an epoch.
     samples: usize,
     batch_size: usize,
     shuffle: bool,
@@ -47,7 +47,7 @@ pub struct DataLoader<B> {
 }
 
 impl<B: Send + 'static> DataLoader<B> {
-    /// Returns a loader with batches of `batch_size` samples in their order. The last batch may be smaller.
+    /// Returns a loader with batches of `batch_size` samples, in the order of the data set. The last batch may be smaller.
     ///
     /// # Panics
     ///
@@ -96,15 +96,15 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { samples: samples.min(self.all), ..self }
     }
 
-    /// Makes up to `batches` batches in advance on another thread; 0, the default, means no thread. The batches are the
-    /// same. PyTorch: `num_workers`, `prefetch_factor`.
+    /// Makes up to `batches` batches in advance on another thread. The default 0 means no thread. The batches do not depend on this
+    /// setting. PyTorch: `num_workers`, `prefetch_factor`.
     #[must_use]
     pub fn prefetch(self, batches: usize) -> Self {
         DataLoader { prefetch: batches, ..self }
     }
 
-    /// Applies `change` to each batch, for example for augmentation, scaling or a conversion. Its generator is determined by the seed, the
-    /// epoch and the batch. PyTorch: `transform`, which changes one sample.
+    /// Applies `change` to each batch, for example for augmentation, scaling or a conversion. `change` gets a generator that depends only
+    /// on the seed, the epoch and the batch. PyTorch: `transform`, which changes one sample.
     ///
     /// ```
     /// use wengert_nn::{DataLoader, Samples, augment};
@@ -128,9 +128,9 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { fetch, all, samples, batch_size, shuffle, drop_last, seed, prefetch }
     }
 
-    /// Returns the batches of epoch number `epoch`.
+    /// Returns the batches of the epoch with index `epoch`.
     pub fn epoch(&self, epoch: u64) -> Batches<B> {
-        // Each epoch has its own generator. It first draws the order of the samples, then seeds the batches.
+        // Each epoch has its own generator. It draws the order of the samples, and then the seeds of the batches.
         let mut epoch_generator = Generator::from_state(self.seed, epoch).fork();
         let mut order =
             if self.shuffle { epoch_generator.fork().permutation(self.all) } else { (0..self.samples).collect() };
@@ -159,13 +159,13 @@ impl<B: Send + 'static> DataLoader<B> {
         self.samples
     }
 
-    /// Returns the number of samples of batch number `batch`.
+    /// Returns the number of samples in the batch with index `batch`.
     pub fn batch_len(&self, batch: usize) -> usize {
         self.batch_size.min(self.samples.saturating_sub(batch * self.batch_size))
     }
 }
 
-/// Copies the settings. Both loaders share the data set.
+/// Copies the settings. The copy shares the data set.
 impl<B> Clone for DataLoader<B> {
     fn clone(&self) -> Self {
         DataLoader { fetch: Arc::clone(&self.fetch), ..*self }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::{Error, Samples};
 
-    /// Returns samples [2i, 2i + 1] with the class i.
+    /// Returns `n` samples; sample i is [2i, 2i + 1] with the class i.
     fn numbered(n: usize) -> Samples<Tensor<f64>> {
         use wengert_tensor::ops::Views;
         Samples::new(Tensor::arange(2 * n).reshape([n, 2]), Tensor::arange(n)).unwrap()
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(all.limit(99).samples(), 50);
     }
 
-    /// The random numbers of a batch do not depend on earlier batches or on the number of batches made in advance.
+    /// Checks that the random numbers of a batch depend neither on earlier batches nor on the number of batches made in advance.
     #[test]
     fn any_batch_can_be_made_alone_and_in_advance() {
         let loader = DataLoader::new(numbered(20), 3).shuffle().seed(5);
@@ -261,7 +261,7 @@ mod tests {
                 assert_eq!(batches.map(Result::unwrap).collect::<Vec<_>>(), all[start.min(7)..]);
             }
         }
-        // The caller does not finish this epoch.
+        // The caller stops reading this epoch after its first batch.
         assert_eq!(loader.prefetch(2).epoch(2).next().unwrap().unwrap(), all[0]);
     }
 

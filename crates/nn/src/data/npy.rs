@@ -1,4 +1,4 @@
-//! Readers of NumPy's files: `.npy`, and `.npz` archives with the feature `npz`. The format:
+//! Reads NumPy's files: `.npy`, and `.npz` archives with the feature `npz`. The format is described at
 //! <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
 
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::bytes::f16_to_f64;
 use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
 use crate::data::source::{open, refused};
 
-/// The largest length of a header in bytes. NumPy writes headers of about 100 bytes.
+/// The largest accepted length of a header, in bytes. NumPy writes headers of about 100 bytes.
 const LONGEST_HEADER: u32 = 1 << 16;
 
 /// Reads an array from a file of `numpy.save`, as a tensor with elements of type `E`. NumPy: `numpy.load`.
@@ -72,7 +72,7 @@ pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor
     })
 }
 
-/// Reads the header and the numbers of a file.
+/// Reads the header and the elements of a file.
 fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Refusal> {
     let (mut header, transposed) = read_header(reader)?;
     if !transposed {
@@ -84,7 +84,7 @@ fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Re
     tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
 }
 
-/// Reads the header. Returns it, and true if the numbers are in Fortran's order.
+/// Reads the header. Returns it, and true if the elements are in Fortran's order.
 fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
     let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
     let start = take(reader, 8)?;
@@ -141,7 +141,7 @@ fn parse_header(text: &str) -> Option<(&str, bool, Vec<&str>)> {
 
 /// Returns the width in bytes and the decoder of an element type such as `<f4`.
 fn decoder(descr: &str) -> Option<(usize, Decode)> {
-    /// Returns an unsigned integer as a number.
+    /// Converts an unsigned integer to a [`Number`].
     fn unsigned(value: u64) -> Number {
         i64::try_from(value).map_or(Number::Large(value), Number::Integer)
     }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(read::<f64>("<f2", "(1,)", &[0, 0x3e]), Tensor::from([1.5]));
         assert_eq!(read::<f32>(">f8", "(1,)", &0.1f64.to_be_bytes()), Tensor::from([0.1]));
         assert_eq!(read::<f32>("<f4", "(0, 3)", &[]).shape().sizes(), [0, 3]);
-        // In Fortran's order, the columns follow each other.
+        // In Fortran's order, the elements of a column are adjacent.
         let fortran = npy(&header("|u1", "True", "(2, 3)"), &[1, 4, 2, 5, 3, 6]);
         assert_eq!(super::read::<i64>(&mut &fortran[..]).ok().unwrap(), Tensor::from([[1, 2, 3], [4, 5, 6]]));
     }

@@ -1,14 +1,14 @@
-//! The numbers of a binary file. The file's header says their count and type.
+//! Reads the numbers of a binary file whose header states their count and type.
 
 use std::io::{self, Read};
 
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
-/// A number in a file.
+/// A number that was read from a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Number {
     Integer(i64),
-    /// An integer of u64 that is too large for i64.
+    /// An unsigned integer that is too large for i64.
     Large(u64),
     Float(f64),
 }
@@ -19,10 +19,10 @@ pub(super) type Decode = fn(&[u8]) -> Number;
 /// The contents of a header.
 #[derive(Debug)]
 pub(super) struct Header {
-    /// The length of the header in bytes. The numbers begin there.
+    /// The length of the header in bytes. The numbers begin after it.
     pub(super) length: u64,
     pub(super) shape: Shape,
-    /// The number of bytes of a number.
+    /// The size of a number, in bytes.
     pub(super) width: usize,
     pub(super) decode: Decode,
 }
@@ -58,14 +58,14 @@ impl Number {
     }
 }
 
-/// Reads up to `count` bytes. Memory grows with the bytes that exist, not with `count`, which a file may exaggerate.
+/// Reads up to `count` bytes. Allocates memory only for bytes that exist, because `count` comes from the file and may be wrong.
 pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(count).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads the numbers after a header, to the end of the file.
+/// Reads the numbers after a header, up to the end of the file.
 pub(super) fn read_numbers<E: Element>(
     reader: &mut impl Read,
     header: Header,

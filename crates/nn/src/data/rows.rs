@@ -1,4 +1,4 @@
-//! Tables of numbers without column names.
+//! Reads tables of numbers without column names.
 
 use std::path::Path;
 
@@ -43,8 +43,8 @@ pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
     Ok(Tensor::try_from_vec(values, [rows, columns])?)
 }
 
-/// Calls `take` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the
-/// numbers of rows and columns, both at least 1.
+/// Calls `take` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the numbers of rows and
+/// columns, both at least 1.
 #[wengert_macros::precompiled]
 pub(super) fn for_each_row<T: Float>(
     path: &Path,
@@ -80,7 +80,7 @@ pub(super) fn number<T: Float>(path: &Path, line: u64, column: usize, field: &st
         return Ok(value);
     }
     let (path, shown) = (path.to_owned(), field.chars().take(40).collect());
-    // A field that parses and has a digit is a number that is too large. `inf` and `nan` have only letters.
+    // A field that can be parsed and has a digit is a number that is too large. `inf` and `nan` have only letters.
     Err(if parsed.is_ok() && field.contains(|c: char| c.is_ascii_digit()) {
         Error::NumberTooLarge { path, line, column, field: shown, dtype: T::DTYPE }
     } else {

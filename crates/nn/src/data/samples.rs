@@ -35,11 +35,11 @@ pub struct Samples<X = Tensor<f32>, Y = Tensor<i64>> {
 }
 
 impl<X: Dataset, Y: Dataset> Samples<X, Y> {
-    /// Pairs inputs with targets.
+    /// Pairs each input with the target at the same index.
     ///
     /// # Errors
     ///
-    /// If their numbers differ.
+    /// If there are not as many targets as inputs.
     pub fn new(inputs: X, targets: Y) -> Result<Self> {
         let (found, expected) = (targets.len(), inputs.len());
         if found != expected {
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns samples [2i, 2i + 1] with the class i.
+    /// Returns `n` samples; sample i is [2i, 2i + 1] with the class i.
     fn numbered(n: usize) -> Samples<Tensor<f64>> {
         Samples::new(Tensor::arange(2 * n).reshape([n, 2]), Tensor::arange(n)).unwrap()
     }

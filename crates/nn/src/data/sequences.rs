@@ -51,7 +51,7 @@ impl<E: Element> Sequences<E> {
         &self.sequences
     }
 
-    /// Returns the sequences `indices`.
+    /// Returns the sequences with the indices `indices`.
     fn select(&self, indices: &[usize]) -> Result<Vec<Tensor<E>>> {
         let n = self.sequences.len();
         let one = |&index: &usize| {
@@ -108,7 +108,7 @@ pub fn pad_sequence<E: Element>(sequences: &[Tensor<E>], padding: E) -> Result<P
     Ok(Padded { values, lengths })
 }
 
-/// Returns the sizes after the length, if they are equal for all sequences.
+/// Returns the sizes of all dimensions after the length, which must be equal for all sequences.
 fn common_sizes<E: Element>(sequences: &[Tensor<E>]) -> Result<Vec<usize>> {
     let Some(first) = sequences.first() else { return Ok(Vec::new()) };
     let rest = |shape: &Shape| shape.get(1..).map(<[usize]>::to_vec);

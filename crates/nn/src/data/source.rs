@@ -1,4 +1,4 @@
-//! Reading files in bounded memory: only regular files, and gzipped files only up to a multiple of their size.
+//! Reads files in bounded memory: only regular files, and gzipped files only up to a multiple of their size.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest ratio of decompressed to compressed bytes. Text has a ratio of about 20, and an image of a single colour about 300. A file
-/// made to exhaust memory has a ratio of 1000, the largest that the format allows.
+/// The largest accepted ratio of decompressed to compressed bytes. Text has a ratio of about 20, and an image of a single colour about 300.
+/// A file made to exhaust memory has a ratio of 1000, the largest that the format allows.
 const EXPANSION: u64 = 400;
 
 /// The number of decompressed bytes that is allowed for any file, whatever its size.
@@ -38,7 +38,7 @@ pub(super) fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Read { path: path.to_owned(), source }
 }
 
-/// Returns the error for a binary file with this problem.
+/// Returns the error for a binary file that was refused for the reason `refusal`.
 pub(super) fn refused(path: &Path, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Unreadable(source) => unreadable(path, source),
@@ -48,7 +48,7 @@ pub(super) fn refused(path: &Path, refusal: Refusal) -> Error {
     }
 }
 
-/// A reader of decompressed bytes that fails after more bytes than is plausible for the size of the compressed file.
+/// A reader of decompressed bytes. It fails if there are more bytes than is plausible for the size of the compressed file.
 pub(super) struct Limited<R> {
     inner: R,
     left: u64,
@@ -105,7 +105,7 @@ pub(super) mod tests {
     #[test]
     fn a_file_that_expands_too_much_is_an_error() {
         let mebibyte = gzipped(&vec![b'\n'; 1 << 20]);
-        let bomb = mebibyte.repeat(1 + (ALWAYS_ALLOWED >> 20) as usize); // gzip allows several members in one file
+        let bomb = mebibyte.repeat(1 + (ALWAYS_ALLOWED >> 20) as usize); // One gzip file may have several members.
         assert!(bomb.len() < 1 << 20);
         let mut taken = 0;
         let text = refusal(&bomb, |path| {

@@ -1,4 +1,4 @@
-//! Splits of a data set into samples for training and samples that are held out. A split lists the samples' numbers, which
+//! Splits of a data set into samples for training and samples that are held out. A split lists the indices of samples, which
 //! [`Dataset::subset`](crate::Dataset::subset) takes. scikit-learn: `sklearn.model_selection`.
 //!
 //! ```
@@ -19,7 +19,7 @@ use wengert_tensor::{Generator, Tensor};
 
 use crate::{Error, Result};
 
-/// The numbers of the samples for training, and of the samples that are held out.
+/// The indices of the samples for training, and the indices of the samples that are held out.
 pub type Split = (Vec<usize>, Vec<usize>);
 
 /// Holds out the share `held_out` of `n` samples, rounded up to whole samples, at random. Both parts are in random
@@ -92,8 +92,8 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
     Ok(folds(&fold, k))
 }
 
-/// Returns splits as [`k_fold`] does, with the classes in the same proportion in each fold. For each class, the numbers
-/// of samples in the folds differ by at most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
+/// Returns splits like [`k_fold`], with the classes in the same proportion in each fold. For each class, the numbers of samples in the
+/// folds differ by at most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
 ///
 /// # Errors
 ///
@@ -101,13 +101,13 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
     let mut fold = vec![0; classes.numel()];
-    // Each class starts at the fold after the last fold of the previous class, so that the total sizes of the folds differ by at most one.
+    // Each class starts at the fold after the last fold of the previous class. So the total sizes of the folds differ by at most one.
     let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
     order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);
     Ok(folds(&fold, k))
 }
 
-/// Returns the samples of each class, with the classes in ascending order and the samples in random order.
+/// Returns the indices of the samples of each class. The classes are in ascending order, and the samples of a class in random order.
 fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
     let mut members: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (sample, class) in classes.iter().enumerate() {
@@ -123,12 +123,12 @@ fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generat
     Ok(members.into_values().collect())
 }
 
-/// Returns one split for each fold. `fold_of` is the fold of each sample.
+/// Returns one split for each fold. `fold_of` has the fold of each sample.
 fn folds(fold_of: &[usize], k: usize) -> Vec<Split> {
     (0..k).map(|fold| (0..fold_of.len()).partition(|&sample| fold_of[sample] != fold)).collect()
 }
 
-/// Checks the number of folds.
+/// Checks that the number of folds is from 2 to `n`.
 fn check_folds(n: usize, k: usize) -> Result<()> {
     if (2..=n).contains(&k) {
         return Ok(());
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn both_parts_have_the_classes_in_proportion() {
-        // 10 samples of class 7, 5 of class -1 and 3 of class 0.
+        // There are 10 samples of class 7, 5 of class -1 and 3 of class 0.
         let classes = Tensor::from_fn([18], |i| [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0][i[0]]);
         let of = |part: &[usize], class: i64| part.iter().filter(|&&i| classes.get(&[i]) == Some(class)).count();
-        // 18 · 0.3 = 5.4 is rounded up to 6. The shares of the classes are 3, 1.5 and 0.9, rounded to 3, 2 and 1.
+        // 18 · 0.3 = 5.4 is rounded up to 6. The shares of the classes are 3, 1.5 and 0.9 samples, rounded to 3, 2 and 1.
         let (train, test) = stratified(&classes, 0.3, &mut Generator::new(0)).unwrap();
         assert_eq!([of(&test, 7), of(&test, -1), of(&test, 0)], [3, 2, 1]);
         assert_eq!([of(&train, 7), of(&train, -1), of(&train, 0)], [7, 3, 2]);

@@ -12,7 +12,7 @@ use crate::data::rows::{check_width, number};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// A table with named columns, in memory as text. Methods convert columns to numbers or classes. pandas: `read_csv`.
+/// A table with named columns. It is kept in memory as text, and methods convert columns to numbers or classes. pandas: `read_csv`.
 ///
 /// ```
 /// use wengert_nn::{Samples, Table};
@@ -38,20 +38,20 @@ pub struct Table {
     names: Vec<String>,
     /// The concatenated text of all fields.
     text: String,
-    /// The end of each field in `text`, row by row.
+    /// The end of each field in `text`, in row-major order.
     ends: Vec<usize>,
-    /// The line in the file of each row.
+    /// For each row, its line in the file.
     pub(super) lines: Vec<u64>,
-    /// The positions in `lines` and `ends` of the rows that the table still has.
+    /// The indices of the rows that the table still has. They refer to `lines` and `ends`.
     rows: Vec<usize>,
 }
 
 /// A column of classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classes {
-    /// The class of each row, as a position in `names`.
+    /// The class of each row, as an index into `names`.
     pub indices: Tensor<i64>,
-    /// The classes in ascending order: by value if all are numbers, otherwise by their characters.
+    /// The names of the classes in ascending order: by value if all are numbers, otherwise by their characters.
     pub names: Vec<String>,
 }
 
@@ -203,7 +203,7 @@ impl Table {
         Ok(Table { rows, ..self })
     }
 
-    /// Reads columns as numbers; `missing` replaces missing fields.
+    /// Returns columns as numbers. `missing`, if given, replaces missing fields.
     fn read<T: Float>(&self, names: &[&str], missing: Option<f64>) -> Result<Tensor<T>> {
         let columns: Vec<usize> = names.iter().map(|name| self.position(name)).collect::<Result<_>>()?;
         let mut values = Vec::with_capacity(self.len() * columns.len());
@@ -219,7 +219,7 @@ impl Table {
         Ok(Tensor::try_from_vec(values, [self.len(), columns.len()])?)
     }
 
-    /// Returns the position of a column.
+    /// Returns the index of a column.
     fn position(&self, name: &str) -> Result<usize> {
         let found = self.names.iter().position(|other| other == name);
         found.ok_or_else(|| Error::NoSuchColumn {
@@ -229,7 +229,7 @@ impl Table {
         })
     }
 
-    /// Returns the field in row number `row` of the file, in column number `column`.
+    /// Returns the field of the row with index `row` in the file and the column with index `column`.
     fn field(&self, row: usize, column: usize) -> &str {
         let place = row * self.names.len() + column;
         let range: Range<usize> = place.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[place];

@@ -1,4 +1,4 @@
-//! Texts, and their tokens: characters or bytes.
+//! Reads texts, and converts them to tokens: characters or bytes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
@@ -29,7 +29,7 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     })
 }
 
-/// A numbering of tokens, which are characters or bytes.
+/// A vocabulary: a numbering of tokens, which are characters or bytes.
 ///
 /// ```
 /// use wengert_nn::{Vocabulary, next_tokens};
@@ -101,7 +101,7 @@ impl Vocabulary {
                 .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
                 .collect(),
             None => {
-                // An unknown token becomes the byte 0xff, which does not occur in UTF-8. The conversion replaces it by U+FFFD.
+                // An unknown token becomes the byte 0xff, which does not occur in UTF-8. The conversion then replaces it by U+FFFD.
                 let bytes: Vec<u8> = tokens.iter().map(|token| u8::try_from(token).unwrap_or(0xff)).collect();
                 String::from_utf8_lossy(&bytes).into_owned()
             }

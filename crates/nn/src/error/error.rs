@@ -15,8 +15,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of layers, optimisers, data and files.
 ///
-/// Its text shows names and other texts from files with escaped control characters, and shortened if they are long. The
-/// fields have the whole text. Errors of losses are errors of the tape or of tensors, as of every other operation.
+/// The text of the error shows names and other texts from files with escaped control characters, and shortened if they are long. The fields
+/// have the complete text. Losses return errors of the tape or of tensors, as every other operation does.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -141,7 +141,7 @@ pub enum Error {
         line: u64,
         /// The number of classes.
         classes: usize,
-        /// The number in the file.
+        /// The value in the file.
         found: f64,
     },
 
@@ -184,9 +184,9 @@ pub enum Error {
     /// A setting outside its range.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
-        /// Its name in PyTorch.
+        /// The name of the setting in PyTorch.
         name: &'static str,
-        /// Its value.
+        /// The value of the setting.
         value: f64,
         /// The range.
         expected: &'static str,
@@ -265,9 +265,9 @@ pub enum Error {
         epoch: u64,
         /// The batch, counted from 1.
         batch: u64,
-        /// The number that is not finite.
+        /// A description of the value that is not finite.
         what: String,
-        /// The operation that computed it, with its line.
+        /// The operation that computed the value, with its line of code.
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 

@@ -1,4 +1,4 @@
-//! The differences between a checkpoint and a model, and places in files.
+//! The differences between a checkpoint and a model, and the type for places in files.
 
 use std::fmt;
 
@@ -46,8 +46,7 @@ impl fmt::Display for KeyMismatch {
     }
 }
 
-/// Returns the text about names that a file or a model lacks, with a similar name as a hint, and about mismatched
-/// tensors.
+/// Returns the text about names that a file or a model lacks, and about mismatched tensors. A similar name is added as a hint.
 pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
     let mut text = String::new();
     if !missing.is_empty() {
@@ -75,8 +74,8 @@ pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyM
     text
 }
 
-/// Returns the name in `names` that is most similar to `name`: one ends with the other, or at most half of the
-/// characters differ.
+/// Returns the name in `names` that is most similar to `name`, if it is similar enough: one name ends with the other, or at most half of
+/// the characters differ.
 fn nearest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
     let similarity = |other: &&String| match () {
         () if other.len() > SHOWN || name.len() > SHOWN => 0.0,

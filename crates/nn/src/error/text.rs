@@ -1,11 +1,11 @@
-//! Texts from outside, such as names in files, as errors show them: escaped and shortened.
+//! Prepares texts from outside, such as names in files, for errors: escapes and shortens them.
 
 use std::path::Path;
 
-/// The largest number of names in a list. For more names, an error shows the number of the other names.
+/// The largest number of names that an error lists. For the other names, it only states how many there are.
 pub(super) const LISTED: usize = 10;
 
-/// The largest number of characters of a text from a file that an error shows.
+/// The largest number of characters that an error shows of a text from a file.
 pub(super) const SHOWN: usize = 200;
 
 /// Returns the beginning of `text` with escaped control characters.

@@ -1,6 +1,6 @@
 //! Early stopping.
 
-/// Early stopping: detects that a measure no longer improves. Keras, PyTorch Lightning: `EarlyStopping`.
+/// A detector that tells when a measure no longer improves. Keras, PyTorch Lightning: `EarlyStopping`.
 ///
 /// ```
 /// use wengert_nn::EarlyStopping;

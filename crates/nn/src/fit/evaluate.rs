@@ -1,4 +1,4 @@
-//! The loss and the metrics of a model on a data set.
+//! Computes the loss and the metrics of a model on a data set.
 
 use wengert_autograd::{Tape, Var};
 use wengert_tensor::Float;
@@ -55,7 +55,7 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     Ok(Scores { loss: mean.value(), metrics })
 }
 
-/// The mean over the samples of batches of different sizes.
+/// The mean of a value over all samples, from batches of different sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
     sum: f64,

@@ -19,7 +19,7 @@ use crate::optim::Optimizer;
 use crate::schedule::Schedule;
 use crate::{Error, Result};
 
-/// The metrics with their names.
+/// The metrics, each with its name.
 type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 
 /// The settings of a training loop. Everything except the number of epochs is optional.
@@ -54,7 +54,7 @@ type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 ///
-/// An epoch without this type is the following loop:
+/// Without this type, an epoch is the following loop:
 ///
 /// ```
 /// # use wengert_autograd::prelude::*;
@@ -83,7 +83,7 @@ pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
     progress: Progress,
 }
 
-/// The unit of a schedule.
+/// The unit in which a schedule counts: epochs or steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
     Epochs,
@@ -120,13 +120,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Sets the learning rate of each epoch by a schedule. Epochs count from 0.
+    /// Sets the learning rate of each epoch by a schedule. Epochs are counted from 0.
     #[must_use]
     pub fn schedule(self, schedule: impl Schedule + 'a) -> Self {
         Fit { schedule: Some((Pace::Epochs, Box::new(schedule))), ..self }
     }
 
-    /// Sets the learning rate of each step by a schedule. A batch is a step; steps count from 0. It replaces
+    /// Sets the learning rate of each step by a schedule. A batch is a step, and steps are counted from 0. Replaces
     /// [`schedule`](Self::schedule).
     #[must_use]
     pub fn schedule_steps(self, schedule: impl Schedule + 'a) -> Self {
@@ -139,9 +139,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Fit { clip_norm: Some(max_norm), ..self }
     }
 
-    /// Chooses the measure of the best epoch, and when to stop: `"loss"` or the name of a metric. It is taken from the
-    /// validation samples, or from the training samples if there are none. By default the measure is the loss, and the
-    /// training does not stop early.
+    /// Sets how the best epoch is found, and when to stop: by `"loss"` or the name of a metric. The measure is taken from the validation
+    /// samples, or from the training samples if there are none. By default the measure is the loss, and the training does not stop early.
     ///
     /// ```
     /// use wengert_nn::{EarlyStopping, Fit};
@@ -160,14 +159,14 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Fit { folder: Some(folder.into()), ..self }
     }
 
-    /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as without an
-    /// interruption.
+    /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as that of a
+    /// training without an interruption.
     #[must_use]
     pub fn resume(self) -> Self {
         Fit { resume: true, ..self }
     }
 
-    /// Chooses the display of the progress.
+    /// Sets the display of the progress.
     #[must_use]
     pub fn progress(self, progress: Progress) -> Self {
         Fit { progress, ..self }
@@ -242,7 +241,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Restores the state of an interrupted training, and returns the completed epochs.
+    /// Restores the state of an interrupted training, and returns the history of the completed epochs.
     fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,
@@ -265,8 +264,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Updates early stopping, and writes the files of an epoch. The log is written first, so that after an interruption it has at least as
-    /// many epochs as the checkpoint.
+    /// Updates early stopping, and writes the files of an epoch. The log is written before the checkpoint. So after an interruption, the
+    /// log has at least as many epochs as the checkpoint.
     fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,
@@ -292,13 +291,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     }
 }
 
-/// The file name of the log.
+/// The name of the file with the log.
 pub(super) const LOG: &str = "log.jsonl";
 
-/// The file name of the best model.
+/// The name of the file with the best model.
 pub(super) const BEST: &str = "best.safetensors";
 
-/// The file name of the checkpoint of the last epoch.
+/// The name of the file with the checkpoint of the last epoch.
 pub(super) const LAST: &str = "last.safetensors";
 
 impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
@@ -310,7 +309,7 @@ impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
     }
 }
 
-/// Returns the text of an error if the loss or a gradient is NaN or infinite.
+/// Returns the text of an error if the loss or a gradient is NaN or infinite, otherwise `None`.
 fn non_finite<T: Float>(model: &impl Module<T>, loss: T, gradients: &Gradients<T>) -> Option<String> {
     if !loss.is_finite() {
         return Some(format!("the loss is {loss}"));
@@ -319,8 +318,8 @@ fn non_finite<T: Float>(model: &impl Module<T>, loss: T, gradients: &Gradients<T
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation whose result is not finite, in the loss or in its derivative. It records the step again,
-/// with the generator `before` the step.
+/// Returns the first operation of the loss or its derivative whose result is not finite. Records the step again, with the generator
+/// `before`, which has the state before the step.
 fn origin<T: Float>(
     model: &impl Module<T>,
     before: &Generator,

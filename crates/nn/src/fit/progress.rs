@@ -1,4 +1,4 @@
-//! The display of the progress of a training.
+//! Displays the progress of a training.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -8,13 +8,13 @@ use crate::history::Epoch;
 /// The display of the progress of [`Fit`](crate::Fit).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// A line on the standard output for each epoch. With the feature `progress`, and if the standard error is a
-    /// terminal, also a bar for the batches of the epoch.
+    /// Prints a line on the standard output for each epoch. With the feature `progress`, and if the standard error is a terminal, it also
+    /// shows a bar for the batches of the epoch.
     #[default]
     Bar,
-    /// A line on the standard output for each epoch.
+    /// Prints a line on the standard output for each epoch.
     Lines,
-    /// No output.
+    /// Prints nothing.
     Quiet,
 }
 

@@ -53,7 +53,7 @@ fn a_resumed_training_learns_and_gives_the_same_bits() {
         let bytes = |folder: &tempfile::TempDir| fs::read(folder.path().join(name)).unwrap();
         assert_eq!(bytes(&whole), bytes(&parts), "{name}");
     }
-    // A completed training does nothing when it is resumed.
+    // A completed training that is resumed does nothing.
     assert_eq!(run(fit(6, &parts).resume(), &mut self::model()).unwrap(), history);
     let mut best = self::model();
     crate::load(&mut best, whole.path().join(BEST)).unwrap();
@@ -96,7 +96,7 @@ fn a_loss_that_is_not_finite_names_the_line_of_the_operation() {
     let error = run(|outputs, _| outputs.sub(outputs).log().mean(..)).unwrap_err().to_string();
     assert!(error.starts_with("epoch 1, batch 1: the loss is -inf\n'log' made the first -inf at [0, 0]"), "{error}");
     assert!(error.contains(&format!("fit/tests.rs:{line}:")), "{error}");
-    // √0 is finite, but the derivative of √ at 0 is infinite.
+    // The loss √0 is finite, but the derivative of √ at 0 is infinite.
     let line = line!() + 1;
     let error = run(|outputs, _| outputs.sub(outputs).sqrt().mean(..)).unwrap_err().to_string();
     let start = "epoch 1, batch 1: the loss is 0, the gradient of '0.weight' is not finite\n'";

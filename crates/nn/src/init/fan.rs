@@ -3,20 +3,20 @@
 use wengert_macros::twins;
 use wengert_tensor::{Error, Shape, Site};
 
-/// The nonlinearity after a layer. It determines the gain, the factor that keeps the size of the values.
+/// The nonlinearity after a layer. It determines the gain, the factor by which the weights are scaled so that values keep their size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Nonlinearity {
     /// No nonlinearity, or a sigmoid: the gain is 1.
     #[default]
     Linear,
-    /// tanh: the gain is 5/3.
+    /// For tanh, the gain is 5/3.
     Tanh,
-    /// ReLU: the gain is √2.
+    /// For ReLU, the gain is √2.
     Relu,
-    /// Leaky ReLU with this slope: the gain is √(2 / (1 + slope²)). PyTorch's linear and convolutional layers use a
-    /// slope of √5, with which [`kaiming_uniform`](crate::init::kaiming_uniform) is U(-1/√fan, 1/√fan).
+    /// For a leaky ReLU with this slope, the gain is √(2 / (1 + slope²)). PyTorch's linear and convolutional layers use a slope of √5, with
+    /// which [`kaiming_uniform`](crate::init::kaiming_uniform) is U(-1/√fan, 1/√fan).
     LeakyRelu(f64),
-    /// SELU: the gain is 3/4.
+    /// For SELU, the gain is 3/4.
     Selu,
 }
 
@@ -33,14 +33,14 @@ impl Nonlinearity {
     }
 }
 
-/// Selects what keeps its size from layer to layer: the values of the forward pass, or the gradients of the backward
-/// pass. PyTorch: `mode`.
+/// Selects the numbers that keep their size from layer to layer: the values of the forward pass, or the gradients of the backward pass.
+/// PyTorch: `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// Values keep their size: scale by the fan in. PyTorch: `fan_in`.
+    /// Values keep their size, because the weights are scaled by the fan in. PyTorch: `fan_in`.
     #[default]
     In,
-    /// Gradients keep their size: scale by the fan out. PyTorch: `fan_out`.
+    /// Gradients keep their size, because the weights are scaled by the fan out. PyTorch: `fan_out`.
     Out,
 }
 

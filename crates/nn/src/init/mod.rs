@@ -9,9 +9,8 @@
 //! | [`Nonlinearity::gain`], [`fans`] | `calculate_gain`, `_calculate_fan_in_and_fan_out` |
 //! | `Tensor::zeros`, `Tensor::ones`, `Tensor::full` | `zeros_`, `ones_`, `constant_` |
 //!
-//! A weight has the shape `[out, in, …]`: `[out, in]` for a linear layer, `[out, in / groups, …kernel]` for a
-//! convolution. Its *fan in* is the number of inputs that an output depends on, its *fan out* the number of outputs
-//! that depend on an input.
+//! A weight has the shape `[out, in, …]`: `[out, in]` for a linear layer, `[out, in / groups, …kernel]` for a convolution. Its *fan in* is
+//! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input.
 //!
 //! Each element takes one word of the generator, in row-major order. It is computed in f64 and rounded once.
 

@@ -7,11 +7,11 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 /// "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013). PyTorch:
 /// `orthogonal_`.
 ///
-/// A weight with more than two dimensions is seen as a matrix whose rows are its first dimension. If there are more
-/// rows than columns, the columns are orthogonal, otherwise the rows.
+/// If `shape` has more than two dimensions, it is treated as a matrix whose rows are the first dimension. If there are more rows than
+/// columns, the columns are orthogonal, otherwise the rows.
 ///
-/// The rows of a normal matrix are made orthogonal by the Gram-Schmidt process. It runs twice, which is enough to
-/// remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
+/// The method draws a matrix of normal numbers and makes its rows orthogonal by the Gram-Schmidt process. The process runs twice, which is
+/// enough to remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
 ///
 /// ```
 /// use wengert_nn::init;

@@ -1,4 +1,4 @@
-//! Uniform and normal distributions, without regard to the shape.
+//! Uniform and normal distributions that do not depend on the shape.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};

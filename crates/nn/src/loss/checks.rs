@@ -1,4 +1,4 @@
-//! The checks of shapes and the reduction over samples that several losses share.
+//! Checks of shapes and the reduction over samples, which several losses share.
 
 use wengert_tensor::ops::{LossReduction, Reductions as _, TensorLike, Views as _};
 use wengert_tensor::{Error, Float, Shape, Site};

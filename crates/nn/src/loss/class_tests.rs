@@ -41,7 +41,7 @@ fn every_option_follows_the_documented_formula() {
             let loss = |reduction| CrossEntropyLoss { formula, weight: weight.clone(), reduction };
             let (expected, total) = naive(&loss(LossReduction::None), &logits, &targets);
             let sum: f64 = expected.iter().sum();
-            // The bound allows for about ten roundings of numbers below 10.
+            // The bound allows for about ten roundings of values below 10.
             let close = |x: f64, y: f64| assert!((x - y).abs() < 100.0 * f64::EPSILON, "{x} is not {y}");
             let losses = loss(LossReduction::None).of(&logits, &targets);
             assert_eq!(losses.shape(), targets.shape());

@@ -14,8 +14,8 @@ use crate::loss::ctc_paths::{IMPOSSIBLE, Paths};
 /// The name of the operation in errors.
 const CTC_LOSS: &str = "ctc_loss";
 
-/// Minus the logarithm of the probability that a sequence of classes is the target, after repetitions and blanks are
-/// removed. PyTorch: `nn.CTCLoss`. The formula is equations 6 to 8 of Graves et al. 2006.
+/// The loss is minus the logarithm of the probability that a sequence of classes becomes the target when repetitions and blanks are
+/// removed. The formula is equations 6 to 8 of Graves et al. 2006. PyTorch: `nn.CTCLoss`.
 ///
 /// The gradient is taken with respect to the log-probabilities. PyTorch returns the gradient with respect to the input
 /// of `log_softmax`. Both agree if the log-probabilities come from `log_softmax`.
@@ -130,7 +130,7 @@ pub fn try_ctc_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 mod tests {
     use super::*;
 
-    /// Returns the probability of `target` as the sum over all paths of `steps` classes.
+    /// Returns the probability of `target`, computed as a sum over all paths of `steps` classes.
     fn naive(probabilities: &Tensor<f64>, steps: usize, target: &[i64]) -> f64 {
         let classes = probabilities.shape()[1];
         let mut total = 0.0;

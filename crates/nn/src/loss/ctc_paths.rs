@@ -1,4 +1,4 @@
-//! The states that the paths of CTC go through.
+//! The states of the paths in connectionist temporal classification (CTC).
 
 use wengert_tensor::{Error, Shape, Site, Tensor};
 
@@ -7,8 +7,8 @@ use crate::loss::checks::refuse;
 /// The logarithm that stands for a probability of 0. It is finite, so that sums and gradients of it are not NaN.
 pub(super) const IMPOSSIBLE: f64 = -1e30;
 
-/// The states of the paths: a blank, the first label, a blank, and so on to the last label and a blank. There is one
-/// row for each sample, as long as the longest target needs.
+/// The states of the paths: a blank, the first label, a blank, and so on to the last label and a blank. There is a row of states for each
+/// sample, with as many states as the longest target needs.
 pub(super) struct Paths {
     pub(super) states: usize,
     /// The class of each state, `[n, states]`.
@@ -17,11 +17,11 @@ pub(super) struct Paths {
     pub(super) before: Vec<f64>,
     /// The penalty of each state at the first step. Only the first two states have none, because a path begins in one of them.
     pub(super) start: Vec<f64>,
-    /// The penalty of skipping the blank before a state, which is allowed between two different labels.
+    /// The penalty for skipping the blank before a state. Skipping is allowed between two different labels.
     pub(super) skip: Vec<f64>,
     /// The two states in which a path may end, `[n, 2]`.
     pub(super) ends: Tensor<i64>,
-    /// The penalty of each end, `[n, 2]`. It excludes the second end of a sample without labels, which has only one.
+    /// The penalty of each end, `[n, 2]`. A sample without labels has only one end, so the penalty excludes the second one.
     pub(super) end: Vec<f64>,
 }
 

@@ -44,8 +44,8 @@ impl MultilabelMarginLoss {
         Self { reduction }
     }
 
-    /// Returns the loss of scores `[n, c]` or `[c]`. `labels` has the same shape. Each row has the labels of a sample, and is filled up
-    /// with -1.
+    /// Returns the loss of scores `[n, c]` or `[c]`. `labels` has the same shape. Each of its rows has the labels of a sample.
+    /// The remaining places are -1.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl MultilabelMarginLoss {
         let scores = as_batch(&scores, at)?;
         check_shape("the tensor of labels", labels.shape(), &shape, at)?;
         let (is_label, is_other) = label_counts(labels, scores.shape()[1], at)?;
-        // The dimensions are [n, label, other].
+        // The dimensions of this tensor are [n, label, other].
         let shortfall = scores.try_unsqueeze(1)?.try_sub(&scores.try_unsqueeze(2)?)?.try_add(1.0)?.try_relu()?;
         let pairs = is_label.try_unsqueeze(2)?.try_mul(&is_other.try_unsqueeze(1)?)?;
         let losses =

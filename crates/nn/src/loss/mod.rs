@@ -1,4 +1,4 @@
-//! Losses: functions with PyTorch's defaults, and for each loss a type whose methods set the options.
+//! Losses: functions with PyTorch's defaults, and for each loss a type with methods that set its options.
 //!
 //! Every loss works on tensors and on recorded variables. Losses of a prediction and a target of one shape, such as
 //! [`MseLoss`], are in the tensor crate.

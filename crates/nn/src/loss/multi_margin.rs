@@ -1,4 +1,4 @@
-//! The margin of the target's score over every other score.
+//! A loss with a margin between the target's score and every other score.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
@@ -75,7 +75,7 @@ impl<T: Float> MultiMarginLoss<T> {
         let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
         let shortfall = scores.try_sub(&own)?.try_add(margin)?.try_relu()?;
         let shortfall = if p == 1 { shortfall } else { shortfall.try_pow(p)? };
-        // The target is not compared with itself.
+        // This mask leaves out the target, which is not compared with itself.
         let others = 1 - try_one_hot(&targets, Some(classes))?;
         let mut share = others.cast::<T>();
         if let Some(weight) = &self.weight {

@@ -1,4 +1,4 @@
-//! The negative log-likelihood of a class.
+//! The negative log-likelihood of the target class.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{ClassLosses as _, ClassOptions, IntoArray, TensorLike};

@@ -1,4 +1,4 @@
-//! The distances of an anchor to a positive and a negative example.
+//! A loss that compares the distances of an anchor to a positive and to a negative example.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
@@ -41,12 +41,12 @@ impl TripletMarginLoss {
         Self { formula: TripletOptions { margin, ..self.formula }, ..self }
     }
 
-    /// Sets p of the p-norm that is the distance; 2 by default.
+    /// Sets the order p of the p-norm that is used as the distance; 2 by default.
     pub fn p(self, p: f64) -> Self {
         Self { formula: TripletOptions { p, ..self.formula }, ..self }
     }
 
-    /// Sets the number that is added to every difference; 1e-6 by default.
+    /// Sets the constant that is added to every difference; 1e-6 by default.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: TripletOptions { eps, ..self.formula }, ..self }
     }

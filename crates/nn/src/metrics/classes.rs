@@ -8,8 +8,8 @@ use crate::{Error, Result};
 /// The accuracy: the share of samples, from 0 to 1, whose class is among the `k` largest logits. scikit-learn:
 /// `accuracy_score`, `top_k_accuracy_score`.
 ///
-/// If logits are equal, the smaller class number ranks first. NaN is larger than every number. A sample whose target has the logit NaN is
-/// wrong.
+/// If logits are equal, the smaller class index ranks first. NaN is larger than every number. A sample is wrong if the logit of its target
+/// is NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accuracy {
     k: usize,
@@ -69,12 +69,12 @@ impl Default for Accuracy {
     }
 }
 
-/// The average over the classes. scikit-learn: `average`.
+/// The way in which a score is averaged over the classes. scikit-learn: `average`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Average {
     /// The mean over the classes that occur, as targets or as predictions.
     Macro,
-    /// The score of all samples together. For samples with one class each it is the accuracy.
+    /// The score of all samples together. If each sample has one class, it is the accuracy.
     Micro,
     /// The mean over the classes, weighted by the number of samples of each class.
     Weighted,
@@ -98,7 +98,7 @@ pub struct ClassScores {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfusionMatrix {
     classes: usize,
-    /// The counts by target, then by prediction.
+    /// The counts of all pairs, row by row: rows are targets, columns are predictions.
     counts: Vec<u64>,
 }
 
@@ -168,7 +168,7 @@ impl ConfusionMatrix {
         self.averaged(average, |scores| scores.f1)
     }
 
-    /// Returns the [`accuracy`](Self::accuracy). [`by`](Self::by) chooses another number.
+    /// Returns the [`accuracy`](Self::accuracy). [`by`](Self::by) selects another score.
     pub fn value(&self) -> f64 {
         self.accuracy()
     }
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(scores[4], ClassScores { precision: 0.0, recall: 0.0, f1: 0.0, support: 0 });
     }
 
-    /// scikit-learn resolves ties in the other order: there `top_k_accuracy_score([2, 1, 3, 0], …, k=2)` is 0.75.
+    /// scikit-learn ranks equal logits in the other order: there `top_k_accuracy_score([2, 1, 3, 0], …, k=2)` is 0.75.
     #[test]
     fn the_first_of_equal_logits_is_the_largest() {
         let logits = Tensor::from([[0.1, 0.5, 0.3, 0.1], [0.4, 0.3, 0.2, 0.1], [0.25; 4], [0.1, 0.2, 0.3, 0.4]]);
@@ -286,7 +286,7 @@ mod tests {
         let mut whole = ConfusionMatrix::new(3);
         assert!(whole.accuracy().is_nan() && whole.f1(Average::Macro).is_nan() && Accuracy::new().value().is_nan());
         whole.update(&logits, &targets).unwrap();
-        assert_eq!(whole.accuracy(), 0.5); // one of the five is ignored
+        assert_eq!(whole.accuracy(), 0.5); // One of the five samples is ignored.
         use wengert_tensor::ops::Views;
         let mut parts = [ConfusionMatrix::new(3), ConfusionMatrix::new(3)];
         for (part, (start, len)) in parts.iter_mut().zip([(0, 2), (2, 3)]) {
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(first, whole);
         first.reset();
         assert_eq!(first, ConfusionMatrix::new(3));
-        // Logits with one more dimension, [n, c, d].
+        // These logits have one more dimension, [n, c, d].
         let mut points = Accuracy::new();
         points.update(&logits.reshape([1, 5, 3]).transpose(1, 2), &targets.reshape([1, 5])).unwrap();
         assert_eq!(points.value(), 0.5);

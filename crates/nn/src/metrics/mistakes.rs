@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// A sample with a wrong prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mistake {
-    /// The number of the sample.
+    /// The index of the sample.
     pub sample: usize,
     /// The class of the sample.
     pub target: usize,

@@ -54,7 +54,7 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     fn reset(&mut self);
 }
 
-/// A metric that returns another of its numbers as its value. The method `by` of a metric creates it.
+/// A metric with another of its scores as its value. The method `by` of a metric creates it.
 ///
 /// ```
 /// use wengert_nn::Fit;
@@ -81,7 +81,7 @@ impl<T: Float, Y, M: Metric<T, Y>> Metric<T, Y> for By<M> {
     }
 }
 
-/// Implements the trait for metrics that have its methods, and the method `by`.
+/// Implements the trait for metrics that have methods of the same names, and defines their method `by`.
 macro_rules! metrics {
     ($($metric:ty, $targets:ty);* $(;)?) => {$(
         impl<T: Float> Metric<T, $targets> for $metric {
@@ -99,7 +99,7 @@ macro_rules! metrics {
         }
 
         impl $metric {
-            /// Returns the same metric, whose value is the result of `number`.
+            /// Returns the same metric with the result of `number` as its value.
             pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
                 By { metric: self, number: Box::new(number) }
             }
@@ -116,11 +116,11 @@ metrics! {
     RegressionErrors, Tensor<T>;
 }
 
-/// The target of ignored samples, as in cross-entropy.
+/// The target that marks ignored samples, as in cross-entropy.
 const IGNORED: i64 = -100;
 
-/// Returns the number of classes, the logits of each sample as rows, and the class of each sample, without ignored
-/// samples. Logits are `[n, c]` with targets `[n]`, or `[n, c, d1, …]` with targets `[n, d1, …]`.
+/// Returns the number of classes, the logits of each sample as rows, and the class of each sample. Ignored samples are left out. Logits are
+/// `[n, c]` with targets `[n]`, or `[n, c, d1, …]` with targets `[n, d1, …]`.
 ///
 /// # Errors
 ///
@@ -149,8 +149,7 @@ fn samples<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize
     Ok((classes, rows, kept))
 }
 
-/// Returns the position of the largest number, the first of several equal ones. NaN is larger than every number, as in
-/// PyTorch's `argmax`.
+/// Returns the index of the largest element, the first of several equal ones. NaN is larger than every number, as in PyTorch's `argmax`.
 fn argmax<T: Float>(row: &[T]) -> usize {
     let mut best = 0;
     for (position, &value) in row.iter().enumerate() {

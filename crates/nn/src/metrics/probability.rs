@@ -24,7 +24,7 @@ pub struct Perplexity {
 }
 
 impl Perplexity {
-    /// Returns a perplexity without tokens.
+    /// Returns a metric without tokens.
     pub fn new() -> Self {
         Perplexity::default()
     }
@@ -63,16 +63,15 @@ impl Perplexity {
 /// The expected calibration error: the distance between confidence and accuracy (C. Guo et al., "On calibration of
 /// modern neural networks", 2017). torchmetrics: `CalibrationError`.
 ///
-/// Samples are sorted into bins of equal width by the probability of their predicted class. The value is the mean over
-/// the bins of
-/// |accuracy - confidence|, weighted by the number of samples.
+/// Samples are sorted into bins of equal width by the probability of their predicted class. The value is the mean of |accuracy -
+/// confidence| over the bins, weighted by the number of samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationError {
     /// For each bin: the number of samples, the sum of confidences, and the number of correct samples.
     bins: Vec<(u64, f64, u64)>,
 }
 
-/// A bin of [`CalibrationError`], a point of a reliability diagram.
+/// A bin of a [`CalibrationError`], which is a point of a reliability diagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CalibrationBin {
     /// The number of samples.
@@ -84,7 +83,7 @@ pub struct CalibrationBin {
 }
 
 impl CalibrationError {
-    /// Returns an error measure with `bins` bins; the literature uses 15.
+    /// Returns a metric with `bins` bins; the literature uses 15.
     ///
     /// # Panics
     ///
@@ -129,7 +128,7 @@ impl CalibrationError {
     /// Returns the expected calibration error, from 0 to 1; NaN without samples.
     pub fn value(&self) -> f64 {
         let total = self.bins.iter().map(|(count, ..)| count).sum();
-        // count · |right / count - confidences / count| = |right - confidences|
+        // Uses count · |right / count - confidences / count| = |right - confidences|.
         mean(self.bins.iter().map(|(_, confidences, right)| (*right as f64 - confidences).abs()).sum(), total)
     }
 
@@ -181,8 +180,8 @@ mod tests {
         assert_eq!(perplexity, Perplexity::new());
     }
 
-    /// The confidences are 0.55, 0.65, 0.95, 0.78, 0.3 and 0.62, in five bins. The first, third, fourth and sixth
-    /// samples are correct. The formula gives (|0 - 0.3| + |1 - 0.55| + |2 - 2.05| + |1 - 0.95|) / 6.
+    /// The six samples have the confidences 0.55, 0.65, 0.95, 0.78, 0.3 and 0.62, in five bins. The first, third, fourth and sixth samples
+    /// are correct. The formula gives (|0 - 0.3| + |1 - 0.55| + |2 - 2.05| + |1 - 0.95|) / 6.
     #[test]
     fn the_calibration_error_follows_the_formula() {
         let probabilities = [

@@ -1,13 +1,13 @@
-//! Metrics of scores for one of two classes. Their curves have a point for each threshold.
+//! Metrics of scores for one of two classes. The curves have a point for each threshold of the score.
 
 use wengert_tensor::{Float, Tensor};
 
 use crate::{Error, Result};
 
-/// Scores of samples that belong to a class or do not; a larger score means that the class is more likely.
-/// scikit-learn: `roc_curve`, `precision_recall_curve`.
+/// A metric of scores for samples that belong to a class or do not. A larger score means that the class is more likely. scikit-learn:
+/// `roc_curve`, `precision_recall_curve`.
 ///
-/// All scores are stored, so that the curves are exact. Samples of equal score are one point of a curve.
+/// All scores are stored, so that the curves are exact. Samples of equal score become one point of a curve.
 ///
 /// ```
 /// use wengert_nn::metrics::BinaryScores;
@@ -24,10 +24,10 @@ pub struct BinaryScores {
     scored: Vec<(f64, bool)>,
 }
 
-/// A curve of points, each for a threshold: samples with at least this score are predicted to belong to the class.
+/// A curve with a point for each threshold. Samples with at least this score are predicted to belong to the class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// The false positive and true positive rates, or recall and precision.
+    /// The coordinates of the points: false and true positive rate, or recall and precision.
     pub points: Vec<(f64, f64)>,
     /// The threshold of each point; infinite if no sample is predicted to belong to the class.
     pub thresholds: Vec<f64>,
@@ -79,7 +79,7 @@ impl BinaryScores {
     /// another sample, where equal scores count as a half. NaN if all labels are equal. scikit-learn: `roc_auc_score`.
     pub fn roc_auc(&self) -> f64 {
         let points = self.roc().points;
-        // This sum is 0, or NaN if one of the rates is NaN.
+        // This sum is 0 normally, and NaN if one of the rates is NaN.
         let zero_or_nan = points[0].0 + points[0].1;
         zero_or_nan + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum::<f64>()
     }
@@ -104,7 +104,7 @@ impl BinaryScores {
         points[0].0 + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>()
     }
 
-    /// Returns the [`roc_auc`](Self::roc_auc). [`by`](Self::by) chooses another number.
+    /// Returns the [`roc_auc`](Self::roc_auc). [`by`](Self::by) selects another score.
     pub fn value(&self) -> f64 {
         self.roc_auc()
     }

@@ -1,14 +1,12 @@
-//! Metrics of predicted numbers.
+//! Metrics of predicted values.
 
 use wengert_tensor::{Float, Tensor};
 
 use crate::{Error, Result};
 
-/// The errors of predicted numbers: R², MAE and RMSE. scikit-learn: `r2_score`, `mean_absolute_error`,
-/// `root_mean_squared_error`.
+/// The errors of predicted values: R², MAE and RMSE. scikit-learn: `r2_score`, `mean_absolute_error`, `root_mean_squared_error`.
 ///
-/// With targets `[n, …]`, each number is the mean over the features. A NaN among the predictions or targets makes all
-/// numbers NaN.
+/// If targets are `[n, …]`, each score is the mean over the features. A NaN among the predictions or targets makes all scores NaN.
 ///
 /// ```
 /// use wengert_nn::metrics::RegressionErrors;
@@ -26,7 +24,7 @@ pub struct RegressionErrors {
     features: Vec<Feature>,
 }
 
-/// Sums over the samples of one feature.
+/// The sums for one feature over all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Feature {
     absolute: f64,
@@ -97,7 +95,7 @@ impl RegressionErrors {
         })
     }
 
-    /// Returns the [`rmse`](Self::rmse). [`by`](Self::by) chooses another number.
+    /// Returns the [`rmse`](Self::rmse). [`by`](Self::by) selects another score.
     pub fn value(&self) -> f64 {
         self.rmse()
     }
@@ -138,7 +136,7 @@ impl RegressionErrors {
         *self = RegressionErrors::new();
     }
 
-    /// Returns the mean of a number over the features; NaN without samples.
+    /// Returns the mean over the features of the score that `number` computes; NaN without samples.
     fn mean_over_features(&self, number: impl Fn(&Feature) -> f64) -> f64 {
         if self.count == 0.0 {
             return f64::NAN;

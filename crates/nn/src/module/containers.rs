@@ -28,7 +28,7 @@ impl<T: Float, E: Element> Module<T> for Buffer<E> {
     }
 }
 
-/// Calls `each` with the position of each child, as text, and the child. All positions share one buffer.
+/// Calls `each` with each child and its index as text. All texts share one buffer.
 fn for_each_numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C)) {
     let mut name = String::new();
     for (position, child) in children.enumerate() {
@@ -38,7 +38,7 @@ fn for_each_numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(
     }
 }
 
-/// The children are the elements. Their names are their positions. PyTorch: `ModuleList`.
+/// The children are the elements. Their names are their indices. PyTorch: `ModuleList`.
 impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
         for_each_numbered(self.iter(), &mut |name, child| each(name, child));
@@ -49,7 +49,7 @@ impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
     }
 }
 
-/// The children are the elements. Their names are their positions.
+/// The children are the elements. Their names are their indices.
 impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
         for_each_numbered(self.iter(), &mut |name, child| each(name, child));
@@ -60,7 +60,7 @@ impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     }
 }
 
-/// The module inside, under the path of the option; `None` has no children.
+/// `Some` behaves like the module inside, with the same path. `None` has no children.
 impl<T: Float, M: Module<T>> Module<T> for Option<M> {
     fn kind(&self) -> &'static str {
         self.as_ref().map_or("None", M::kind)
@@ -90,7 +90,7 @@ impl<T: Float, M: Module<T>> Module<T> for Option<M> {
 /// Implements the trait for pointers to modules.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
-        /// The module behind the pointer.
+        /// A pointer behaves like the module to which it points.
         impl<T: Float, M: Module<T> + ?Sized> Module<T> for $pointer {
             fn kind(&self) -> &'static str {
                 (**self).kind()
@@ -120,7 +120,7 @@ pointers!(Box<M>, &mut M);
 /// Implements the trait for tuples of modules.
 macro_rules! tuples {
     ($($($module:ident $position:tt),+;)*) => {$(
-        /// The children are the elements. Their names are their positions.
+        /// The children are the elements. Their names are their indices.
         impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
             fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
                 $(each(stringify!($position), &self.$position);)+

@@ -1,4 +1,4 @@
-//! The leaves of a module's tree: parameters, and buffers of any element type.
+//! The leaves of a module's tree: parameters and buffers.
 
 use std::any::Any;
 
@@ -25,7 +25,7 @@ impl<'m, T: Float> Leaf<'m, T> {
     }
 }
 
-/// A leaf of a module's tree, to change it.
+/// A leaf of a module's tree that can be changed.
 pub enum LeafMut<'m, T: Float = f32> {
     /// A parameter.
     Parameter(&'m mut Parameter<T>),
@@ -57,9 +57,9 @@ pub trait AnyBuffer: Any {
     ///
     /// If the number of bytes does not fit the shape.
     fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Returns the buffer itself, to downcast it.
+    /// Returns the buffer as `Any`, so that it can be downcast.
     fn as_any(&self) -> &dyn Any;
-    /// Returns the buffer itself, to downcast and change it.
+    /// Returns the buffer as `Any`, so that it can be downcast and changed.
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
@@ -91,7 +91,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
     }
 }
 
-/// Updates one buffer by the recorded changes.
+/// Applies the recorded changes of one buffer.
 pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {

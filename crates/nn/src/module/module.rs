@@ -1,8 +1,7 @@
 //! The trait of modules.
 //!
-//! A module is a tree whose leaves are parameters and buffers. It names its children. Paths, counts, checkpoints and
-//! optimisers follow from these names. The forward pass of a module is a separate method; see
-//! [`Layer`](crate::Layer).
+//! A module is a tree whose leaves are parameters and buffers. A module names its children. Paths, counts, checkpoints and optimisers are
+//! derived from these names. The forward pass is a separate method of each module; see [`Layer`](crate::Layer).
 
 use std::collections::HashMap;
 
@@ -16,12 +15,12 @@ use crate::module::table::write_table;
 use crate::trace::ModuleKey;
 use crate::{Error, Result, trace};
 
-/// The conversion of any module to `dyn Module`, so that one compiled function serves all modules. Every module has it.
+/// The conversion of any module to `dyn Module`, which lets one compiled function serve all modules. Every module implements it.
 #[doc(hidden)]
 pub trait AsModule<T: Float> {
-    /// Returns the module itself.
+    /// Returns the module as `dyn Module`.
     fn as_module(&self) -> &(dyn Module<T> + '_);
-    /// Returns the module itself, to be changed.
+    /// Returns the module as `dyn Module` that can be changed.
     fn as_module_mut(&mut self) -> &mut (dyn Module<T> + '_);
 }
 
@@ -76,15 +75,15 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     /// Calls `each` with the name of each child and the child, in order.
     fn children<'m>(&'m self, _each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {}
 
-    /// Calls `each` with the same children in the same order, to change them.
+    /// Calls `each` with the same children in the same order, as mutable references.
     fn children_mut<'m>(&'m mut self, _each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {}
 
-    /// Returns this parameter or buffer, or `None` if this is neither.
+    /// Returns the module as a leaf if it is a parameter or a buffer, otherwise `None`.
     fn leaf(&self) -> Option<Leaf<'_, T>> {
         None
     }
 
-    /// Returns this parameter or buffer, to change it, or `None` if this is neither.
+    /// Returns the module as a mutable leaf if it is a parameter or a buffer, otherwise `None`.
     fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
         None
     }
@@ -94,7 +93,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         leaves(self.as_module())
     }
 
-    /// Returns the same parameters and buffers in the same order, to change them.
+    /// Returns the same parameters and buffers in the same order, as mutable references.
     fn leaves_mut(&mut self) -> Vec<(String, LeafMut<'_, T>)> {
         leaves_mut(self.as_module_mut())
     }
@@ -104,7 +103,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         parameters(self.as_module())
     }
 
-    /// Returns the same parameters in the same order, to change them.
+    /// Returns the same parameters in the same order, as mutable references.
     fn parameters_mut(&mut self) -> Vec<&mut Parameter<T>> {
         parameters_mut(self.as_module_mut())
     }
@@ -129,13 +128,13 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         to_vector(self.as_module())
     }
 
-    /// Returns a table of all leaves: path, kind of the module that has it, shape and number of elements; and the
+    /// Returns a table of all leaves with path, kind of the module that has the leaf, shape and number of elements. The last line has the
     /// total.
     fn summary(&self) -> String {
         summary(self.as_module())
     }
 
-    /// Returns a table of the layers: path, kind, shape of the output in `forward`, and number of parameters; and the
+    /// Returns a table of the layers with path, kind, shape of the output in `forward`, and number of parameters. The last line has the
     /// total. Nothing is computed, because recording alone determines the shapes. PyTorch: the package `torchinfo`.
     ///
     /// ```
@@ -356,7 +355,7 @@ fn num_frozen<T: Float>(module: &dyn Module<T>) -> usize {
     parameters(module).into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel()).sum()
 }
 
-/// Calls `visit` with the module and every module below it that is not a leaf, and their paths.
+/// Calls `visit` with the module and every module below it that is not a leaf. Also passes the path of each.
 fn walk_modules<'m, T: Float>(
     module: &'m dyn Module<T>,
     path: &mut String,
@@ -373,8 +372,8 @@ fn walk_modules<'m, T: Float>(
     });
 }
 
-/// Calls `visit` with every leaf, its path, and the kind of the module that has it. `owner` is that kind if `module` is
-/// a leaf.
+/// Calls `visit` with every leaf, its path, and the kind of the module that contains it. If `module` itself is a leaf, `owner` is that
+/// kind.
 fn walk_with_owners<'m, T: Float>(
     module: &'m dyn Module<T>,
     owner: &'static str,
@@ -391,7 +390,7 @@ fn walk_with_owners<'m, T: Float>(
     }
 }
 
-/// Calls `visit` with every leaf, to change it, and its path.
+/// Calls `visit` with a mutable reference to every leaf, and its path.
 #[precompiled]
 pub(crate) fn walk_mut<'m, T: Float>(
     module: &'m mut dyn Module<T>,
@@ -471,7 +470,7 @@ mod tests {
         assert_eq!(frozen(&model), [true, true, true, false]);
         model.unfreeze("blocks.0.0.bias");
         assert_eq!(frozen(&model), [true, false, true, false]);
-        // A part of a name is not a path.
+        // A path must consist of whole names; a part of a name does not count.
         let error = model.try_set_frozen("blocks.0.0.b", true).unwrap_err();
         assert!(error.to_string().contains("'blocks.0.0.weight'"), "{error}");
         let tape = Tape::new();
@@ -527,7 +526,7 @@ mod tests {
         let gradients = step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
         assert_eq!(model.mean.value.to_vec(), [1.0, 2.0, 4.0]);
-        // Two batches before one step are applied one after the other.
+        // The changes of two batches before one step are applied in order.
         let mut gradients = step(&model, Tape::training(generator));
         gradients += step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);

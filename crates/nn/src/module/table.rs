@@ -1,4 +1,4 @@
-//! The text of a model's summary.
+//! Formats the summary of a model as text.
 
 use std::fmt::Write as _;
 

@@ -18,8 +18,8 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent whose steps are scaled by the root mean square of earlier steps, divided by the root mean square of
-/// the gradient. Steps thus have the unit of the parameter. PyTorch: `torch.optim.Adadelta`.
+/// Gradient descent whose steps are scaled by the root mean square of earlier steps, divided by the root mean square of the gradient. So
+/// steps have the unit of the parameter. PyTorch: `torch.optim.Adadelta`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -52,7 +52,7 @@ impl<T: Float> Adadelta<T> {
         Adadelta { rho, ..self }
     }
 
-    /// Sets the number that is added under the square roots, not negative.
+    /// Sets the constant that is added under the square roots, not negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Adadelta { eps, ..self }

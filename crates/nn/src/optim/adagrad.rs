@@ -40,8 +40,8 @@ pub struct Adagrad<T: Float = f32> {
 }
 
 impl<T: Float> Adagrad<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) that does not decay, epsilon 1e-10, and
-    /// sums that begin at 0. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) without decay, epsilon 1e-10, and sums that begin at 0. The
+    /// first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adagrad { lr_decay: 0.0, eps: 1e-10, initial_accumulator_value: 0.0, common: Common::new(lr) }
     }
@@ -52,7 +52,7 @@ impl<T: Float> Adagrad<T> {
         Adagrad { lr_decay, ..self }
     }
 
-    /// Sets the number that is added to the divisor, not negative.
+    /// Sets the constant that is added to the divisor, not negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Adagrad { eps, ..self }

@@ -19,7 +19,7 @@ use crate::optim::moments::{Moments, decoupled_setting, moment_settings};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::Setting;
 
-/// Adam: each element's step is its mean gradient, divided by the root of its mean squared gradient. PyTorch:
+/// Adam: an optimiser whose step for an element is the mean gradient divided by the root of the mean squared gradient. PyTorch:
 /// `torch.optim.Adam`, and with [`decoupled`](Self::decoupled) `torch.optim.AdamW`.
 ///
 /// ```
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// Returns the gradient of ½ p², which is p.
+    /// Returns the gradient of ½ p² with respect to p, which is p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
@@ -170,7 +170,8 @@ mod tests {
             for expected in expected {
                 let gradients = gradients(&p);
                 adam.step(&mut p, &gradients);
-                // The bound allows for ten roundings of numbers of at most 2 per step. Their order may differ from PyTorch.
+                // The bound allows for ten roundings of values of at most 2 per step, because the order of operations may differ from
+                // PyTorch's.
                 let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
                 assert!(p.value.iter().zip(expected).all(close), "{adam:?}");
             }

@@ -1,4 +1,4 @@
-//! The settings and states of an optimiser by name. The same code writes a checkpoint and reads it.
+//! Saves and restores the settings and states of an optimiser by name. The same code does both.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,13 @@ use crate::optim::common::States;
 use crate::optim::optimizer::AnyOptimizer;
 use crate::optim::setting::Setting;
 
-/// A value with states for the parameters of a model, which a [`Checkpoint`](crate::Checkpoint) can save and restore.
+/// A value with states for the parameters of a model. A [`Checkpoint`](crate::Checkpoint) can save and restore it.
 pub trait Resume<T: Float>: Clone {
-    /// Passes each number and tensor with its name to `archive`, which copies it when saving and sets it when
-    /// restoring.
+    /// Passes each number and tensor with its name to `archive`. The archive copies it when saving, and overwrites it when restoring.
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
 }
 
-/// Numbers and tensors by name, which are written to a checkpoint or were read from one.
+/// Numbers and tensors by name, which will be written to a checkpoint or were read from one.
 #[derive(Debug)]
 pub struct Archive<T: Float> {
     entries: HashMap<Key, Entry<T>>,
@@ -48,7 +47,7 @@ pub(crate) enum Entry<T: Float> {
 }
 
 impl Key {
-    /// Returns the key in a file, for an object that was saved under `name`.
+    /// Returns the name of this entry in a file, for an object that was saved under `name`.
     pub(crate) fn in_file(&self, name: &str) -> String {
         match self {
             Key::Setting(key) => format!("@settings.{name}.{key}"),
@@ -56,8 +55,7 @@ impl Key {
         }
     }
 
-    /// Returns the key of the name `in_file`, or `None` if it does not belong to the object that was saved under
-    /// `name`.
+    /// Returns the key of the entry `in_file`, or `None` if the entry does not belong to the object that was saved under `name`.
     pub(crate) fn from_file(in_file: &str, name: &str) -> Option<Key> {
         let key = |prefix| Some(in_file.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix('.')?.to_owned());
         key("@settings.").map(Key::Setting).or_else(|| key("@optimizer.").map(Key::State))
@@ -95,7 +93,7 @@ impl<T: Float> Archive<T> {
         self.reading
     }
 
-    /// Returns the collected entries.
+    /// Returns the entries that were collected for saving.
     pub(crate) fn into_entries(self) -> HashMap<Key, Entry<T>> {
         self.entries
     }
@@ -152,7 +150,7 @@ impl<T: Float> Archive<T> {
                 *value = read.clone();
                 true
             }
-            // In a file with elements of type f64, a tensor of rank 0 looks the same as a number.
+            // In a file of f64 elements, a tensor of rank 0 and a number look the same.
             Entry::Number(read) if T::DTYPE == DType::F64 => {
                 *value = Tensor::scalar(T::from_f64(*read));
                 true
@@ -161,8 +159,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// When writing, stores `own`. When reading, passes the entry of the file to `set`, which returns false if it has
-    /// another kind.
+    /// When saving, stores `own`. When restoring, passes the entry of the file to `set`, which returns false if the entry has another kind.
     fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
         if !self.reading {
             self.entries.insert(key, own);
@@ -176,7 +173,7 @@ impl<T: Float> Archive<T> {
     }
 }
 
-/// Saves or restores the settings, groups and states of `optimizer`. The path of its parameter names each state.
+/// Saves or restores the settings, groups and states of `optimizer`. The name of a state begins with its parameter's path.
 #[precompiled]
 pub(crate) fn archive_optimizer<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,

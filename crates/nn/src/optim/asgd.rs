@@ -18,7 +18,7 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent with a falling learning rate, and a mean of each parameter's values, taken from step `t0` on.
+/// Gradient descent with a falling learning rate. It also keeps a mean of each parameter's values from step `t0` on.
 ///
 /// The model keeps the last values; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the
 /// mean is the state `ax`.

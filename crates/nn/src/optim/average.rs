@@ -64,8 +64,8 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Errors
     ///
-    /// If the decay is not from 0 to 1, or the shapes of the model are not the shapes of the first update. In these
-    /// cases nothing changes.
+    /// If the decay is not from 0 to 1, or the shapes of the model differ from the shapes at the first update. In these cases nothing
+    /// changes.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
             return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
@@ -90,7 +90,7 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Panics
     ///
-    /// If there was no update, or the model has other shapes.
+    /// If there was no update, or the model has other shapes than at the first update.
     #[track_caller]
     pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
         let mut copy = self.clone();

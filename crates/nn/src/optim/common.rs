@@ -1,4 +1,4 @@
-//! The part that all optimisers have in common: settings, groups of parameters, and the states of each parameter.
+//! The part that all optimisers share: settings, groups of parameters, and the states of each parameter.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ pub struct Common<O, T: Float = f32> {
     pub weight_decay: f64,
     /// True if the weight decay is subtracted from the parameter, and not added to the gradient.
     pub decoupled: bool,
-    /// True if steps go along the gradient instead of against it.
+    /// True if steps go along the gradient, to maximize, instead of against it.
     pub maximize: bool,
     pub(crate) groups: Vec<Group<O>>,
     /// The states of the parameters of models, with [`Parameter::id`] as the key.
     pub(super) states: HashMap<u64, States<T>>,
-    /// The states of plain tensors, by their position in a step.
+    /// The states of plain tensors, in the order of the tensors in a step.
     pub(super) positions: Vec<States<T>>,
 }
 
 /// A group of parameters that has its own settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<O> {
-    /// The group holds every parameter at or below this path.
+    /// The path of the group. Every parameter at or below this path belongs to the group.
     pub(crate) path: String,
     pub(crate) settings: O,
     /// The group's learning rate divided by the rate of parameters that are in no group.
@@ -40,14 +40,15 @@ impl<O, T: Float> Common<O, T> {
         Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
     }
 
-    /// Returns the computation of the gradient for an update: negated with [`maximize`](Self::maximize), and with the L2 penalty added.
+    /// Returns the function that prepares the gradient for an update: it negates it if [`maximize`](Self::maximize) is set, and adds the L2
+    /// penalty.
     pub fn penalized_gradient(&self) -> PenalizedGradient<T> {
         let sign = if self.maximize { -T::ONE } else { T::ONE };
         let has_penalty = self.weight_decay != 0.0 && !self.decoupled;
         PenalizedGradient { sign, has_penalty, penalty: T::from_f64(self.weight_decay) }
     }
 
-    /// Returns the computation of the parameter for an update: reduced by decoupled weight decay.
+    /// Returns the function that prepares the parameter for an update: it applies decoupled weight decay.
     pub fn decayed_parameter(&self) -> DecayedParameter<T> {
         DecayedParameter { factor: T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 }) }
     }
@@ -68,9 +69,9 @@ impl<O, T: Float> Common<O, T> {
     }
 }
 
-/// The computation of the gradient for an update; see [`Common::penalized_gradient`].
+/// A function that prepares the gradient for an update; see [`Common::penalized_gradient`].
 ///
-/// A type with an inlined method instead of a closure, so that the method is compiled into the loop over the elements.
+/// It is a type with an inlined method instead of a closure, so that the method is compiled into the loop over the elements.
 #[derive(Clone, Copy, Debug)]
 pub struct PenalizedGradient<T> {
     sign: T,
@@ -81,7 +82,7 @@ pub struct PenalizedGradient<T> {
 impl<T: Float> PenalizedGradient<T> {
     /// Returns the penalized gradient of a parameter `p` with the gradient `g`.
     ///
-    /// Without decay the penalty is not added, because 0 · p is NaN where p is infinite.
+    /// If there is no decay, the penalty is not added, because 0 · p is NaN where p is infinite.
     #[inline(always)]
     pub fn compute(self, p: T, g: T) -> T {
         let g = g * self.sign;
@@ -89,7 +90,7 @@ impl<T: Float> PenalizedGradient<T> {
     }
 }
 
-/// The computation of the parameter for an update; see [`Common::decayed_parameter`].
+/// A function that prepares the parameter for an update; see [`Common::decayed_parameter`].
 #[derive(Clone, Copy, Debug)]
 pub struct DecayedParameter<T> {
     factor: T,
@@ -106,9 +107,9 @@ impl<T: Float> DecayedParameter<T> {
 /// The states of one parameter, for example its momentum.
 #[derive(Clone, Debug)]
 pub struct States<T: Float = f32> {
-    /// The number of the parameter's steps, the current one included.
+    /// The number of steps of the parameter, including the current one.
     pub steps: u64,
-    /// One tensor for each name of [`Optimizer::states`](crate::Optimizer::states). It has the parameter's shape, or rank 0.
+    /// One tensor for each name in [`Optimizer::states`](crate::Optimizer::states). It has the parameter's shape, or rank 0.
     pub tensors: Vec<Tensor<T>>,
 }
 

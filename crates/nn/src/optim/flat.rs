@@ -1,4 +1,4 @@
-//! The trained parameters of a model as one vector.
+//! Treats the trained parameters of a model as one vector.
 
 use wengert_autograd::Gradients;
 use wengert_tensor::{Float, Tensor};

@@ -1,4 +1,4 @@
-//! L-BFGS: moves along an approximation of Newton's direction, computed from the last gradients.
+//! L-BFGS, an optimiser that approximates Newton's direction from the last gradients.
 //!
 //! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980); the two-loop recursion is algorithm 7.4 of Nocedal and Wright,
 //! "Numerical optimization" (2006). The iteration follows PyTorch (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
@@ -18,9 +18,8 @@ use crate::{Error, Result};
 
 /// L-BFGS, for losses without noise: each step needs the whole data set. PyTorch: `torch.optim.LBFGS`.
 ///
-/// A step makes up to [`max_iter`](Self::max_iter) moves and evaluates the loss several times. It therefore takes a
-/// function that computes the loss and the gradients of the model. All parameters that are not frozen form one vector;
-/// there are no groups. Buffers do not change.
+/// A step makes up to [`max_iter`](Self::max_iter) moves and evaluates the loss several times. So it takes a function that computes the
+/// loss and the gradients of the model. All parameters that are not frozen form one vector, and there are no groups. Buffers do not change.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -52,7 +51,7 @@ pub struct Lbfgs<T: Float = f32> {
     moves: u64,
     last: Option<Last<T>>,
     history: VecDeque<Pair<T>>,
-    /// The scale of the first approximation of the inverse Hessian.
+    /// The factor of the identity from which the approximation of the inverse Hessian starts.
     scale: f64,
 }
 
@@ -65,7 +64,7 @@ struct Last<T: Float> {
     gradient: Tensor<T>,
 }
 
-/// A move `s`, and the change `y` of the gradient over the move.
+/// A move `s`, and the change `y` of the gradient that the move caused.
 #[derive(Clone, Debug)]
 struct Pair<T: Float> {
     y: Tensor<T>,
@@ -123,7 +122,7 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { tolerance_grad: tolerance, ..self }
     }
 
-    /// Ends a step when the loss or every parameter changes by no more than `tolerance`; 1e-9 by default.
+    /// Ends a step when the loss changes by no more than `tolerance`, or every parameter does; 1e-9 by default.
     #[must_use]
     pub fn tolerance_change(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_change: tolerance, ..self }
@@ -135,8 +134,8 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { history_size: moves, ..self }
     }
 
-    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The learning rate is the
-    /// first length that it tries. PyTorch: `line_search_fn="strong_wolfe"`.
+    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. It tries the learning rate as the first
+    /// length. PyTorch: `line_search_fn="strong_wolfe"`.
     #[must_use]
     pub fn strong_wolfe(self) -> Self {
         Lbfgs { strong_wolfe: true, ..self }
@@ -237,7 +236,7 @@ impl<T: Float> Lbfgs<T> {
         Ok(length)
     }
 
-    /// Returns the direction of the next move: minus the approximate inverse Hessian times the gradient.
+    /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient.
     fn direction(&mut self, gradient: &Tensor<T>) -> Tensor<T> {
         if let Some(last) = &self.last {
             let (y, s) = (gradient.sub(&last.gradient), last.direction.mul(last.length));
@@ -283,7 +282,7 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
         archive.integer(state("pairs"), &mut pairs);
         if archive.is_reading() {
             let pair = || Pair { y: vector.clone(), s: vector.clone() };
-            // The number of pairs may come from a damaged file, so it is limited to the largest history.
+            // The number of pairs may come from a damaged file, so it is limited to the history size.
             self.history = (0..pairs.min(self.history_size as u64)).map(|_| pair()).collect();
             let last = || Last { direction: vector.clone(), length: 0.0, gradient: vector.clone() };
             self.last = (self.moves > 0).then(last);

@@ -15,9 +15,9 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Lion: all elements take steps of the same length, in the direction of the momentum's sign.
+/// Lion: an optimiser whose steps have the same length for all elements and follow the sign of the momentum.
 ///
-/// Compared to [`Adam`](crate::Adam), divide the learning rate by 3 to 10, and multiply the weight decay by the same
+/// Compared with [`Adam`](crate::Adam), use a learning rate that is 3 to 10 times smaller, and a weight decay that is larger by the same
 /// factor. The decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.
 ///
 /// ```
@@ -75,7 +75,7 @@ impl<T: Float> Optimizer<T> for Lion<T> {
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m]| {
             let g = gradient_of.compute(p, g);
             let c = m * beta1 + g * share1;
-            // The step is 0 where c is 0 or NaN.
+            // The step is 0 if c is 0 or NaN.
             let step = if c > T::ZERO { lr } else { T::ZERO };
             let step = if c < T::ZERO { -lr } else { step };
             (decayed.compute(p) - step, [m * beta2 + g * share2])

@@ -9,7 +9,7 @@ use crate::optim::setting::{Range, Setting};
 pub(super) struct Moments {
     /// The decay rates of the two means. Each step multiplies the old mean by its rate.
     pub(super) betas: [f64; 2],
-    /// The number added to a divisor, so that it is not 0.
+    /// The constant that is added to a divisor, so that it is not 0.
     pub(super) eps: f64,
 }
 
@@ -24,7 +24,7 @@ impl Moments {
         each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
     }
 
-    /// Returns the settings as numbers of the type `T`, ready for the loop over the elements.
+    /// Returns the settings converted to the type `T`, for the loop over the elements.
     pub(super) fn update<T: Float>(&self) -> MomentUpdate<T> {
         let ([beta1, beta2], number) = (self.betas, T::from_f64);
         MomentUpdate {
@@ -36,7 +36,7 @@ impl Moments {
     }
 }
 
-/// [`Moments`] as numbers of the type `T`.
+/// The settings of [`Moments`] in the type `T`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MomentUpdate<T> {
     share1: T,
@@ -46,13 +46,13 @@ pub(super) struct MomentUpdate<T> {
 }
 
 impl<T: Float> MomentUpdate<T> {
-    /// Returns the running mean `m` of the gradient after the gradient `g`.
+    /// Returns the running mean of the gradient, updated from `m` by the gradient `g`.
     #[inline(always)]
     pub(super) fn first(self, m: T, g: T) -> T {
         m + self.share1 * (g - m)
     }
 
-    /// Returns the running mean `v` of the squared gradient after the gradient `g`.
+    /// Returns the running mean of the squared gradient, updated from `v` by the gradient `g`.
     #[inline(always)]
     pub(super) fn second(self, v: T, g: T) -> T {
         v * self.beta2 + self.share2 * g * g
@@ -70,7 +70,7 @@ macro_rules! moment_settings {
             self
         }
 
-        /// Sets the number that is added to the divisor, not negative. PyTorch: `eps`.
+        /// Sets the constant that is added to the divisor, not negative. PyTorch: `eps`.
         #[must_use]
         pub fn eps(mut self, eps: f64) -> Self {
             self.moments.eps = eps;

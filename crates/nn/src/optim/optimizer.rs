@@ -12,7 +12,7 @@ use crate::optim::common::{Common, Group, States};
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// An optimiser: it updates a model's parameters by their gradients. PyTorch: `torch.optim.Optimizer`.
+/// An optimiser, which updates a model's parameters by their gradients. PyTorch: `torch.optim.Optimizer`.
 ///
 /// An optimiser holds no parameters; each step takes the model as an argument. It keeps states (momenta, step counts) for each parameter,
 /// so one optimiser can serve several models.
@@ -81,7 +81,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// Returns the common part: settings, groups and states.
     fn common(&self) -> &Common<Self, T>;
 
-    /// Returns the common part, to change it.
+    /// Returns the common part as a mutable reference.
     fn common_mut(&mut self) -> &mut Common<Self, T>;
 
     /// Returns the names of the states that a parameter has under the current settings, as in PyTorch's `state_dict`.
@@ -89,8 +89,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
         &[]
     }
 
-    /// Calls `each` with the name and the place of each setting outside of [`common`](Self::common), always in the same
-    /// order.
+    /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to it, always in the same order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
     /// Checks that the settings are consistent with each other. The ranges are already checked.
@@ -133,8 +132,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self
     }
 
-    /// Makes a group of the parameters at or below `path`. `settings` changes a copy of this optimiser's settings into the group's
-    /// settings. A parameter in several groups belongs to the last one. PyTorch: `params`, a list of groups.
+    /// Makes a group of the parameters at or below `path`. `settings` changes a copy of this optimiser's settings, which become the
+    /// settings of the group. If a parameter is in several groups, the last one counts. PyTorch: `params`, a list of groups.
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
         let mut own = self.clone();
@@ -220,14 +219,14 @@ pub trait Optimizer<T: Float = f32>: Clone {
     }
 }
 
-/// An optimiser behind `dyn`, so that one compiled step serves all optimisers. Every [`Optimizer`] implements it.
+/// The interface of an optimiser behind `dyn`, so that one compiled step serves all optimisers. Every [`Optimizer`] implements it.
 ///
-/// With `group`, the position of a group, a method uses the settings of that group. Without it, a method uses the settings of the
+/// If `group` is the index of a group, a method uses the settings of that group. If it is `None`, the method uses the settings of the
 /// optimiser.
 pub(crate) trait AnyOptimizer<T: Float> {
     /// Returns the path of each group.
     fn group_paths(&self) -> Vec<String>;
-    /// Calls `each` with the name and the place of every setting.
+    /// Calls `each` with the name of every setting and a reference to it.
     fn group_settings(&mut self, group: Option<usize>, each: &mut dyn FnMut(&'static str, Setting<'_>));
     /// Returns a reference to the ratio of a group's learning rate to the learning rate of the other parameters.
     fn group_ratio(&mut self, group: usize) -> &mut f64;
@@ -292,7 +291,7 @@ impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
     }
 }
 
-/// Returns the optimiser with the settings of a group.
+/// Returns the optimiser that has the settings of a group: the group's copy, or `optimizer` itself if `group` is `None`.
 fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>) -> &O {
     group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
 }
@@ -396,7 +395,7 @@ mod tests {
         (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])))
     }
 
-    /// Returns the gradients of ½ Σ p², which are the values p.
+    /// Returns the gradients of ½ Σ p² with respect to the values p, which are p.
     fn gradients(model: &(Parameter<f64>, Parameter<f64>)) -> Gradients<f64> {
         let tape = Tape::new();
         ((tape.parameter(&model.0).square() + tape.parameter(&model.1).square()).sum(..) * 0.5).backward()
@@ -409,7 +408,7 @@ mod tests {
         let step = gradients(&model);
         sgd.step(&mut model, &step);
         assert_eq!((model.0.value.item(), model.1.value.item()), (0.5, 0.75));
-        sgd.set_lr(1.0); // the group's becomes 0.5
+        sgd.set_lr(1.0); // The rate of the group becomes 0.5.
         let step = gradients(&model);
         sgd.step(&mut model, &step);
         assert_eq!((model.0.value.item(), model.1.value.item()), (0.0, 0.375));

@@ -55,7 +55,7 @@ impl<T: Float> RMSprop<T> {
         RMSprop { alpha, ..self }
     }
 
-    /// Sets the number that is added to the divisor, not negative.
+    /// Sets the constant that is added to the divisor, not negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         RMSprop { eps, ..self }

@@ -17,8 +17,8 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Rprop: each element moves in the direction of its gradient's sign. An element's step grows while its gradient keeps its sign, and
-/// shrinks when the sign changes.
+/// Rprop: an optimiser that moves each element in the direction of its gradient's sign. An element's step grows while its gradient keeps
+/// its sign, and shrinks when the sign changes.
 ///
 /// Use it with the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
@@ -42,9 +42,8 @@ pub struct Rprop<T: Float = f32> {
 }
 
 impl<T: Float> Rprop<T> {
-    /// Returns an optimiser with first steps of length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths
-    /// from 1e-6 to
-    /// 50. The first step checks the settings.
+    /// Returns an optimiser with first steps of length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths from 1e-6 to 50.
+    /// The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }

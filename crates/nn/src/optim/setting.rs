@@ -1,6 +1,6 @@
-//! The settings of an optimiser by name, for checks and checkpoints.
+//! The settings of an optimiser by name. Checks and checkpoints use them.
 
-/// A reference to a setting, to read or to change it.
+/// A mutable reference to a setting.
 #[derive(Debug)]
 pub enum Setting<'o> {
     /// A number in a range.
@@ -9,16 +9,16 @@ pub enum Setting<'o> {
     Flag(&'o mut bool),
 }
 
-/// The numbers that a setting may have. No range contains NaN or an infinity.
+/// The range of a setting. No range contains NaN or an infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
-    /// 0 or more.
+    /// The setting is 0 or more.
     NotNegative,
-    /// From 0 to 1, 1 excluded.
+    /// The setting is from 0 to 1, without 1.
     BelowOne,
-    /// From 0 to 1.
+    /// The setting is from 0 to 1.
     UpToOne,
-    /// Any finite number.
+    /// The setting is any finite number.
     Finite,
 }
 

@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the gradient of ½ p², which is p.
+    /// Returns the gradient of ½ p² with respect to p, which is p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
@@ -120,13 +120,13 @@ mod tests {
         // Each row has settings, and p after each of three steps from p = 1 with the gradient p. All values are exact binary fractions.
         let table: [(Sgd<f64>, [f64; 3]); 5] = [
             (Sgd::new(0.5), [0.5, 0.25, 0.125]),
-            // v: 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.
+            // In this row v is 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.
             (Sgd::new(0.5).momentum(0.5), [0.5, 0.0, -0.25]),
-            // v: 1, then 0.5 + 0.5·0.5 = 0.75, then 0.375 + 0.5·0.125 = 0.4375.
+            // In this row v is 1, then 0.5 + 0.5·0.5 = 0.75, then 0.375 + 0.5·0.125 = 0.4375.
             (Sgd::new(0.5).momentum(0.5).dampening(0.5), [0.5, 0.125, -0.09375]),
-            // g = p + 0.5 p.
+            // In this row the gradient is p + 0.5 p.
             (Sgd::new(0.5).weight_decay(0.5), [0.25, 0.0625, 0.015625]),
-            // v: 1, then 0.5 + 0.25 = 0.75, then 0.375 - 0.0625 = 0.3125; g: p + v/2.
+            // In this row v is 1, then 0.5 + 0.25 = 0.75, then 0.375 - 0.0625 = 0.3125. The step is p + v/2.
             (Sgd::new(0.5).momentum(0.5).nesterov(), [0.25, -0.0625, -0.109375]),
         ];
         for (mut sgd, expected) in table {

@@ -7,10 +7,11 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
 
-/// c₁ of the first Wolfe condition: the loss must fall by at least c₁ times the length times the slope at the start. The value is
-/// PyTorch's.
+/// The constant c₁ of the first Wolfe condition: the loss must fall by at least c₁ times the length times the slope at the start. PyTorch
+/// has the same value.
 const DESCENT: f64 = 1e-4;
-/// c₂ of the second Wolfe condition: the slope may be at most c₂ times the slope at the start, in absolute values. The value is PyTorch's.
+/// The constant c₂ of the second Wolfe condition: the absolute slope may be at most c₂ times the absolute slope at the start. PyTorch has
+/// the same value.
 const CURVATURE: f64 = 0.9;
 
 /// A point on the line.
@@ -24,18 +25,18 @@ pub(super) struct Point<T: Float> {
     pub(super) slope: f64,
 }
 
-/// The line search: its start and its limits.
+/// The data of a line search: its start and its limits.
 struct Search<T: Float> {
     start: Point<T>,
     /// The largest absolute value of an element of the direction.
     largest: f64,
-    /// The search ends when no parameter differs by more than this number between the ends of the bracket.
+    /// The search ends when no parameter differs by more than this value between the ends of the bracket.
     tolerance: f64,
-    /// The largest number of points to evaluate after the first.
+    /// The largest number of points that are evaluated after the first.
     limit: usize,
 }
 
-/// The result of the first phase: a point that satisfies the conditions, or two points around one.
+/// The result of the first phase: a point that satisfies the conditions, or two points with such a point between them.
 enum Bracket<T: Float> {
     Found(Point<T>),
     Between([Point<T>; 2]),
@@ -63,17 +64,18 @@ pub(super) fn strong_wolfe<T: Float>(
 }
 
 impl<T: Float> Search<T> {
-    /// Returns true if the loss is low enough: the first Wolfe condition.
+    /// Returns true if the first Wolfe condition holds: the loss is low enough.
     fn descends(&self, point: &Point<T>) -> bool {
         point.loss <= self.start.loss + DESCENT * point.length * self.start.slope
     }
 
-    /// Returns true if the slope is small enough: the second Wolfe condition.
+    /// Returns true if the second Wolfe condition holds: the slope is small enough.
     fn is_flat(&self, point: &Point<T>) -> bool {
         point.slope.abs() <= -CURVATURE * self.start.slope
     }
 
-    /// Tries increasing lengths until a minimum lies between two of them. Returns the bracket, and the number of points after the first.
+    /// Tries increasing lengths until a minimum lies between two of them. Returns the bracket, and how many points were evaluated after the
+    /// first.
     fn bracket(&self, at: &mut impl FnMut(f64) -> Result<Point<T>>, length: f64) -> Result<(Bracket<T>, usize)> {
         let (mut previous, mut new) = (self.start.clone(), at(length)?);
         let mut tried = 0;
@@ -97,8 +99,7 @@ impl<T: Float> Search<T> {
         }
     }
 
-    /// Narrows the bracket around the minimum. Returns its lower end, and the number of points that were evaluated in
-    /// all.
+    /// Narrows the bracket around the minimum. Returns its end with the lower loss, and how many points were evaluated in total.
     fn zoom(
         &self,
         at: &mut impl FnMut(f64) -> Result<Point<T>>,

@@ -22,7 +22,7 @@ pub(super) struct Chart<'c> {
     pub(super) x: &'c str,
     pub(super) y: &'c str,
     pub(super) lines: Vec<(String, Vec<(f64, f64)>)>,
-    /// True if points have markers, so that a single point is visible.
+    /// True if points have markers, which make a single point visible.
     pub(super) markers: bool,
     /// True if the vertical axis begins at 0 or below, or is logarithmic.
     pub(super) from_zero: bool,
@@ -106,18 +106,18 @@ impl Chart<'_> {
         self.corner.clone().unwrap_or(free)
     }
 
-    /// Returns the number of marks on the horizontal axis: one for each epoch, if there are few.
+    /// Returns the number of tick marks on the horizontal axis: one for each epoch if there are few epochs.
     fn marks(&self, across: &Range<f64>) -> usize {
         if self.x == "epoch" { (across.end - across.start + 1.0).clamp(2.0, 12.0) as usize } else { 11 }
     }
 
-    /// Returns the largest absolute values of the points, across and up.
+    /// Returns the largest absolute coordinates of the points: horizontal and vertical.
     fn largest(&self) -> [f64; 2] {
         let points = self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         points.fold([0.0, 0.0], |[x, y], point| [x.max(point.0.abs()), y.max(point.1.abs())])
     }
 
-    /// Draws the chart into `svg`, over the ranges `across` and `up`.
+    /// Draws the chart into `svg`. `across` and `up` are the ranges of the horizontal and the vertical axis.
     fn draw_on<Y>(
         &self,
         svg: &mut String,
@@ -153,11 +153,11 @@ impl Chart<'_> {
             .draw()?;
         for (number, (name, points)) in self.lines.iter().enumerate() {
             let colour = if self.rates && number > 0 { CHANCE } else { colour(number) };
-            // A gap interrupts the line.
+            // A point that is not drawn interrupts the line.
             for run in points.split(|point| !is_drawn(point)) {
                 chart.draw_series(LineSeries::new(run.iter().copied(), colour.stroke_width(2)))?;
             }
-            // The markers have the entry of the legend, because a single point has a marker and no line.
+            // The markers, and not the line, get the entry of the legend, because a single point has a marker and no line.
             let markers = points.iter().filter(|point| self.markers && is_drawn(point));
             chart
                 .draw_series(markers.map(|&point| Circle::new(point, 2, colour.filled())))?
@@ -184,8 +184,7 @@ fn scores<'e>(epoch: &'e Epoch, part: &str) -> Option<&'e Scores> {
     if part == "train" { Some(&epoch.train) } else { epoch.validation.as_ref() }
 }
 
-/// Returns true if a point is drawn. Larger numbers come from a training that diverged, and would flatten the rest of
-/// the curve.
+/// Returns true if a point is drawn. Larger values come from a training that diverged, and would flatten the rest of the curve.
 fn is_drawn((x, y): &(f64, f64)) -> bool {
     x.abs() <= 1e12 && y.abs() <= 1e12
 }

@@ -8,9 +8,8 @@ use wengert_tensor::{Float, Tensor};
 use super::style::{escaped, png};
 use crate::{Error, Result};
 
-/// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) as an SVG image, in rows of `columns`.
-/// Each has its caption below. The smallest number of all images is black, the largest white. A caption that begins with
-/// `!` is red; the mark is not shown.
+/// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) as an SVG image, in rows of `columns`. Each has its caption
+/// below. The smallest element of all images is black, the largest white. A caption that begins with `!` is red, and the mark is not shown.
 ///
 /// ```
 /// use wengert_nn::plots::image_grid;
@@ -87,7 +86,7 @@ fn grid<T: Float>(
     if columns == 0 {
         return Err(Error::Dataset("expected at least 1 column of images, but got 0".to_owned()));
     }
-    // Small images are enlarged by a whole factor.
+    // Small images are enlarged by an integer factor.
     let scale = (96 / width.max(height).max(1)).max(1);
     let (wide, high) = (width * scale, height * scale);
     let letters = captions.iter().map(|caption| caption.chars().count()).max().unwrap_or(0);

@@ -8,8 +8,8 @@ use crate::metrics::ConfusionMatrix;
 /// The width and height of a cell in pixels.
 const CELL: usize = 46;
 
-/// Draws a confusion matrix as an SVG image: a row for each class, a column for each prediction. A cell is darker if it
-/// has a larger share of the samples of its row. A class without a name is shown by its number.
+/// Draws a confusion matrix as an SVG image: a row for each class, a column for each prediction. A cell is darker if it has a larger share
+/// of the samples of its row. A class without a name is shown by its index.
 ///
 /// ```
 /// use wengert_nn::metrics::ConfusionMatrix;
@@ -25,7 +25,7 @@ pub fn confusion_matrix(confusion: &ConfusionMatrix, names: &[&str]) -> String {
     let counts = confusion.counts();
     let classes = counts.shape()[0];
     let name = |class: usize| names.get(class).map_or_else(|| class.to_string(), |name| escaped(name));
-    // A letter is about 8 pixels wide.
+    // The estimate assumes letters of about 8 pixels.
     let longest = (0..classes).map(|class| name(class).chars().count()).max().unwrap_or(0);
     let (side, long) = (60 + 8 * longest, longest > 5);
     let top = if long { 70 + 6 * longest } else { 90 };

@@ -82,7 +82,7 @@ impl Page {
         Ok(self)
     }
 
-    /// Adds a confusion matrix and the scores of each class. A class without a name is shown by its number.
+    /// Adds a confusion matrix and the scores of each class. A class without a name is shown by its index.
     pub fn confusion(mut self, confusion: &ConfusionMatrix, names: &[&str]) -> Self {
         let _ = writeln!(self.body, "<h2>Confusion matrix</h2>\n{}<table>", confusion_matrix(confusion, names));
         self.body += "<tr><th>class</th><th>precision</th><th>recall</th><th>F1</th><th>samples</th></tr>\n";
@@ -95,8 +95,8 @@ impl Page {
         self
     }
 
-    /// Adds the images of mistakes, `[mistakes, c, h, w]` in their order, each with its class and its prediction below.
-    /// A class without a name is shown by its number. Without mistakes nothing is added.
+    /// Adds the images of mistakes, `[mistakes, c, h, w]`, in the order of `mistakes`, each with its class and its prediction below. A
+    /// class without a name is shown by its index. If there are no mistakes, nothing is added.
     ///
     /// ```
     /// use wengert_nn::metrics::worst_mistakes;
@@ -164,7 +164,7 @@ impl Page {
     }
 }
 
-/// Returns the name of a class, or its number if there is no name.
+/// Returns the name of a class, or its index if there is no name.
 fn class_name(names: &[&str], class: usize) -> String {
     names.get(class).map_or_else(|| class.to_string(), |name| (*name).to_owned())
 }
@@ -205,7 +205,7 @@ mod tests {
             Page::new("").mistakes(&Tensor::<f32>::zeros([0]), &[], &[]).unwrap().to_html(),
             Page::new("").to_html()
         );
-        // The only address is the name of the SVG format, which browsers do not load.
+        // The page contains no address except the name of the SVG format, which browsers do not load.
         assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
     }
 }

@@ -1,4 +1,4 @@
-//! Points in the plane, such as data of two features or embeddings, and the decision boundary of a classifier.
+//! Draws points in the plane, such as data of two features or embeddings, and the decision boundary of a classifier.
 
 use plotters::prelude::*;
 use wengert_tensor::{Float, Tensor};
@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// The width and height of a picture in pixels.
 const SIZE: (u32, u32) = (640, 560);
 
-/// The width and height of the picture of a decision boundary, in pixels.
+/// The width and height of the image that shows the regions of a decision boundary, in pixels.
 const REGION: usize = 160;
 
 /// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Points that are not finite are left
@@ -49,7 +49,7 @@ pub fn decision_boundary<T: Float>(
     draw(title, points, classes, Some(classify))
 }
 
-/// Draws points and, with `classify`, the regions of the classes.
+/// Draws points. If `classify` is given, also draws the regions of the classes.
 fn draw<T: Float>(
     title: &str,
     points: &Tensor<T>,
@@ -101,7 +101,7 @@ fn draw<T: Float>(
             place.1.len(),
             png(&pixels, REGION),
         );
-        // The image goes above the white background and below the rest.
+        // The image of the regions is inserted above the white background and below everything else.
         let background = svg.find("/>").map_or(0, |end| end + 3);
         svg.insert_str(background, &image);
     }

@@ -1,4 +1,4 @@
-//! Colours, texts and pixel images, for all pictures.
+//! Colours, texts and pixel images that all pictures use.
 
 use std::io::Write as _;
 
@@ -29,17 +29,17 @@ pub(super) fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
-/// Returns the colour of line or class number `number`.
+/// Returns the colour of the line or class with index `number`.
 pub(super) fn colour(number: usize) -> RGBColor {
     PALETTE[number % PALETTE.len()]
 }
 
-/// Escapes a text for SVG and HTML, also for use in quotes.
+/// Escapes a text for SVG and HTML. The result may also stand in quotes.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns a number with three significant digits and without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`.
+/// Returns a number as text with three significant digits and without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`.
 pub(super) fn significant(x: f64) -> String {
     let trimmed = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -53,30 +53,29 @@ pub(super) fn significant(x: f64) -> String {
         }
         _ => match format!("{x:.2e}").split_once('e') {
             Some((digits, exponent)) => format!("{}e{exponent}", trimmed(digits)),
-            None => format!("{x}"), // infinite or NaN
+            None => format!("{x}"), // This value is infinite or NaN.
         },
     }
 }
 
-/// Returns the label of a number on an axis that goes up to `largest`. A number that differs from 0 by rounding only is
-/// shown as 0.
+/// Returns the label of a value on an axis that goes up to `largest`. A value that differs from 0 only by rounding is shown as 0.
 pub(super) fn on_axis(x: f64, largest: f64) -> String {
     significant(if x.abs() < 1e-9 * largest { 0.0 } else { x })
 }
 
-/// Returns an image as a PNG in an address, `data:image/png;base64,…`. `pixels` are red, green and blue, row by row.
-/// The format is described at <https://www.w3.org/TR/png/>. This function replaces a dependency on a crate for PNG.
+/// Returns an image as a PNG in an address, `data:image/png;base64,…`. `pixels` are red, green and blue, row by row. The format is
+/// described at <https://www.w3.org/TR/png/>. Writing it here avoids a dependency on a crate for PNG.
 pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     let height = pixels.len().checked_div(width).unwrap_or(0);
     let size = [width as u32, height as u32].map(u32::to_be_bytes).concat();
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks(width.max(1)) {
-        // Each row begins with the number of its filter: 0 for none. Writing to memory cannot fail.
+        // Each row begins with the index of its filter, which is 0 for no filter. Writing to memory cannot fail.
         let _ = packed.write_all(&[&[0][..], row.as_flattened()].concat());
     }
     let packed = packed.finish().unwrap_or_default();
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
-    // The header has the size, then 8 bits for each of three colours.
+    // The header consists of the size, the value 8 (bits for each colour), and the code of an image in red, green and blue.
     for (kind, content) in [(b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat()), (b"IDAT", &packed), (b"IEND", &vec![])]
     {
         let mut crc = Crc::new();
@@ -134,7 +133,7 @@ mod tests {
             assert_eq!(base64(bytes.as_bytes()), expected);
         }
         let address = png(&[[255, 0, 0], [0, 0, 255]], 2);
-        // The signature, the length and kind of the first chunk, and the sizes 2 and 1.
+        // The beginning is the signature, the length and kind of the first chunk, and the sizes 2 and 1.
         assert!(address.starts_with("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjd"), "{address}");
         assert!(address.ends_with("AAAABJRU5ErkJggg=="), "{address}");
     }

@@ -1,12 +1,12 @@
-//! Schedules that follow half a wave of the cosine.
+//! Schedules that follow half a cosine wave.
 
 use std::f64::consts::PI;
 
 use crate::schedule::schedule::Schedule;
 
-/// Half a wave of the cosine from `lr` down to [`eta_min`](Self::eta_min) in `t_max` steps, then up again in `t_max`
-/// steps, and so on. PyTorch: `CosineAnnealingLR` (I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with
-/// warm restarts", 2016, without the restarts).
+/// A learning rate that follows half a cosine wave from `lr` down to [`eta_min`](Self::eta_min) in `t_max` steps, then up again in `t_max`
+/// steps, and so on. PyTorch: `CosineAnnealingLR` (I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts",
+/// 2016, without the restarts).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CosineAnnealingLR {
     lr: f64,
@@ -39,9 +39,9 @@ impl Schedule for CosineAnnealingLR {
     }
 }
 
-/// Half a wave of the cosine from `lr` down to [`eta_min`](Self::eta_min) in `t_0` steps, which then starts again. Each
-/// period is [`t_mult`](Self::t_mult) times as long as the one before. PyTorch: `CosineAnnealingWarmRestarts` (I.
-/// Loshchilov and F. Hutter, 2016).
+/// A learning rate that follows half a cosine wave from `lr` down to [`eta_min`](Self::eta_min) in `t_0` steps, and then starts again. Each
+/// period is [`t_mult`](Self::t_mult) times as long as the one before. PyTorch: `CosineAnnealingWarmRestarts` (I. Loshchilov and
+/// F. Hutter, 2016).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CosineAnnealingWarmRestarts {
     lr: f64,
@@ -95,7 +95,7 @@ impl Schedule for CosineAnnealingWarmRestarts {
     }
 }
 
-/// Returns the value of half a wave of the cosine that goes from `from` at `share` 0 to `to` at `share` 1.
+/// Returns the value of half a cosine wave that goes from `from` at `share` 0 to `to` at `share` 1.
 pub(super) fn cosine(from: f64, to: f64, share: f64) -> f64 {
     to + (from - to) * (1.0 + (PI * share).cos()) / 2.0
 }

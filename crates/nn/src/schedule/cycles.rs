@@ -3,19 +3,19 @@
 use crate::schedule::cosine::cosine;
 use crate::schedule::schedule::Schedule;
 
-/// The curve of a rate from one number to another.
+/// The curve on which a rate moves from one value to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anneal {
-    /// Half a wave of the cosine.
+    /// Half a cosine wave.
     #[default]
     Cos,
     /// A straight line.
     Linear,
 }
 
-/// One cycle: the rate rises from `max_lr` / 25 to `max_lr` in the first 30% of the steps, and then falls to the first
-/// rate divided by 10,000. After the last step it stays. PyTorch: `OneCycleLR` (L. N. Smith and N. Topin,
-/// "Super-convergence", 2017), without its momentum.
+/// A schedule of one cycle: the rate rises from `max_lr` / 25 to `max_lr` in the first 30% of the steps, and then falls to the first rate
+/// divided by 10,000. After the last step it is constant. PyTorch: `OneCycleLR` (L. N. Smith and N. Topin, "Super-convergence", 2017),
+/// without its momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneCycleLR {
     max_lr: f64,
@@ -70,7 +70,7 @@ impl OneCycleLR {
         OneCycleLR { final_div_factor, ..self }
     }
 
-    /// Falls to the first rate in as many steps as it rose, and then to the last rate.
+    /// Makes the rate fall to the first rate in as many steps as it rose, and then to the last rate.
     #[must_use]
     pub fn three_phase(self) -> Self {
         OneCycleLR { three_phase: true, ..self }
@@ -103,7 +103,7 @@ impl Schedule for OneCycleLR {
     }
 }
 
-/// The change of the height of the cycles of [`CyclicLR`].
+/// The way in which the height of the cycles of [`CyclicLR`] changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Cycle {
     /// The height is constant.
@@ -111,13 +111,12 @@ pub enum Cycle {
     Triangular,
     /// Each cycle halves the height.
     Triangular2,
-    /// Each step multiplies the height by this number.
+    /// Each step multiplies the height by this factor.
     ExpRange(f64),
 }
 
-/// Cycles: the rate rises from `base_lr` to `max_lr` and falls again, in [`step_sizes`](Self::step_sizes) steps.
-/// PyTorch: `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without its
-/// momentum.
+/// A schedule of cycles: the rate rises from `base_lr` to `max_lr` and falls again, in [`step_sizes`](Self::step_sizes) steps. PyTorch:
+/// `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without its momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CyclicLR {
     base_lr: f64,
@@ -128,7 +127,7 @@ pub struct CyclicLR {
 }
 
 impl CyclicLR {
-    /// Returns a schedule with 2000 steps up and 2000 steps down.
+    /// Returns a schedule whose cycles have 2000 steps up and 2000 steps down.
     pub fn new(base_lr: f64, max_lr: f64) -> Self {
         CyclicLR { base_lr, max_lr, up: 2000, down: 2000, cycle: Cycle::Triangular }
     }

@@ -2,7 +2,7 @@
 
 use crate::schedule::schedule::Schedule;
 
-/// The rate `lr` · `factor` for `steps` steps, then `lr`. PyTorch: `ConstantLR`, with `total_iters`.
+/// A rate of `lr` · `factor` for `steps` steps, and then `lr`. PyTorch: `ConstantLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantLR {
     lr: f64,
@@ -23,8 +23,8 @@ impl Schedule for ConstantLR {
     }
 }
 
-/// The rate `lr` times a factor that changes linearly from `start` to `end` in `steps` steps, and then stays. PyTorch:
-/// `LinearLR`, with `start_factor`, `end_factor` and `total_iters`.
+/// A rate of `lr` times a factor that changes linearly from `start` to `end` in `steps` steps and then is constant. PyTorch: `LinearLR`,
+/// with `start_factor`, `end_factor` and `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearLR {
     lr: f64,
@@ -49,7 +49,7 @@ impl Schedule for LinearLR {
     }
 }
 
-/// The rate `lr`, multiplied by `gamma` after every `step_size` steps. PyTorch: `StepLR`.
+/// A rate that begins at `lr` and is multiplied by `gamma` after every `step_size` steps. PyTorch: `StepLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepLR {
     lr: f64,
@@ -76,7 +76,7 @@ impl Schedule for StepLR {
     }
 }
 
-/// The rate `lr`, multiplied by `gamma` at each of the `milestones`. A milestone that is listed twice counts twice.
+/// A rate that begins at `lr` and is multiplied by `gamma` at each of the `milestones`. A milestone that is listed twice counts twice.
 /// PyTorch: `MultiStepLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiStepLR {
@@ -99,7 +99,7 @@ impl Schedule for MultiStepLR {
     }
 }
 
-/// The rate `lr` · `gamma`ˢᵗᵉᵖ. PyTorch: `ExponentialLR`.
+/// A rate of `lr` · `gamma`ˢᵗᵉᵖ. PyTorch: `ExponentialLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExponentialLR {
     lr: f64,
@@ -119,7 +119,7 @@ impl Schedule for ExponentialLR {
     }
 }
 
-/// The rate `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and 0 after `steps` steps. PyTorch: `PolynomialLR`, with `total_iters`.
+/// A rate of `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and 0 after `steps` steps. PyTorch: `PolynomialLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolynomialLR {
     lr: f64,

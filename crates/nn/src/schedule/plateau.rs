@@ -33,7 +33,7 @@ pub struct Plateau {
     /// The number of measures without an improvement, since the best one or since the last reduction. PyTorch:
     /// `num_bad_epochs`.
     pub waited: u64,
-    /// The number of next measures that are not counted. PyTorch: `cooldown_counter`.
+    /// The number of following measures that do not count. PyTorch: `cooldown_counter`.
     pub cooling: u64,
 }
 
@@ -93,7 +93,7 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { maximize: true, state, ..self }
     }
 
-    /// Sets the number of measures after a reduction that are not counted; 0 by default.
+    /// Sets how many measures after a reduction do not count; 0 by default.
     #[must_use]
     pub fn cooldown(self, cooldown: u64) -> Self {
         ReduceLROnPlateau { cooldown, ..self }

@@ -1,7 +1,6 @@
 //! The trait of schedules, and the ways to combine them.
 
-/// A learning rate for each step. A number is a constant schedule. A function of the step is a schedule too (PyTorch:
-/// `LambdaLR`).
+/// A learning rate for each step. A number is a constant schedule, and a function of the step is a schedule too (PyTorch: `LambdaLR`).
 ///
 /// ```
 /// use wengert_nn::Schedule;
@@ -27,7 +26,7 @@ pub trait Schedule {
         Warmup { steps, schedule: self }
     }
 
-    /// Returns a schedule that is this one for the first `steps` steps, and then `next` from its beginning. PyTorch:
+    /// Returns a schedule that follows this one for the first `steps` steps, and then `next` from the beginning of `next`. PyTorch:
     /// `SequentialLR`.
     ///
     /// ```

@@ -1,7 +1,6 @@
 use super::*;
 
-/// The tests across crates compare every schedule with PyTorch. This test has the parts without a counterpart in
-/// PyTorch.
+/// Tests the parts without a counterpart in PyTorch. The tests across crates compare every schedule with PyTorch.
 #[test]
 fn warmup_and_sequences_of_schedules() {
     let warm = ExponentialLR::new(8.0, 0.5).warmup(4);
@@ -23,7 +22,7 @@ fn after_its_last_step_the_rate_stays() {
     assert_eq!(ExponentialLR::new(1.0, 0.5).lr(far), 0.0);
     let cycle = OneCycleLR::new(1.0, 10);
     assert_eq!((cycle.lr(9), cycle.lr(far)), (cycle.lr(10), 1.0 / 25.0 / 1e4));
-    // A cycle that only rises; a cycle that does not rise; a cycle of one step.
+    // Tests a cycle that only rises, a cycle that does not rise, and a cycle of one step.
     assert_eq!(cycle.clone().pct_start(1.0).lr(far), 1.0);
     assert_eq!(cycle.clone().pct_start(0.0).three_phase().lr(far), 1.0 / 25.0 / 1e4);
     assert!(OneCycleLR::new(1.0, 1).lr(0).is_finite());
