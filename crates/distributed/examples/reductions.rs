@@ -5,9 +5,10 @@
 //! cargo run -p wengert-distributed --example reductions -- --plot docs/distributed.svg
 //! ```
 //!
-//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn. There are two
-//! sums. For the sum with the same bits on any number of ranks, each rank sends 2 (N - 1) messages. They have
-//! 2 (N - 1) / N of the vector. N - 1 more messages check that the ranks agree. MPI's own sum sends at best 2 log₂ N messages and the same number of bytes.
+//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn. There are two sums. The first has the
+//! same bits on any number of ranks. In it, each rank sends 2 (N - 1) messages with 2 (N - 1) / N of the vector in total, and N - 1
+//! messages to check that the ranks agree. In the second, MPI's own sum, each rank sends at best 2 log₂ N messages and the same number of
+//! bytes.
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -19,17 +20,17 @@ use wengert_distributed::{Group, Reduce, run};
 use wengert_nn::write_atomically;
 use wengert_tensor::Tensor;
 
-/// Name, latency of a message in seconds and seconds per byte, between two machines of a cluster: 10 Gbit/s Ethernet
-/// over TCP, and 100 Gbit/s InfiniBand.
+/// Networks between two machines: name, latency of a message in seconds, and seconds per byte. They are 10 Gbit/s Ethernet over TCP, and
+/// 100 Gbit/s InfiniBand.
 const NETWORKS: [(&str, f64, f64); 2] =
     [("10 Gbit/s, 20 µs", 20e-6, 8.0 / 10e9), ("100 Gbit/s, 3 µs", 3e-6, 8.0 / 100e9)];
 
-/// Name, number of f32 parameters and seconds per step on one machine. The step computes the machine's own batch (weak
-/// scaling), or the whole batch, which N machines divide (strong scaling).
+/// Models: name, number of f32 parameters, and seconds per step on one machine. The step computes either the machine's own batch (weak
+/// scaling) or the whole batch, which N machines divide (strong scaling).
 const MODELS: [(&str, f64, f64); 3] =
     [("10 thousand parameters, 5 ms", 1e4, 5e-3), ("10 million, 200 ms", 1e7, 0.2), ("1 billion, 20 s", 1e9, 20.0)];
 
-/// Returns the predicted seconds of a sum of `bytes` over `ranks`.
+/// Returns the predicted time, in seconds, of a sum of `bytes` over `ranks`.
 fn predicted(ranks: f64, bytes: f64, alpha: f64, beta: f64, by_mpi: bool) -> f64 {
     let messages = if by_mpi { 2.0 * ranks.log2() } else { 3.0 * (ranks - 1.0) };
     messages * alpha + 2.0 * (ranks - 1.0) / ranks * bytes * beta
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the median of the seconds of one call. All ranks begin each call together.
+/// Returns the median time of one call, in seconds. All ranks begin each call together.
 fn seconds(
     group: &Group,
     mut call: impl FnMut() -> wengert_distributed::Result<()>,
@@ -88,7 +89,7 @@ fn measure(group: &Group) -> Result<(), Box<dyn StdError>> {
         return Ok(());
     }
     for (name, by_mpi) in [("tree", false), ("MPI's", true)] {
-        // A straight line through the points, by least squares of the relative errors.
+        // Fits a straight line through the points, by least squares of the relative errors.
         let time = |&(_, tree, own): &(f64, f64, f64)| if by_mpi { own } else { tree };
         let [mut s, mut sx, mut sxx, mut sy, mut sxy] = [0.0; 5];
         for point in &points {
@@ -116,7 +117,7 @@ fn measure(group: &Group) -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-/// Returns the share of the time in which a machine computes.
+/// Returns the share of the time in which a machine computes and does not wait for messages.
 fn efficiency(ranks: f64, model: (&str, f64, f64), network: (&str, f64, f64), strong: bool, by_mpi: bool) -> f64 {
     let compute = if strong { model.2 / ranks } else { model.2 };
     compute / (compute + predicted(ranks, 4.0 * model.1, network.1, network.2, by_mpi))

@@ -1,4 +1,4 @@
-//! Trains one of three small models on any number of machines, with the same result on all of them.
+//! Trains one of three small models on any number of machines. The result does not depend on that number.
 //!
 //! ```text
 //! cargo run --release -p wengert-distributed --example train_mpi -- --model cnn
@@ -120,7 +120,7 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
     Ok(arguments)
 }
 
-/// A learning task: rows of inputs and targets by number, and a model with its loss.
+/// A learning task: it gives rows of inputs and targets by index, and a model with its loss.
 trait Task {
     type Input: Element;
     type Model: Module;
@@ -132,7 +132,7 @@ trait Task {
     fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
 }
 
-/// Handwritten digits, `[n, 64]`.
+/// The task to classify handwritten digits, `[n, 64]`.
 struct Digits {
     samples: Samples,
     network: fn(&mut Generator) -> Sequential,
@@ -159,7 +159,7 @@ fn deep(generator: &mut Generator) -> Sequential {
     model.add(Linear::new(1024, 10, generator))
 }
 
-/// Returns a convolutional network. `norm` makes a normalization layer for a number of channels.
+/// Returns a convolutional network. `norm` makes a normalization layer for a given number of channels.
 fn cnn<N: Layer + 'static>(generator: &mut Generator, norm: fn(usize) -> N) -> Sequential {
     Sequential::new()
         .add(Unflatten::new(1, [1, 8, 8]))
@@ -200,7 +200,7 @@ struct Characters {
     text: Vec<i64>,
 }
 
-/// A causal transformer.
+/// A causal transformer, which predicts the next character.
 #[derive(Module)]
 struct Transformer {
     embedding: Embedding,
@@ -275,7 +275,7 @@ fn train<K: Task, O: Optimizer>(
         parallel.release(&mut model);
     }
     let stop = StopSignal::listen()?;
-    // All ranks draw the same order. Each rank reads only the rows of its shards.
+    // All ranks draw the same order of rows. Each rank reads only the rows of its shards.
     let loader = DataLoader::new(Rows::new(task.rows()), batch).shuffle().seed(1).drop_last();
     let (mut began, mut before) = (Instant::now(), group.traffic());
     let (mut timed, mut loss) = (first, f64::NAN);
@@ -292,7 +292,7 @@ fn train<K: Task, O: Optimizer>(
             step += 1;
             loss = result.loss;
             if step == first + 1 {
-                // The first step is not timed, because it makes plans and opens connections.
+                // The first step is not timed, because it plans the computations and opens connections.
                 (began, before, timed) = (Instant::now(), group.traffic(), step);
             }
             if step % 10 == 0 {

@@ -10,10 +10,10 @@ use crate::transport::Exchange;
 use crate::tree::{Node, Sums, part};
 use crate::{Error, Result};
 
-/// The reduction of the elements that all ranks have at one place.
+/// The reduction of the elements that the ranks have at the same place of their tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
-    /// The sum. It is added in one fixed order: pairs of neighbouring ranks, then pairs of pairs.
+    /// The sum, added in a fixed order: pairs of neighbouring ranks, then pairs of pairs.
     Sum,
     /// The sum divided by the number of ranks.
     Mean,
@@ -33,7 +33,7 @@ impl Reduce {
         }
     }
 
-    /// Reduces `left` and `right` into `left`, without the division of the mean.
+    /// Reduces `left` and `right` elementwise into `left`. The division for the mean follows later.
     fn join<T: Float>(self, left: &mut [T], right: &[T]) {
         for (left, &right) in left.iter_mut().zip(right) {
             *left = match self {
@@ -46,7 +46,7 @@ impl Reduce {
     }
 }
 
-/// Adds `right` to `left`. Every rank adds in this way.
+/// Adds `right` to `left`. Every rank adds by this function, which makes the bits equal.
 #[expect(clippy::ptr_arg, reason = "the tree's values are vectors")]
 pub(crate) fn add<T: Float>(left: &mut Vec<T>, right: Vec<T>) {
     Reduce::Sum.join(left, &right);
@@ -77,8 +77,8 @@ impl Group {
         Ok(())
     }
 
-    /// Returns, on every rank, the `count` elements of rank `root`. In round k the first 2ᵏ ranks, counted from the
-    /// root, send to the next 2ᵏ ranks.
+    /// Returns the `count` elements of rank `root` on every rank. In round k, the first 2ᵏ ranks (counted from the root) send to the next
+    /// 2ᵏ ranks.
     pub(crate) fn spread<E: Element>(
         &self,
         during: &'static str,
@@ -109,7 +109,7 @@ impl Group {
         Ok(held.map_or_else(Vec::new, |payload| Arc::unwrap_or_clone(payload).into_elements()))
     }
 
-    /// Returns, on every rank, the sum, mean, largest or smallest of all ranks' elements at each place. MPI:
+    /// Returns the reduction of all ranks' tensors, element by element, on every rank: sum, mean, largest or smallest. MPI:
     /// `MPI_Allreduce`.
     ///
     /// The order of additions depends only on the number of ranks. The result has the same bits in every run and on
@@ -126,9 +126,9 @@ impl Group {
         Ok(Tensor::try_from_vec(elements.concat(), tensor.shape())?)
     }
 
-    /// Returns the sum of all ranks' elements, computed by MPI's own all-reduce (`MPI_Iallreduce`). It guarantees less
-    /// than [`all_reduce`](Self::all_reduce): MPI chooses the order of additions. The order may depend on the number of
-    /// ranks, on sizes and on the network. Without MPI this is the same as `all_reduce`.
+    /// Returns the sum of all ranks' elements, computed by MPI's own all-reduce (`MPI_Iallreduce`). It guarantees less than
+    /// [`all_reduce`](Self::all_reduce): MPI chooses the order of additions, which may depend on the number of ranks, on sizes and on the
+    /// network. Without MPI this is the same as `all_reduce`.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl Group {
         Ok(Tensor::try_from_vec(summed, tensor.shape())?)
     }
 
-    /// Returns this rank's part of the sum, mean, largest or smallest of all ranks' elements: `[n, …]` becomes `[n /
-    /// size, …]`. The order of additions is the same as in [`all_reduce`](Self::all_reduce). MPI: `MPI_Reduce_scatter`.
+    /// Returns this rank's part of the reduction (sum, mean, largest or smallest) of all ranks' tensors: `[n, …]` becomes `[n / size, …]`.
+    /// The order of additions is the same as in [`all_reduce`](Self::all_reduce). MPI: `MPI_Reduce_scatter`.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Group {
         Ok(tensors.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// Returns the sums of numbers over all ranks, such as the counts and totals of a metric. The numbers are added in
+    /// Returns the sum over all ranks of each of the values `numbers`, such as the counts and totals of a metric. The values are added in
     /// f64, in the same order as in [`all_reduce`](Self::all_reduce).
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Group {
         Ok(std::array::from_fn(|_| sums.next().unwrap_or_default()))
     }
 
-    /// Returns this rank's part of the reduction. `part` returns the part that a rank owns.
+    /// Returns this rank's part of the reduction. `part(rank)` is the range that a rank owns.
     fn reduce_parts<T: Float>(
         &self,
         during: &'static str,
@@ -225,7 +225,7 @@ impl Group {
         Ok(total)
     }
 
-    /// Returns the parts of all ranks. `count` returns the number of elements of a rank's part.
+    /// Returns the parts of all ranks. `count(rank)` is the number of elements of a rank's part.
     pub(crate) fn gather_parts<E: Element>(
         &self,
         during: &'static str,

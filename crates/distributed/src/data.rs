@@ -2,10 +2,9 @@
 
 use wengert_nn::Dataset;
 
-/// The row numbers of a data set, as a data set. A [`DataLoader`](wengert_nn::DataLoader) over them gives the order of
-/// an epoch. The order is the same on all ranks with the same seed, and each rank reads only the rows of its shards. If
-/// the rows do not divide evenly, the last batch is smaller, and its shards differ by one row or are empty. `drop_last`
-/// leaves that batch out. PyTorch: `DistributedSampler`.
+/// A data set whose samples are row indices. A [`DataLoader`](wengert_nn::DataLoader) over it gives the order of an epoch. The order is the
+/// same on all ranks with the same seed, and each rank reads only the rows of its shards. If the rows do not divide evenly, the last batch
+/// is smaller, and its shards differ by one row or are empty. `drop_last` leaves that batch out. PyTorch: `DistributedSampler`.
 ///
 /// ```
 /// use wengert_distributed::Rows;
@@ -22,7 +21,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns the numbers 0 to `count` - 1.
+    /// Returns the row indices 0 to `count` - 1.
     pub fn new(count: usize) -> Self {
         Rows { numbers: (0..count).collect() }
     }

@@ -7,8 +7,7 @@ use wengert_tensor::DType;
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The exit code of a rank that lost another one: `EX_TEMPFAIL` of `sysexits.h`. It tells a supervisor to start the job
-/// again.
+/// The exit code of a rank that lost another rank: `EX_TEMPFAIL` of `sysexits.h`. It tells a supervisor to start the job again.
 pub const EXIT_LOST: u8 = 75;
 
 /// An error of a group of ranks.

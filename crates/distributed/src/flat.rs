@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 use crate::Result;
 use crate::group::hash;
 
-/// The identifiers and shapes of a model's parameters and buffers.
+/// The ids and shapes of a model's parameters and buffers.
 pub(crate) struct Leaves {
     pub(crate) parameters: Vec<(u64, Shape)>,
     buffers: Vec<(u64, Shape)>,
@@ -36,12 +36,12 @@ impl Leaves {
         leaves
     }
 
-    /// Returns the position of each parameter, by its identifier.
+    /// Returns the index of each parameter in the list, by its id.
     fn places(&self) -> HashMap<u64, usize> {
         self.parameters.iter().enumerate().map(|(position, (id, _))| (*id, position)).collect()
     }
 
-    /// Returns the leaves that the gradients name, without a model. They are in the order of the identifiers.
+    /// Returns the leaves that the gradients name, without a model. They are in the order of their ids.
     pub(crate) fn of_gradients<T: Float>(gradients: &Gradients<T>) -> Self {
         let parameters = gradients.iter().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
         let mut buffers: Vec<(u64, Shape)> = Vec::new();
@@ -58,15 +58,14 @@ impl Leaves {
     }
 }
 
-/// The contents of a step's vector, as positions of leaves. Identifiers may differ between ranks; positions do not.
+/// The layout of a step's vector. It refers to leaves by their index, because ids may differ between ranks, but indices do not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Layout {
-    /// The positions and sizes of the parameters that have gradients.
+    /// The index and size of each parameter that has a gradient.
     pub(crate) gradients: Vec<(usize, usize)>,
-    /// The positions of the changed buffers, and their changes.
+    /// The index of each changed buffer, and its change.
     changes: Vec<(usize, Kind)>,
-    /// The amount of numbers that each shard contributes to each [point](crate::sync::Point) where shards wait for each
-    /// other.
+    /// The number of values that each shard contributes at each [point](crate::sync::Point) where shards wait for each other.
     pub(crate) points: Vec<usize>,
 }
 
@@ -113,7 +112,7 @@ impl Layout {
         Layout { gradients, changes: changes.collect(), points: Vec::new() }
     }
 
-    /// Returns the range of each parameter's gradient in the vector, by identifier.
+    /// Returns the range of each parameter's gradient in the vector, by the parameter's id.
     pub(crate) fn places(&self, leaves: &Leaves) -> HashMap<u64, Range<usize>> {
         let mut at = 0;
         let place = |&(position, size): &(usize, usize)| {
@@ -128,7 +127,7 @@ impl Layout {
         self.gradients.iter().map(|(_, size)| size).sum()
     }
 
-    /// Returns the number of elements of the vector: gradients, statistics, and the loss.
+    /// Returns the number of elements of the vector, which consists of gradients, statistics, and the loss.
     pub(crate) fn length(&self) -> usize {
         let statistic = |(_, kind): &(usize, Kind)| if let Kind::Blend { size, .. } = kind { *size } else { 0 };
         self.gradient_length() + self.changes.iter().map(statistic).sum::<usize>() + 1
@@ -208,7 +207,7 @@ impl Layout {
         tail
     }
 
-    /// Returns the gradients and changes in the summed vector. With `tail`, `flat` is the part after the gradients.
+    /// Returns the gradients and changes in the summed vector `flat`. If `tail` is true, `flat` is only the part after the gradients.
     pub(crate) fn gradients<T: Float>(&self, leaves: &Leaves, flat: &[T], tail: bool) -> Result<Gradients<T>> {
         let mut at = 0;
         let mut take = |shape: &Shape| {
@@ -244,7 +243,7 @@ pub(crate) fn push<T: Float>(flat: &mut Vec<T>, tensor: &Tensor<T>, weight: T) {
     }
 }
 
-/// Returns the share of a statistic in its buffer, or `None` for a counter.
+/// Returns the share with which a statistic enters its buffer, or `None` for a counter.
 fn share_of<V>(change: &Change<V>) -> Option<Share> {
     match change {
         Change::Blend { share, .. } => Some(*share),
@@ -252,7 +251,7 @@ fn share_of<V>(change: &Change<V>) -> Option<Share> {
     }
 }
 
-/// Returns the gradients of the model's parameters, with their positions.
+/// Returns the gradients of the model's parameters, each with the parameter's index.
 fn gradients_of<'g, T: Float>(leaves: &Leaves, gradients: &'g Gradients<T>) -> Vec<(usize, &'g Tensor<T>)> {
     let places = leaves.places();
     let mut found: Vec<(usize, &Tensor<T>)> =

@@ -27,9 +27,9 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// The processes that train one model together, as one process sees them. PyTorch: the process group of
 /// `torch.distributed`.
 ///
-/// All ranks call every method that communicates, in the same order. If ranks call different methods, or pass tensors
-/// of different shapes or types, all ranks get [`Error::Mismatch`]. If a rank does not call the method at all, the
-/// others get [`Error::Lost`] after the [`deadline`](Self::set_deadline).
+/// All ranks must call the methods that communicate in the same order. If ranks call different methods, or pass tensors of different shapes
+/// or types, all ranks get [`Error::Mismatch`]. If a rank does not call a method at all, the others get [`Error::Lost`] after the
+/// [`deadline`](Self::set_deadline).
 ///
 /// ```
 /// use wengert_distributed::Group;
@@ -142,7 +142,7 @@ impl Group {
         Group { rank, size, transport, deadline: Cell::new(DEADLINE), sent: Cell::default() }
     }
 
-    /// Returns this process's number, from 0.
+    /// Returns the index of this process, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -197,7 +197,7 @@ impl Group {
         messages += exchange.sends.len() as u64;
         bytes += exchange.sends.iter().map(|(_, payload)| payload.size() as u64).sum::<u64>();
         if let Some(summed) = &exchange.summed {
-            // A lower bound for the usual algorithms (ring, recursive halving).
+            // This is a lower bound for the usual algorithms of MPI (ring, recursive halving).
             bytes += 2 * (summed.size() * (self.size - 1) / self.size) as u64;
             messages += 1;
         }
@@ -217,14 +217,13 @@ impl Group {
         self.transport.sums()
     }
 
-    /// Returns the numbers of the other ranks. Each rank begins with its successor, so that not all ranks send to one
-    /// rank at once.
+    /// Returns the indices of the other ranks. Each rank begins with its successor, so that not all ranks send to the same rank at once.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let (rank, size) = (self.rank, self.size);
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    /// Returns the bytes of every rank. Rank `r` has `sizes[r]` bytes. This is one exchange without checks.
+    /// Returns the bytes of every rank. Rank `r` has `sizes[r]` bytes. It is a single exchange, without a check that the ranks agree.
     pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
         let own = Arc::new(Payload::Bytes(own));
         let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
@@ -253,7 +252,7 @@ impl Group {
         if digests.iter().all(|other| *other == digests[0]) {
             return Ok(());
         }
-        // Only after a mismatch: a second exchange, with the texts themselves.
+        // After a mismatch, a second exchange sends the texts themselves for the error message.
         let length =
             |digest: &Vec<u8>| digest.as_chunks::<8>().0.get(1).map_or(0, |&length| u64::from_le_bytes(length));
         let sizes: Vec<usize> = digests.iter().map(|digest| length(digest) as usize).collect();
@@ -262,7 +261,7 @@ impl Group {
         Err(Error::Mismatch { descriptions })
     }
 
-    /// Waits until all ranks have called this. MPI: `MPI_Barrier`.
+    /// Waits until all ranks have called this method. MPI: `MPI_Barrier`.
     ///
     /// # Errors
     ///
@@ -301,12 +300,12 @@ pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     hasher.finish()
 }
 
-/// Returns the value of the first of these environment variables that is a number.
+/// Returns the value of the first of these environment variables that contains a number.
 fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
-/// Returns the cores of this machine divided by its ranks, or the cores of the launcher's binding if they are fewer.
+/// Returns the number of this machine's cores divided by its ranks, or the number of cores of the launcher's binding if that is smaller.
 fn share_of_cores() -> usize {
     let bound = available_parallelism().map_or(1, usize::from);
     let listed = fs::read_to_string("/proc/cpuinfo")
@@ -331,7 +330,7 @@ mod tests {
                     let expected = "the ranks differ: ranks 0 and 2 called all_reduce of f32 [2]; rank 1 called \
                                     all_reduce of f64 [3]";
                     assert_eq!(error, expected);
-                    // The group still works after the error.
+                    // The group can still be used after the error.
                     group.barrier().unwrap();
                 });
             }

@@ -1,4 +1,4 @@
-//! The start and the end of a rank's process: errors that end the job, and signals that ask for its end.
+//! Starts and ends the process of a rank: errors end the job, and signals ask the process to end.
 
 use std::error::Error as StdError;
 use std::io::{self, Write};
@@ -42,9 +42,9 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
     eprintln!("rank {} of {}: error: {error}", group.rank(), group.size());
     let code = error.downcast_ref().map_or(1, Error::exit_code);
     if group.size() > 1 {
-        // A regular shutdown of MPI would wait for ranks that are gone or in another operation.
+        // A regular shutdown of MPI would wait for ranks that have ended or are in another operation.
         let _ = io::stdout().flush();
-        // `exit` skips exit handlers: a handler of MPI could wait too.
+        // `exit` skips exit handlers. A handler of MPI could wait too.
         exit(code.into());
     }
     ExitCode::from(code)

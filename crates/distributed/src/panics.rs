@@ -1,4 +1,4 @@
-//! A panic hook that ends the job.
+//! A panic hook that ends the whole job.
 
 use std::panic;
 

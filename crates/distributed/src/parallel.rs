@@ -16,19 +16,20 @@ use crate::sync::computing;
 use crate::tree::{Node, Plan, Sums, part};
 use crate::{Error, Result};
 
-/// The default size of a bucket, in bytes: large enough that a message's latency is small beside its transfer.
+/// The default size of a bucket, in bytes. A bucket is a part of the gradients that is sent as one message. It is so large that the latency
+/// is small beside the transfer.
 const BUCKET: usize = 4 << 20;
 
-/// The default number of shards of a batch.
+/// The default number of shards into which a batch is divided.
 const SHARDS: usize = 8;
 
 impl Group {
-    /// Replaces `gradients` by their mean over all ranks, and statistics for buffers by theirs. Each rank has computed
-    /// them from its own batch, and all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
+    /// Replaces `gradients`, and statistics for buffers, by their mean over all ranks. Each rank has computed them from its own batch, and
+    /// all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
     ///
-    /// All ranks get the same bits, in every run with this number of ranks. With another number the order of the
-    /// additions differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several
-    /// batches (`gradients += …`) before one call: they are then sent only once.
+    /// All ranks get the same bits, in every run with this number of ranks. With another number of ranks, the order of the additions
+    /// differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several batches (`gradients += …`)
+    /// before one call. They are then sent only once.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -69,9 +70,8 @@ impl Group {
         Ok(())
     }
 
-    /// Returns sums over all rows of a batch or a data set, such as the counts and totals of a metric. Each rank
-    /// computes its shards. `compute` returns the sums over some rows. They are added in f64, with the same bits on any
-    /// number of ranks up to `shards`.
+    /// Returns sums over all rows of a batch or a data set, such as the counts and totals of a metric. Each rank computes its shards.
+    /// `compute` returns the sums over a range of rows. They are added in f64, with the same bits on any number of ranks up to `shards`.
     ///
     /// ```
     /// use wengert_distributed::Group;
@@ -127,18 +127,18 @@ impl Group {
     }
 }
 
-/// A part of a batch. Each call of a step's function computes one shard.
+/// A part of a batch. The function of a step is called once for each shard.
 #[derive(Debug)]
 pub struct Shard {
-    /// The number of this shard among the shards of the batch, from 0.
+    /// The index of this shard among the shards of the batch, from 0.
     pub number: usize,
     /// The rows of the batch that belong to this shard.
     pub rows: Range<usize>,
-    /// The shard's own random numbers, for dropout. They are the same on whichever rank the shard is computed.
+    /// The shard's own random numbers, for dropout. They do not depend on the rank that computes the shard.
     pub generator: Generator,
 }
 
-/// The division of a batch into shards, and the seed of the shards' random numbers.
+/// The division of a batch into shards, and the seed of their random numbers.
 pub(crate) struct Planned {
     pub(crate) count: usize,
     pub(crate) seed: u64,
@@ -207,8 +207,8 @@ pub struct Step {
 ///
 /// # More rows than memory holds
 ///
-/// The function of a step may compute its shard in several parts and add up the gradients of the parts. Nothing is sent
-/// before the shards of a rank are summed.
+/// The function of a step may compute its shard in several parts and add up the gradients of the parts. A rank sends nothing before all its
+/// shards are summed.
 pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
     pub(crate) group: &'g Group,
     optimizer: O,
@@ -255,9 +255,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { clip: Some(max_norm), ..self }
     }
 
-    /// Sends the sum of at most `shards` shards (a power of two) while the next shards are computed. By default a rank
-    /// sends the sum of all its shards, so that each element is sent as rarely as possible. With 1, every shard is sent
-    /// on its own while the next one is computed. The result is the same.
+    /// Makes a rank send the sum of at most `shards` shards (a power of two) while it computes the next shards. By default a rank sends only
+    /// the sum of all its shards, so that each element is sent as rarely as possible. With 1, every shard is sent separately while the next
+    /// one is computed. The result is the same.
     #[must_use]
     pub fn send_every(self, shards: usize) -> Self {
         DataParallel { largest: shards.max(1), ..self }
@@ -279,8 +279,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { fast: true, parameter_shards: None, ..self }
     }
 
-    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has 1/N of them. The
-    /// result and the amount of data sent are the same. This turns [`fast`](Self::fast) off.
+    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has 1/N of them. This changes neither the
+    /// result nor the amount of data sent. It turns [`fast`](Self::fast) off.
     #[must_use]
     pub fn sharded(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
         self.fast = false;
@@ -298,7 +298,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
     /// for batches whose rows are a multiple of the shards. PyTorch: `FullyShardedDataParallel`.
     ///
-    /// The model's own parameters are NaN until [`gather`](Self::gather) restores them. Frozen parameters stay whole.
+    /// The parameters in the model are NaN until [`gather`](Self::gather) restores them. Frozen parameters stay complete.
     #[must_use]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
         let mut parallel = self.sharded(model);
@@ -338,7 +338,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         whole * size_of::<T>() + sharded.map_or(0, ParameterShards::value_bytes)
     }
 
-    /// Returns an error with `reason` if the parameters are sharded.
+    /// Returns an error with `reason` if the parameters are sharded, and `Ok` otherwise.
     fn need_whole(&self, reason: &'static str) -> Result<()> {
         let sharded = self.parameter_shards.as_ref().is_some_and(|parameter_shards| parameter_shards.has_values);
         if sharded { Err(Error::ShardedParameters(reason)) } else { Ok(()) }
@@ -368,9 +368,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Division { group: self.group, length, tail, bucket: self.bucket, cut }
     }
 
-    /// Takes one step along the mean gradient of a batch of `rows` rows. `compute` returns the mean loss of a shard's
-    /// rows and its gradients; it is called for the shards of this rank. The generator must be in the same state on all
-    /// ranks, and is so again afterwards.
+    /// Takes one step along the mean gradient of a batch of `rows` rows. `compute` returns the mean loss of a shard's rows and its
+    /// gradients. It is called for the shards of this rank. The generator must be in the same state on all ranks. After the step, it is in
+    /// the same state on all ranks again.
     ///
     /// # Errors
     ///
@@ -388,7 +388,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let group = self.group;
         let Planned { count, seed, plan } = self.planned(rows, generator)?;
         let leaves = Leaves::of(model);
-        // Returns the sum over the shards of one of this rank's nodes.
+        // This closure computes a node of the summation tree: the sum over some of this rank's shards.
         let mut layout = None;
         let mut node = |layout: &mut Option<Layout>, round: usize| -> Result<Vec<T>> {
             let mut sums = Sums::new();
@@ -428,12 +428,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.step_whole(model, &leaves, &layout, flat)
     }
 
-    /// Returns true if MPI sums, in its own order.
+    /// Returns true if MPI adds the gradients, in its own order.
     pub(crate) fn sums_by_mpi(&self) -> bool {
         self.fast && self.group.sums() && self.group.size() > 1
     }
 
-    /// Divides a batch of `rows` rows.
+    /// Returns the division of a batch of `rows` rows into shards.
     pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
         let size = self.group.size();
         let shards = if self.fast { size } else { self.shards };
@@ -452,7 +452,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Planned { count, seed: generator.next_u64(), plan })
     }
 
-    /// Updates all parameters along the sums of all ranks.
+    /// Updates all parameters by the summed gradients of all ranks.
     pub(crate) fn step_whole<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -471,13 +471,13 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss, norm })
     }
 
-    /// Returns the layout of this step's vector, on every rank. All ranks with rows have the same layout.
+    /// Returns the layout of this step's vector on every rank. It is the same on all ranks that have rows.
     pub(crate) fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {
             return Ok(own.unwrap_or_default());
         }
-        // Ranks without rows receive it from rank 0, which always has rows.
+        // A rank without rows receives the layout from rank 0, which always has rows.
         let mut layout = own;
         if count < group.size() {
             let words = layout.as_ref().map_or_else(Vec::new, Layout::to_words);
@@ -496,7 +496,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(layout)
     }
 
-    /// Updates the parameters of this rank's slice, and sends the new parameters to all ranks.
+    /// Updates the parameters in this rank's slice, and sends them to all ranks.
     pub(crate) fn step_slice<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -515,7 +515,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
     }
 
-    /// Updates the parameter shards of this rank with its slice of the sums. Returns the norm of the whole gradient if it is clipped.
+    /// Updates the parameter shards of this rank by its slice of the summed gradients. Returns the norm of the whole gradient if it is
+    /// clipped.
     pub(crate) fn step_shard<M: Module<T>>(
         &mut self,
         model: &M,
@@ -599,7 +600,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// Returns the vector that this rank computed, or zeros if it has no rows.
+/// Returns the vector that this rank computed, or zeros if this rank has no rows.
 fn first_or_zeros<T: Float>(
     mut flat_of: impl FnMut(usize) -> Result<Vec<T>>,
     has_rows: bool,
@@ -608,12 +609,12 @@ fn first_or_zeros<T: Float>(
     if has_rows { flat_of(0) } else { Ok(vec![T::ZERO; length]) }
 }
 
-/// Returns the sum of squares of each block. The blocks are the same on any number of ranks.
+/// Returns the sum of squares of each block of gradients. The blocks are the same for any number of ranks.
 fn blocks<T: Float>(gradients: &[T]) -> Vec<f64> {
     gradients.chunks(BLOCK).map(|block| block.iter().map(|g| g.to_f64() * g.to_f64()).sum()).collect()
 }
 
-/// Scales as [`Gradients::clip_norm`] does.
+/// Scales the gradients as [`Gradients::clip_norm`] does.
 fn scale<T: Float>(gradients: &mut [T], max_norm: f64, norm: f64) {
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 || factor.is_nan() {

@@ -1,8 +1,8 @@
-//! The slice of a model's parameters whose optimiser states are on this rank (ZeRO, stage 1), or also their values (stage 3).
+//! The slice of a model's parameters for which this rank has the optimiser states (ZeRO, stage 1), or also the values (stage 3).
 //!
-//! Rajbhandari, Rasley, Ruwase and He, "ZeRO: memory optimizations toward training trillion parameter models" (2020). The vector
-//! of all parameters is divided among the ranks. A rank updates its slice, and has states for that slice only. All optimisers here
-//! update each element by itself, so the bits equal an update of the whole vector.
+//! The method is from Rajbhandari, Rasley, Ruwase and He, "ZeRO: memory optimizations toward training trillion parameter models" (2020).
+//! The vector of all parameters is divided among the ranks. A rank updates its slice, and has states only for that slice. All optimisers
+//! here update each element independently, so the bits equal an update of the whole vector.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,10 +16,10 @@ use crate::Result;
 use crate::flat::Leaves;
 use crate::reduction::Division;
 
-/// This rank's slice of a model's parameters: for each parameter a vector, at the same path. A vector may be empty.
+/// This rank's slice of a model's parameters. It has one vector for each parameter, with the same path. A vector may be empty.
 pub(crate) struct ParameterShards<T: Float> {
     parameter_shards: Vec<ParameterShard<T>>,
-    /// True if the values are here and not in the model (stage 3).
+    /// True if the values are stored here and not in the model (stage 3).
     pub(crate) has_values: bool,
 }
 
@@ -73,8 +73,8 @@ impl<T: Float> ParameterShards<T> {
         parameters.len() == self.parameter_shards.len() && self.parameter_shards.iter().zip(&parameters).all(same)
     }
 
-    /// Updates this rank's slice. `sums` begins with the gradients of the slice. They are replaced by the new parameters, unless the
-    /// values are here.
+    /// Updates this rank's slice. `sums` begins with the gradients of the slice. They are replaced by the new parameters, unless the values
+    /// are stored here.
     pub(crate) fn step(
         &mut self,
         model: &(impl Module<T> + ?Sized),
@@ -104,7 +104,8 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Moves the values from the model to this rank's shards. Each parameter of the model becomes an expanded NaN, one number in memory.
+    /// Moves the values from the model to this rank's shards. Each parameter of the model becomes a NaN that is expanded to its shape, so
+    /// it needs no memory.
     pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         self.has_values = true;
         for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {
@@ -115,7 +116,7 @@ impl<T: Float> ParameterShards<T> {
         }
     }
 
-    /// Collects the values from all ranks and gives them back to the model.
+    /// Collects the values from all ranks and writes them to the model.
     pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
         let trained = self.parameter_shards.iter().filter(|shard| !shard.parameter.is_frozen());
         let own = trained.flat_map(|shard| shard.parameter.value.iter().collect::<Vec<T>>()).collect();
@@ -125,12 +126,12 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Returns the bytes of the values on this rank.
+    /// Returns the size, in bytes, of the values on this rank.
     pub(crate) fn value_bytes(&self) -> usize {
         self.parameter_shards.iter().map(|shard| shard.parameter.value.numel() * size_of::<T>()).sum()
     }
 
-    /// Returns the position of each parameter that is not frozen, by its number in `leaves`.
+    /// Returns the position of each parameter that is not frozen, by its id in `leaves`.
     pub(crate) fn positions(&self, leaves: &Leaves) -> HashMap<u64, usize> {
         let positions = self.parameter_shards.iter().enumerate().filter(|(_, shard)| !shard.parameter.is_frozen());
         positions.map(|(position, _)| (leaves.parameters[position].0, position)).collect()
@@ -162,13 +163,13 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Returns the bytes of the optimiser states on this rank.
+    /// Returns the size, in bytes, of the optimiser states on this rank.
     pub(crate) fn state_bytes(&self, optimizer: &impl Optimizer<T>) -> usize {
         let states = self.parameter_shards.iter().filter_map(|shard| optimizer.common().states(&shard.parameter));
         states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
     }
 
-    /// Replaces the states of the whole `model` in `optimizer` by the states of this rank's slice.
+    /// Replaces the states for the whole `model` in `optimizer` by the states for this rank's slice.
     pub(crate) fn divide(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters()) {
             let Some(States { steps, tensors }) = optimizer.common_mut().take_states(whole) else {
@@ -176,7 +177,7 @@ impl<T: Float> ParameterShards<T> {
             };
             let own = shard.part.start - shard.place.start..shard.part.end - shard.place.start;
             let cut = |tensor: Tensor<T>| match tensor.rank() {
-                // A state of one number belongs to the whole parameter, and every rank has it.
+                // A state that is a single number belongs to the whole parameter, and every rank keeps it.
                 0 if *tensor.shape() != *whole.value.shape() => tensor,
                 _ => Tensor::from(tensor.iter().skip(own.start).take(own.len()).collect::<Vec<T>>()),
             };
@@ -185,7 +186,7 @@ impl<T: Float> ParameterShards<T> {
         }
     }
 
-    /// Returns an optimiser with the states of the whole `model` on rank 0, and `None` on the other ranks, which send their states.
+    /// Returns an optimiser with the states for the whole `model` on rank 0. The other ranks send their states and return `None`.
     pub(crate) fn united<O: Optimizer<T>>(
         &self,
         model: &(impl Module<T> + ?Sized),
@@ -196,7 +197,7 @@ impl<T: Float> ParameterShards<T> {
         let states = |shard: &ParameterShard<T>| optimizer.common().states(&shard.parameter).cloned();
         let own: Vec<Option<States<T>>> = self.parameter_shards.iter().map(states).collect();
         let most = own.iter().flatten().map(|states| states.tensors.len()).max().unwrap_or_default();
-        // Each kind of state becomes one vector, like the parameters.
+        // The states of one kind, for example all momenta, become one vector, like the parameters.
         let mut whole = Vec::with_capacity(most);
         for number in 0..most {
             let mut flat = vec![T::ZERO; slice.len()];

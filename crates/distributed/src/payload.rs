@@ -34,7 +34,7 @@ impl Payload {
         }
     }
 
-    /// Returns zeros to receive `count` elements of type `E`.
+    /// Returns a payload of zeros, into which `count` elements of type `E` are received.
     pub(crate) fn room<E: Element>(count: usize) -> Payload {
         match E::DTYPE {
             DType::F32 => Payload::F32(vec![0.0; count]),
@@ -44,12 +44,12 @@ impl Payload {
         }
     }
 
-    /// Returns floating-point numbers as a payload. Only payloads of these numbers are summed.
+    /// Returns floating-point numbers as a payload. Only such payloads can be summed.
     pub(crate) fn of<T: Float>(numbers: Vec<T>) -> Payload {
         Payload::from_elements(numbers)
     }
 
-    /// Returns the bytes, or no bytes if the payload has numbers.
+    /// Returns the bytes of the payload. Returns no bytes if the payload has floating-point numbers.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Payload::Bytes(bytes) => bytes,
@@ -57,7 +57,7 @@ impl Payload {
         }
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the payload in bytes.
     pub(crate) fn size(&self) -> usize {
         match self {
             Payload::Bytes(bytes) => bytes.len(),

@@ -1,5 +1,4 @@
-//! A step that records the losses of its shards and evaluates them itself, so that it sends gradients while others are
-//! still computed.
+//! A step that records the losses of its shards and evaluates them itself, so that it sends some gradients while others are still computed.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -138,18 +137,18 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     }
 }
 
-/// The vector of a shard. It is filled while gradients are computed.
+/// A sink that writes the gradients of a shard into a vector as they are computed.
 struct Filling<'f, 'd, 'g, T> {
     flat: Vec<T>,
     places: &'f HashMap<u64, Range<usize>>,
     weight: T,
-    /// For the last shard of a node, the sums of earlier shards. They are added to this vector one after the other.
+    /// For the last shard of a node of the summation tree: the sums of earlier shards, which are added to this vector in order.
     waiting: Vec<&'f [T]>,
     /// The sum that sends the complete buckets.
     sent: Option<&'f mut Summing<'d, 'g, T>>,
-    /// All gradients from this element on are complete.
+    /// All gradients from this position of the vector on are complete.
     complete: usize,
-    /// The other complete gradients: the beginning of each range, by its end.
+    /// The complete gradients before that position: each range is stored by its end, with its beginning.
     begun: HashMap<usize, usize>,
 }
 
@@ -167,7 +166,7 @@ impl<T: Float> Filling<'_, '_, '_, T> {
 
 impl<T: Float> GradientSink<T> for Filling<'_, '_, '_, T> {
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
-        // The gradient belongs to a parameter outside of the model.
+        // A gradient without a range belongs to a parameter outside of the model and is ignored.
         let Some(range) = self.places.get(&parameter).filter(|range| !range.is_empty()).cloned() else {
             return Ok(());
         };

@@ -1,9 +1,9 @@
-//! The sum of vectors over shards and ranks, in one fixed order. Buckets are sent while others are still computed.
+//! Sums vectors over shards and ranks in a fixed order. The vector is sent in buckets (parts), some of which are sent while others are
+//! still computed.
 //!
-//! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum.
-//! If all ranks need the whole vector, it sends its slice to the others. A rank sends each element once for each of its
-//! nodes of the tree, and once more to gather. With one node for each rank, a rank sends 2 (N - 1) / N vectors, like
-//! the best all-reduce.
+//! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum. If all ranks need
+//! the whole vector, it then sends its slice to the others. A rank sends each element once for each of its nodes of the summation tree, and
+//! once more for its slice of the result. With one node for each rank, a rank sends 2 (N - 1) / N vectors, as in the best all-reduce.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::payload::Payload;
 use crate::transport::Exchange;
 use crate::tree::{Plan, Sums, part, slice};
 
-/// The alignment of slices, in elements: each block of this size belongs to one rank, on any number of ranks.
+/// The alignment of slices, in elements. Each block of this size belongs to one rank, for any number of ranks.
 pub(crate) const BLOCK: usize = 1024;
 
 /// The division of a vector among the ranks, and into buckets.
@@ -26,18 +26,18 @@ pub(crate) struct Division<'g> {
     pub(crate) group: &'g Group,
     /// The number of elements that are divided.
     pub(crate) length: usize,
-    /// The number of elements after them. All of them belong to the last rank.
+    /// The number of elements after the divided ones. All of these belong to the last rank.
     pub(crate) tail: usize,
     /// The number of elements in a bucket.
     pub(crate) bucket: usize,
-    /// The order of the division.
+    /// The way in which the vector is cut.
     pub(crate) cut: Cut,
 }
 
-/// The order in which a vector is divided among ranks and into buckets.
+/// The way in which a vector is cut into ranks' slices and buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Each rank has one slice; a bucket is a part of each slice.
+    /// Each rank has one slice, and a bucket is a part of each slice.
     Slices,
     /// A bucket is a part of the vector, and each rank has a slice of it. Buckets are sent in the order in which a step
     /// computes them: the divided elements from the last bucket to the first, then the elements after them.
@@ -60,7 +60,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the bucket that is sent as number `place`.
+    /// Returns the index of the bucket that is sent in place `place` of the order.
     fn travelling(&self, place: usize) -> usize {
         match (self.cut, self.buckets()) {
             (Cut::Buckets, buckets @ 2..) if place + 1 < buckets => buckets - 2 - place,
@@ -90,7 +90,7 @@ impl Division<'_> {
         own.start + within.start..own.start + within.end
     }
 
-    /// Sends each rank its part of `flat`, and receives this rank's parts from the ranks that have a node in `round`.
+    /// Sends each rank its part of `flat`. Receives this rank's parts from the ranks that have a node in `round`.
     fn scatter<T: Float>(&self, plan: &Plan, round: usize, flat: Option<&[T]>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if let Some(flat) = flat {
@@ -131,9 +131,8 @@ impl Division<'_> {
         Ok(())
     }
 
-    /// Returns the sum of the leaves of `plan`: the whole sum with `all`, otherwise this rank's slice of it. `node`
-    /// returns this rank's sum for one of its nodes. It is called for one node after the other, while earlier sums are
-    /// sent.
+    /// Returns the sum of the leaves of `plan`: the whole vector if `all` is true, otherwise this rank's slice of it. `node` returns this
+    /// rank's sum for one of its nodes. It is called for the nodes in order, while earlier sums are sent.
     pub(crate) fn sum<T: Float>(
         &self,
         plan: &Plan,
@@ -151,7 +150,7 @@ impl Division<'_> {
         sum.finish(all)
     }
 
-    /// Returns all slices. `own` is the slice of this rank.
+    /// Returns the vector of all ranks' slices. `own` is the slice of this rank.
     pub(crate) fn all<T: Float>(&self, own: Vec<T>) -> Result<Vec<T>> {
         let (rank, start) = (self.group.rank(), self.slice(self.group.rank()).start);
         let chunk = |bucket| self.chunk(rank, bucket).start - start..self.chunk(rank, bucket).end - start;
@@ -163,7 +162,7 @@ impl Division<'_> {
         Ok(flat)
     }
 
-    /// Returns all slices on rank 0, and nothing on the other ranks.
+    /// Returns the vector of all ranks' slices on rank 0, and an empty vector on the other ranks.
     pub(crate) fn at_first<T: Float>(&self, own: Vec<T>) -> Result<Vec<T>> {
         let (rank, size) = (self.group.rank(), self.group.size());
         let mut exchange = Exchange::default();
@@ -183,18 +182,18 @@ impl Division<'_> {
     }
 }
 
-/// A sum in progress.
+/// A sum of vectors that is in progress.
 pub(crate) struct Summing<'d, 'g, T> {
     division: &'d Division<'g>,
     plan: &'d Plan,
-    /// True if MPI sums, in its own order.
+    /// True if MPI adds the vectors, in its own order.
     by_mpi: bool,
-    /// The node that each rank sends next, and the number of its buckets that are already sent.
+    /// The index of the next node that each rank sends. The next field is the number of its buckets that are already sent.
     round: usize,
     sent: usize,
-    /// The started exchanges, with round and bucket.
+    /// The started exchanges, each with its round and bucket.
     started: Vec<(usize, usize, Started)>,
-    /// By bucket, this rank's parts of its own nodes, with their rounds.
+    /// For each bucket, this rank's parts of its own nodes, each with its round.
     kept: Vec<Vec<(usize, Vec<T>)>>,
 }
 
@@ -204,8 +203,8 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// Sends the complete elements of `flat`, the vector of this rank's next node. With `from`, only the divided
-    /// elements from there on are complete. `flat` is `None` if this rank has no node.
+    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the divided elements from there
+    /// on are complete. `flat` is `None` if this rank has no node.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {
@@ -230,12 +229,12 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         (self.round, self.sent) = (self.round + 1, 0);
     }
 
-    /// Waits for the sums. Returns the whole vector with `all`, otherwise this rank's slice.
+    /// Waits for the sums. Returns the whole vector if `all` is true, otherwise this rank's slice.
     pub(crate) fn finish(self, all: bool) -> Result<Vec<T>> {
         let Summing { division, plan, by_mpi, started, mut kept, .. } = self;
         let rank = division.group.rank();
         let mut flat = vec![T::ZERO; if all { division.length + division.tail } else { 0 }];
-        // By bucket, the received parts: sender, round, elements.
+        // For each bucket, the received parts: sender, round and elements.
         let mut arrived: Vec<Vec<(usize, usize, Vec<T>)>> = vec![Vec::new(); kept.len()];
         let (mut own, mut gathered) = (Vec::new(), Vec::new());
         for (round, bucket, started) in started {
@@ -290,7 +289,7 @@ mod tests {
         (0..LENGTH + 7).map(|_| generator.normal() as f32).collect()
     }
 
-    /// Returns the sum on `N` ranks, which must be the same on all ranks.
+    /// Computes a sum on `N` ranks, checks that all ranks get the same bits, and returns it.
     fn on_ranks<const N: usize>(leaves: usize, largest: usize, bucket: usize, in_two: bool) -> Vec<f32> {
         let one = |group: Group| {
             let cut = if in_two { Cut::Slices } else { Cut::Buckets };

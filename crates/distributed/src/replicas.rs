@@ -1,4 +1,4 @@
-//! Equal models on all ranks: the broadcast that makes them equal, and the check.
+//! Makes the models of all ranks equal by a broadcast, and checks that they are equal.
 
 use wengert_nn::{LeafMut, Module};
 use wengert_tensor::{Float, Tensor};

@@ -1,7 +1,7 @@
 //! A step whose parameters are divided among the ranks (ZeRO, stage 3).
 //!
-//! All ranks compute a shard at the same time, with the same operations in the same order. When a parameter is read, each rank sends
-//! its part of the parameter to the others. When a gradient is complete, each rank receives the others' values of its part.
+//! All ranks compute one shard each at the same time, with the same operations in the same order. When a parameter is read, each rank sends
+//! its part of the parameter to the others. When a gradient is complete, each rank receives the others' gradients of its part.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::transport::Exchange;
 use crate::tree::{Plan, Sums};
 use crate::{Error, Result};
 
-/// The sums of this rank's slice of the gradients, and the sums of statistics and the loss (the tail).
+/// The sums of this rank's slice of the gradients. The second field (the tail) has the sums of statistics and the loss.
 pub(crate) struct ShardSums<T> {
     slice: Vec<T>,
     tail: Vec<T>,
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards and returns the sums over all shards. `next` records a shard. Each shard is the fraction `weight` of
-    /// the batch.
+    /// Computes this rank's shards and returns the sums over all shards. `next` records a shard. Each shard is the fraction `weight` of the
+    /// batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -69,7 +69,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
                 let (loss, rest) = computed?;
                 own = layout.tail(leaves, loss, &rest, weight);
             } else {
-                // Other ranks have a shard in this round.
+                // This rank has no shard in this round, but other ranks have one and need its part of the parameters.
                 lockstep.take_part()?;
             }
             let count = |rank| if plan.node(rank, round).is_some() { after } else { 0 };
@@ -98,25 +98,25 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     }
 }
 
-/// The exchanges of all ranks while each of them computes a shard.
+/// The state of a rank during the exchanges of a round, in which each rank computes a shard.
 struct Lockstep<'s, 'g, T: Float> {
     parameter_shards: &'s ParameterShards<T>,
     division: &'s Division<'g>,
     leaves: &'s Leaves,
     plan: &'s Plan,
     round: usize,
-    /// The positions of the sharded parameters, by their number.
+    /// The position of each sharded parameter, by its id.
     sharded: HashMap<u64, usize>,
     weight: T,
-    /// The sums of this rank's part of each gradient, by position.
+    /// For each gradient, the sums of this rank's part of it. The key is the parameter's position.
     sums: BTreeMap<usize, Sums<Vec<T>>>,
-    /// The exchanges of this rank's last shard.
+    /// The exchanges that were made for this rank's last shard.
     events: Vec<Event>,
     /// The error that ended the evaluation.
     failed: Option<Error>,
 }
 
-/// An exchange for the parameter at this position.
+/// An exchange of values or of gradients of the parameter at this position.
 #[derive(Clone, Copy)]
 enum Event {
     Fetch(usize),
@@ -128,7 +128,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         self.parameter_shards.fetch(position, &self.leaves.parameters[position].1, self.division)
     }
 
-    /// Sends each rank its part of this rank's gradient, if there is one, and adds up the parts that the others send.
+    /// Sends each rank its part of this rank's gradient, if this rank has one. Adds up the parts that the others send.
     fn add(&mut self, position: usize, own: Option<&[T]>) -> Result<()> {
         let (group, division) = (self.division.group, self.division);
         let part = |rank| self.parameter_shards.part(position, rank, division);
@@ -145,7 +145,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         let mut parts: Vec<(usize, Vec<T>)> =
             received.into_iter().map(|(rank, payload)| (rank, payload.into_elements())).collect();
         parts.extend(own.map(|own| (group.rank(), own[mine].to_vec())));
-        // The leaves of a round have the order of the ranks.
+        // The shards of a round are added in the order of the ranks.
         parts.sort_unstable_by_key(|&(rank, _)| rank);
         let sums = self.sums.entry(position).or_insert_with(Sums::new);
         for (rank, part) in parts {
@@ -156,7 +156,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Repeats the exchanges of the last shard on a rank that has no shard in this round.
+    /// Repeats the exchanges of the last shard, on a rank that has no shard in this round.
     fn take_part(&mut self) -> Result<()> {
         for at in 0..self.events.len() {
             match self.events[at] {
@@ -167,7 +167,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Keeps an error of this crate, and returns an error that ends the evaluation.
+    /// Stores an error of this crate, and returns an error of the tape, which ends the evaluation.
     fn stop_on_error<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
         result.map_err(|error| {
             let message = error.to_string();

@@ -1,9 +1,8 @@
-//! Synchronization points of a recorded step, at which the shards of a batch exchange numbers in the forward and the backward pass.
+//! Synchronization points of a recorded step. At a point, the shards of a batch exchange values, in the forward and in the backward pass.
 //!
-//! Each shard contributes some numbers, and every rank receives the numbers of all shards. Every rank computes the same
-//! result from them. It computes in f64 and in the order of the shards, so the bits do not depend on the number of
-//! ranks. A point is a custom operation. The step sets its result before it evaluates the operations that read the
-//! result.
+//! Each shard contributes some values, and every rank receives the values of all shards. Every rank computes the same result from them. It
+//! computes in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is recorded as a custom
+//! operation. The step sets the operation's result before it evaluates the operations that read it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -33,15 +32,15 @@ pub(crate) struct Point<T: Float> {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Combines statistics. A shard contributes the mean of its `count` values of each channel and the sum of their squared distances
-    /// from that mean, `[2, c]`. The result is the mean and the variance over all shards, and this shard's fraction of the values,
-    /// `[3, c]`.
+    /// Combines statistics. A shard contributes `[2, c]`: for each channel, the mean of its `count` values, and the sum of their squared
+    /// distances from that mean. The result is `[3, c]`: the mean and the variance over all shards, and this shard's fraction of the
+    /// values.
     Moments { count: usize },
-    /// Sums over shards, `[3, c]`.
+    /// Sums the contributions `[3, c]` of all shards.
     Sum,
 }
 
-/// The step that runs on this thread.
+/// The kind of step that runs on this thread.
 enum Within {
     Computing,
     Recording { weight: f64, points: Vec<Rc<dyn Any>> },
@@ -51,7 +50,7 @@ thread_local! {
     static WITHIN: RefCell<Option<Within>> = const { RefCell::new(None) };
 }
 
-/// Restores the thread's earlier step when dropped.
+/// A guard that restores the thread's earlier state when it is dropped.
 struct Before(Option<Within>);
 
 impl Drop for Before {
@@ -60,13 +59,13 @@ impl Drop for Before {
     }
 }
 
-/// Computes a shard without synchronization points.
+/// Runs `compute`, which computes a shard and must not have synchronization points.
 pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> R {
     let _before = Before(WITHIN.replace(Some(Within::Computing)));
     compute()
 }
 
-/// Records a shard that is the fraction `weight` of the batch. Returns its points too.
+/// Runs `record`, which records a shard that is the fraction `weight` of the batch. Also returns the shard's points.
 pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, Points<T>)> {
     let _before = Before(WITHIN.replace(Some(Within::Recording { weight, points: Vec::new() })));
     let recorded = record()?;
@@ -77,13 +76,13 @@ pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Resul
     Ok((recorded, points.into_iter().filter_map(|point| point.downcast().ok()).collect()))
 }
 
-/// How a layer can get statistics at the place of the call.
+/// The ways in which a layer can get statistics.
 pub(crate) enum SyncScope {
-    /// Outside of a step: the layer uses the statistics of its input.
+    /// No step is running: the layer uses the statistics of its input.
     Alone,
-    /// In a step that computes one shard after the other: the statistics of all shards are unknown.
+    /// The step computes one shard after the other: the statistics of all shards are unknown.
     OneByOne,
-    /// In a recorded step: the shards exchange their statistics.
+    /// The step is recorded: the shards exchange their statistics.
     Together,
 }
 
@@ -96,15 +95,15 @@ pub(crate) fn sync_scope() -> SyncScope {
     })
 }
 
-/// Returns the mean and the variance of each channel over all shards, and this shard's fraction of the values, as rows of `[3, c]`.
-/// `x` has `count` values of each channel. The rows of `local`, `[2, c]`, are their mean and the sum of their squared distances from it.
+/// Returns `[3, c]`: the mean and the variance of each channel over all shards, and this shard's fraction of the values. `x` has `count`
+/// values of each channel. `local` is `[2, c]`: their mean, and the sum of their squared distances from it.
 #[track_caller]
 pub(crate) fn moments<'t, T: Float>(
     x: Var<'t, T>,
     local: Var<'t, T>,
     count: usize,
 ) -> Result<Var<'t, T>, wengert_autograd::Error> {
-    // The layer's input is an operand so that it stays in memory for later operations.
+    // `x` is an operand only so that it stays in memory for later operations.
     x.tape().try_apply(point(Kind::Moments { count }, local.shape()[1]), &[local, x])
 }
 
@@ -124,7 +123,7 @@ fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
 }
 
 impl<T: Float> Point<T> {
-    /// Returns how many numbers a shard contributes.
+    /// Returns the number of values that a shard contributes.
     pub(crate) fn width(&self) -> usize {
         match self.kind {
             Kind::Moments { .. } => 2 * self.channels + 1,
@@ -152,7 +151,7 @@ impl<T: Float> Point<T> {
                 }
             }
             Kind::Moments { count } => {
-                // Chan, Golub and LeVeque (1983), for all shards at once.
+                // Uses the formula of Chan, Golub and LeVeque (1983), for all shards at once.
                 let total: f64 = shards().map(|shard| shard[0]).sum();
                 if total <= 1.0 {
                     let message = "expected more than 1 value per channel when training".to_owned();
@@ -202,13 +201,13 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
         if input > 0 {
             return None;
         }
-        // The step multiplies each shard's gradients by its weight.
+        // The step multiplies each shard's gradients by its weight, so the sum is taken over weighted gradients.
         let weight = self.0.weight;
         let gradients = g.tape().apply(point(Kind::Sum, self.0.channels), &[g * weight]) / weight;
         let Kind::Moments { count } = self.0.kind else {
             return Some(gradients);
         };
-        // With n_j of n values here: mean = Σ n_j m_j / n, variance = Σ (s_j + n_j (m_j - mean)²) / n.
+        // This shard has n_j of n values. The formulas are mean = Σ n_j m_j / n and variance = Σ (s_j + n_j (m_j - mean)²) / n.
         let row = |of: Var<'t, T>, row: isize| of.narrow(0, row, 1);
         let (means, mean) = (row(call.input(0), 0), row(call.output(), 0));
         let (along_mean, along_variance, part) = (row(gradients, 0), row(gradients, 1), row(call.output(), 2));

@@ -12,13 +12,13 @@ use crate::sync::{SyncScope, moments, sync_scope};
 
 /// A layer that normalizes `[n, c, …]` by the mean and variance of the whole batch, over all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
 ///
-/// In [`DataParallel::step_recorded`](crate::DataParallel::step_recorded) the shards of a batch wait for each other at this layer,
-/// in the forward and the backward pass. They exchange 2 or 3 numbers for each channel. Up to rounding, outputs, gradients and running
-/// statistics equal the results of one rank that computes the whole batch. They have the same bits on any number of ranks.
+/// In [`DataParallel::step_recorded`](crate::DataParallel::step_recorded) the shards of a batch wait for each other at this layer, in the
+/// forward and the backward pass. They exchange 2 or 3 values for each channel. Up to rounding, outputs, gradients and running statistics
+/// equal the results of one rank that computes the whole batch. They have the same bits on any number of ranks.
 ///
-/// Outside of a step, the layer equals [`BatchNorm`](wengert_nn::BatchNorm), with the same paths and defaults: on a training tape it
-/// uses the statistics of its input, on any other tape the running statistics. [`step`](crate::DataParallel::step) computes one shard after the
-/// other, so the layer is an error there.
+/// Outside of a step, the layer equals [`BatchNorm`](wengert_nn::BatchNorm), with the same paths and defaults. On a training tape it uses
+/// the statistics of its input, on any other tape the running statistics. In [`step`](crate::DataParallel::step) the layer returns an
+/// error, because that function computes one shard after the other.
 ///
 /// The activations before the layer stay in memory until the step ends, for all shards of a rank.
 ///
@@ -39,13 +39,13 @@ use crate::sync::{SyncScope, moments, sync_scope};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct SyncBatchNorm<T: Float = f32> {
-    /// Scale of each channel, `[c]`; initially ones.
+    /// The scale of each channel, `[c]`; initially ones.
     pub weight: Option<Parameter<T>>,
-    /// Shift of each channel, `[c]`; initially zeros.
+    /// The shift of each channel, `[c]`; initially zeros.
     pub bias: Option<Parameter<T>>,
-    /// Mean of each channel, `[c]`; initially zeros.
+    /// The running mean of each channel, `[c]`; initially zeros.
     pub running_mean: Buffer<T>,
-    /// Variance of each channel, `[c]`; initially ones.
+    /// The running variance of each channel, `[c]`; initially ones.
     pub running_var: Buffer<T>,
     /// The number of training steps.
     pub num_batches_tracked: Buffer<i64>,
@@ -80,13 +80,13 @@ impl<T: Float> SyncBatchNorm<T> {
         }
     }
 
-    /// Sets the number that is added to the variance.
+    /// Sets the constant that is added to the variance.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         SyncBatchNorm { eps, ..self }
     }
 
-    /// Sets the share of each batch in the running statistics. With `None`, running statistics are the average over all batches.
+    /// Sets the weight of each batch in the running statistics. With `None`, they are the average over all batches.
     #[must_use]
     pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
         SyncBatchNorm { momentum: momentum.into(), ..self }
@@ -129,7 +129,7 @@ impl<T: Float> SyncBatchNorm<T> {
                 let all = moments(x, try_stack(&[own, squares], 0)?, count)?;
                 let row = |row: isize| all.try_select(0, row);
                 let (mean, variance, part) = (row(0)?, row(1)?, row(2)?);
-                // Running variances are divided by the number of values minus 1.
+                // The running variance uses the divisor count - 1.
                 let unbiased = variance.try_div(&(part / -(count as f64) + 1.0))?;
                 let output = x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps)?;
                 BatchNormed { output, mean, variance: unbiased }

@@ -1,9 +1,9 @@
 //! The order in which shards are summed, and the rank that computes each sum. This file sends nothing.
 //!
-//! The shards of a batch are the leaves of one binary tree, whatever the number of ranks: node `i` of level `l` is the sum of the
-//! leaves from `i · 2ˡ` to `(i + 1) · 2ˡ`: its left half plus its right half. A node at the end may have fewer leaves, which are
+//! The shards of a batch are the leaves of one binary tree, whatever the number of ranks. Node `i` of level `l` is the sum of the leaves
+//! from `i · 2ˡ` to `(i + 1) · 2ˡ`, computed as its left half plus its right half. A node at the end may have fewer leaves, which are
 //! summed in the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. The rank that owns a
-//! slice of the vector adds up the rest.
+//! slice of the vector adds up the remaining nodes.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns the leaf with this number.
+    /// Returns the leaf with this index.
     pub(crate) fn leaf(index: usize) -> Self {
         Node { level: 0, index }
     }
@@ -38,7 +38,7 @@ impl Node {
         (self.index << self.level).min(leaves)..((self.index + 1) << self.level).min(leaves)
     }
 
-    /// Returns the node whose halves are `left` and `right`, if there is one.
+    /// Returns the node whose halves are `left` and `right`, or `None` if there is no such node.
     fn over(left: Node, right: Node) -> Option<Node> {
         let halves = left.level == right.level && left.index.is_multiple_of(2) && right.index == left.index + 1;
         halves.then_some(Node { level: left.level + 1, index: left.index / 2 })
@@ -56,7 +56,7 @@ pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<N
             let covered = parent.range(leaves);
             let grows = covered != node.range(leaves);
             let fits = node.index.is_multiple_of(2) && covered.start == at && covered.end <= range.end;
-            // A node that covers the whole tree does not grow.
+            // If a node already covers the whole tree, it is not replaced by its parent.
             if !fits || (1usize << parent.level) > largest || (!grows && at == 0) {
                 break;
             }
@@ -68,7 +68,7 @@ pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<N
     nodes
 }
 
-/// Partial sums of neighbouring nodes, combined as far as the tree allows.
+/// Partial sums of neighbouring nodes. Two sums are combined as soon as both halves of a node are complete.
 #[derive(Debug)]
 pub(crate) struct Sums<V> {
     open: Vec<(Node, V)>,
@@ -90,7 +90,7 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
-    /// Returns the partial sums that the last leaf will be added to, in order.
+    /// Returns the partial sums to which the last leaf will be added, in order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
         self.open.iter().rev().map(|(_, value)| value)
     }
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn each_rank_sends_few_nodes() {
-        // At most 2 log₂ S partial sums for each rank.
+        // Each rank sends at most 2 log₂ S partial sums, where S is the number of shards.
         for size in 1..=16 {
             assert!(Plan::new(16, size, usize::MAX).rounds() <= 8);
         }

@@ -4,7 +4,7 @@
 //! `cargo test -p wengert-distributed --features mpi` builds the example that runs here. Environment variables set
 //! the extent of the tests:
 //!
-//! - `WENGERT_TEST_RANKS`: the numbers of ranks, `2,3,4` by default.
+//! - `WENGERT_TEST_RANKS`: the numbers of ranks to test, `2,3,4` by default.
 //! - `WENGERT_TEST_STEPS`: the number of compared steps, 100 by default.
 //! - `WENGERT_TEST_KILLS`: the number of killed ranks, 6 by default.
 
@@ -42,7 +42,7 @@ fn example() -> PathBuf {
     program
 }
 
-/// Returns the example's checkpoint after a run with `arguments` on `ranks` ranks; 0 means without `mpirun`.
+/// Returns the example's checkpoint after a run with `arguments` on `ranks` ranks. If `ranks` is 0, runs without `mpirun`.
 fn checkpoint(ranks: usize, arguments: &[&str], path: &Path) -> Vec<u8> {
     let mut command = if ranks == 0 { Command::new(example()) } else { mpirun(ranks, &example()) };
     let output = command.args(arguments).arg("--out").arg(path).output().unwrap();
@@ -56,7 +56,7 @@ fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, states, parameters) = (&[][..], &["--sharded"][..], &["--sharded-parameters"][..]);
     let all = [whole, states, parameters];
-    // The transformer takes longest, so it runs with fewer ways and shards.
+    // The transformer takes longest, so it is tested in fewer ways.
     for (model, [sgd, adamw]) in [
         ("mlp", [&all[..], &all[..]]),
         ("cnn", [&all, &all]),
@@ -86,7 +86,7 @@ fn ranks_of(mpirun: &Child) -> Vec<u32> {
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The fields of a line: `pid (name) state parent …`
+        // A line has the fields `pid (name) state parent …`.
         let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
         if parent == Some(mpirun.id()) && stat.contains("(train_mpi)") {
             found.push(pid);
@@ -126,7 +126,7 @@ fn read_until(child: &mut Child, beginning: &str) -> BufReader<std::process::Chi
 fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let kills: u64 = env::var("WENGERT_TEST_KILLS").map_or(6, |text| text.parse().unwrap());
-    // The shards sleep, so that the run lasts longer than all kills.
+    // The shards sleep in each step, so that the run lasts longer than all kills.
     let steps = (60 * kills).to_string();
     let arguments = ["--model", "mlp", "--batch", "16", "--steps", &steps, "--save-every", "3", "--sharded"];
     let expected = checkpoint(0, &arguments, &folder.path().join("calm"));
@@ -151,7 +151,7 @@ fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
         let victim = processes[moments.below(size as u64) as usize];
         let way = if kill % 2 == 0 { "-KILL" } else { "-STOP" };
         signal(way, victim);
-        // The deadline, and the time that mpirun needs to end the other ranks.
+        // The limit is the deadline plus the time that mpirun needs to end the other ranks.
         let status = ended(&mut job, Duration::from_secs_f64(DEADLINE + 20.0));
         let Some(status) = status else {
             signal("-KILL", victim);
@@ -164,7 +164,7 @@ fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
             said += &line;
             said.push('\n');
         }
-        // MPI's launcher sees a process that dies (137). Only the other ranks can see a process that is stopped.
+        // MPI's launcher notices a process that dies (137). Only the other ranks can notice a process that is stopped.
         let expected = if way == "-KILL" { [137, 75] } else { [75, 75] };
         assert!(expected.contains(&status.code().unwrap_or(-1)), "kill {kill}, {way}: {status}, {said}");
         if way == "-STOP" {
@@ -198,7 +198,7 @@ fn every_operation_by_mpi() {
     }
 }
 
-/// Not a test by itself: the program of each rank for the tests above.
+/// This is the program that each rank runs for the tests above, and not a test.
 #[test]
 fn child() {
     match env::var(CHILD).as_deref() {

@@ -6,8 +6,8 @@ mod twins;
 
 use proc_macro::TokenStream;
 
-/// Writes, for each `fn try_name` of a trait, of an `impl` block or alone, its twin `name`. The twin panics where
-/// `try_name` returns an error.
+/// Writes a twin `name` for each function `try_name` of a trait, of an `impl` block, or alone. The twin panics where `try_name` returns an
+/// error.
 ///
 /// ```text
 /// #[twins]
@@ -20,23 +20,22 @@ use proc_macro::TokenStream;
 /// }
 /// ```
 ///
-/// The twin takes the same arguments, generics and bounds, returns the type inside of `Ok`, and gets the documentation.
-/// The documentation of `try_name` links to it. The text of the last section, `# Errors`, stands under `# Panics` in
-/// the twin's documentation and under `# Errors` in the documentation of `try_name`. Without this section, both get a sentence. Both
-/// are `#[track_caller]`. A function that already has a twin in the same trait or block is not changed. A
-/// `Site::here("name")` in the body must have the name of the twin; any other name does not compile.
+/// The twin takes the same arguments, generics and bounds, and returns the type inside of `Ok`. It gets the documentation, and the
+/// documentation of `try_name` links to it. The text of the last section, `# Errors`, stands under `# Panics` in the twin's documentation
+/// and under `# Errors` in the documentation of `try_name`. Without this section, both get a sentence. Both are `#[track_caller]`. A
+/// function that already has a twin in the same trait or block is not changed. If `Site::here("name")` occurs in the body, its name must be
+/// the name of the twin; otherwise the code does not compile.
 ///
-/// A method of a trait or block whose last argument is `keepdim: bool` is written twice, without that argument: as
-/// `try_name` with false, and as `try_name_keepdim` with true. Each gets its twin. The method with the boolean is
-/// `try_name_with`, which is hidden from the documentation.
+/// If the last argument of a method is `keepdim: bool`, the method is written twice without that argument: as `try_name`, which passes
+/// false, and as `try_name_keepdim`, which passes true. Each gets a twin. The method with the argument is named `try_name_with`, and is
+/// hidden from the documentation.
 ///
-/// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a
-/// `self` that can be written to (`InPlace`). The result replaces `self`. A `self` with several elements in one place
-/// is refused, and so are operands that do not expand to its shape. Operands are the arguments of the types `impl
-/// ArrayOperand<Self>`, `impl Operand<Self>` and `Option<Argument<Self>>`. A mask is written as ones and zeros. There
-/// are two more forms:
+/// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a `self` that can be
+/// written to (`InPlace`). The result replaces `self`. Both refuse a `self` with several elements at one position, and operands that do not
+/// expand to its shape. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl Operand<Self>` and
+/// `Option<Argument<Self>>`. A mask is written as ones and zeros. There are two more forms:
 ///
-/// - `#[in_place(Binary::Add)]`: this operation updates `self`, without a tensor for the result where that is possible.
+/// - `#[in_place(Binary::Add)]`: this operation updates `self`. It makes no tensor for the result if possible.
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
 ///   named here, if any, must not overlap `self`.
 ///
@@ -49,16 +48,15 @@ pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Compiles a function that is generic over the element type in its own crate, once for each type. Otherwise every
 /// crate that calls the function compiles it.
 ///
-/// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that names its types, here in every program of
-/// a user. The attribute does not change the signature. It replaces the body by an inlined choice among functions that
-/// are not generic.
+/// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that names its types, which here is every program of a user. The
+/// attribute does not change the signature. It replaces the body by an inlined choice among functions that are not generic.
 ///
 /// ```text
 /// #[precompiled]
 /// fn twice<T: Float>(x: &Tensor<T>) -> Tensor<T> { body }
 /// ```
 ///
-/// becomes, in short,
+/// becomes, in short:
 ///
 /// ```text
 /// #[inline(always)]
@@ -70,10 +68,9 @@ pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// A method of `Float` chooses the function when the program is compiled. The function has one type parameter, bound by
-/// `Float` or `Element`. For `Element`, the types f32, f64 and i64 are compiled in advance, and callers compile the
-/// others. The arguments are plain names, without `impl Trait`: pass closures as `&mut dyn FnMut`. The function must
-/// not need its caller's line.
+/// A method of `Float` chooses the function when the program is compiled. The function must have one type parameter, bound by `Float` or
+/// `Element`. For `Element`, the types f32, f64 and i64 are compiled in advance, and callers compile the others. The arguments must be
+/// plain names, without `impl Trait`: pass closures as `&mut dyn FnMut`. The function must not need its caller's line.
 ///
 /// On an `impl` block the attribute changes every method that has no type parameters and no `impl Trait` of its own. It
 /// leaves out methods whose names begin with `try_`, and methods with `#[inline]` or `#[track_caller]`.

@@ -1,4 +1,4 @@
-//! `#[derive(Module)]`: the children of a struct are its fields.
+//! The derive macro `#[derive(Module)]`. The children of a struct are its fields.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -24,7 +24,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
         places.push(place);
         types.push(&field.ty);
     }
-    // A struct with one unnamed field has the children of that field: `struct Model(Sequential)`.
+    // The child of a tuple struct with one field adds no name to the path: `struct Model(Sequential)`.
     if matches!(data.fields, Fields::Unnamed(_)) && names.len() == 1 {
         names[0].clear();
     }
@@ -77,7 +77,7 @@ fn is_skipped(field: &Field) -> Result<bool> {
     Ok(skipped)
 }
 
-/// Returns true if a type mentions one of these names.
+/// Returns true if a type contains one of these names.
 fn mentions(of: &Type, names: &[String]) -> bool {
     fn any(tokens: TokenStream, names: &[String]) -> bool {
         tokens.into_iter().any(|token| match token {

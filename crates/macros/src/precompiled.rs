@@ -1,4 +1,4 @@
-//! `#[precompiled]`: a function that is generic over the element type, compiled in its own crate for each of the types.
+//! The attribute `#[precompiled]`. It compiles a function that is generic over the element type in its own crate, once for each type.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
 use quote::{ToTokens, quote};
@@ -12,8 +12,7 @@ use syn::{
 
 use crate::twins::{is_group, members};
 
-/// Returns the function, or the methods of the `impl` block, each with a body that calls the function compiled for the
-/// type.
+/// Returns the function, or the methods of the `impl` block. Each gets a body that calls the function compiled for the type.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse.parse2(item.clone()) {
         return function.shell(None);
@@ -103,7 +102,7 @@ impl Function {
             && !has_ident(self.output.to_token_stream(), "impl")
     }
 
-    /// Returns the function with a body that calls its instance for the type.
+    /// Returns the function with a body that calls the instance for its type.
     fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
         let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
         let all = || block.iter().flat_map(|block| &block.generics.params).chain(&generics.params);
@@ -112,7 +111,7 @@ impl Function {
             Some(block) => without_self(tokens, block),
             None => tokens,
         };
-        // The signature of a free function.
+        // From here on, the signature is the signature of a free function.
         let this = receiver.as_ref().zip(block).map(|(receiver, block)| receiver.of(&block.of));
         let this = this.iter().map(|of| (quote!(this), of.clone()));
         let others =
@@ -176,15 +175,15 @@ impl Function {
     }
 }
 
-/// The type parameter that a function is compiled for.
+/// The type parameter of a function that is compiled for several types.
 struct Parameter {
     ident: Ident,
     bound: Ident,
-    /// The trait of `instances`, and the method of `bound` that chooses among them.
+    /// The names of the trait in `instances`, and of the method of `bound` that chooses among the instances.
     traits: Ident,
     method: Ident,
     types: &'static [&'static str],
-    /// True if there are more types, for which callers compile the function.
+    /// True if there are further types, for which callers compile the function.
     is_open: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `#[twins]`: writes `name`, which panics, from `try_name`, which returns a `Result`.
+//! The attribute `#[twins]`. It writes `name`, which panics, from `try_name`, which returns a `Result`.
 //!
 //! Only signatures are parsed. Bodies and the other members of a trait or an `impl` block are copied unchanged. So
 //! `syn` does not need its features for whole files.
@@ -18,7 +18,7 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse_alone.parse2(item.clone()) {
         return function.with_twin(None);
     }
-    // A trait or an `impl` block: its members are in the braces, which come last.
+    // If the item is a trait or an `impl` block, its members are in the braces at the end.
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
     let Some(TokenTree::Group(body)) = tokens.pop().filter(|last| is_group(last, Delimiter::Brace)) else {
         return Err(Error::new(proc_macro2::Span::call_site(), "#[twins] is for functions, traits and impl blocks"));
@@ -103,7 +103,7 @@ impl Function {
         Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
     }
 
-    /// Returns `try_name_` if `#[in_place]` requests it. It replaces `self` by the result of `try_name`.
+    /// Returns the method `try_name_` if `#[in_place]` requests it. That method replaces `self` by the result of `try_name`.
     fn in_place(&self) -> Option<Result<Function>> {
         let form = match in_place_form(self.attributes.iter().find(|attribute| is_in_place(attribute))?) {
             Ok(form) => form,
@@ -194,7 +194,7 @@ impl Function {
         })
     }
 
-    /// Returns the twin, followed by this function. `owner` is the path of a call without a receiver.
+    /// Returns the twin, followed by this function. `owner` is the path by which the twin calls a function without a receiver.
     fn with_twin(self, owner: Option<TokenStream>) -> Result<TokenStream> {
         let in_place = self.in_place();
         let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
@@ -265,11 +265,11 @@ fn is_in_place(attribute: &Attribute) -> bool {
     attribute.path().is_ident("in_place")
 }
 
-/// The form of `try_name_`.
+/// The form of the attribute `#[in_place]`, which determines how `try_name_` works.
 enum Form {
     /// `#[in_place]`: the other operands must expand to the shape of `self`.
     Broadcast,
-    /// `#[in_place(Binary::Add)]`: this operation of `self` and the one other operand.
+    /// `#[in_place(Binary::Add)]`: the result is this operation of `self` and the only other operand.
     Binary(TokenStream),
     /// `#[in_place(reads(source))]`: the operands named here must not overlap `self`; the result must have its shape.
     Reads(Vec<Ident>),
@@ -319,7 +319,7 @@ fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
     Ok(Some(quote!(#and #lifetime #mutable #this)))
 }
 
-/// Returns `::<A, B>`: the type and constant parameters, which the compiler may not infer.
+/// Returns `::<A, B>`, the type and constant parameters in a call, because the compiler may not be able to infer them.
 fn types(generics: &Generics) -> Option<TokenStream> {
     let names: Vec<&Ident> = generics
         .params
@@ -333,7 +333,7 @@ fn types(generics: &Generics) -> Option<TokenStream> {
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
-/// Returns `T` of `Result<T, E>`.
+/// Returns the type `T` of `Result<T, E>`.
 fn success(output: &Type) -> Result<&Type> {
     if let Type::Path(path) = output
         && let Some(last) = path.path.segments.last()
@@ -346,7 +346,7 @@ fn success(output: &Type) -> Result<&Type> {
     Err(Error::new_spanned(output, "a function that has a twin returns a `Result`"))
 }
 
-/// Returns `name` of `try_name`.
+/// Returns the name without its prefix `try_`, or `None` if it has another form.
 fn plain_name(name: &Ident) -> Option<String> {
     name.to_string().strip_prefix("try_").map(str::to_owned)
 }

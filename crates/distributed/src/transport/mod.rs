@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use crate::payload::Payload;
 
-/// Messages that one rank sends and receives together, each with the other rank's number. Messages between two ranks
-/// arrive in the order of sending.
+/// The messages that one rank sends and receives together, each with the index of the other rank. Messages between two ranks arrive in the
+/// order of sending.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     pub(crate) sends: Vec<(usize, Arc<Payload>)>,
-    /// Buffers of the right type and size, which are filled with the received elements.
+    /// Buffers of the right type and size. They are overwritten by the received elements.
     pub(crate) receives: Vec<(usize, Payload)>,
-    /// The elements that the transport itself sums over all ranks; afterwards their sum. Only if
+    /// The elements that the transport itself sums over all ranks. After the exchange, they are the sum. It is only used if
     /// [`sums`](Transport::sums) returns true.
     pub(crate) summed: Option<Payload>,
 }
 
-/// The ranks for which this rank waited in vain.
+/// The ranks for which this rank waited until the deadline.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Stalled {
     /// The ranks that gave no sign of life.

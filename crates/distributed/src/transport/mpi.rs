@@ -1,12 +1,10 @@
-//! Messages over MPI.
+//! Sends messages over MPI.
 //!
-//! One thread of the process makes all calls of MPI. So messages travel while the program computes, and a call that
-//! never returns cannot keep the program from noticing its deadline. The thread runs one exchange after the other, with
-//! non-blocking requests that it tests until they have completed. The buffers of an exchange live in that thread as
-//! long as the exchange, which may be until the end of the process.
+//! One thread of the process makes all calls of MPI. So messages are sent while the program computes, and a call that never returns cannot
+//! keep the program from noticing its deadline. The thread runs one exchange after the other, with non-blocking requests that it tests
+//! until they have completed. It owns the buffers of an exchange until the exchange completes, which may be never.
 //!
-//! A rank that has waited for long asks the awaited ranks whether they are alive. Their threads answer whatever their
-//! programs do.
+//! A rank that has waited for long asks the awaited ranks whether they are alive. Their MPI threads answer even if their programs are busy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -25,19 +23,19 @@ use super::{Exchange, Pending, Stalled, Transport};
 use crate::payload::Payload;
 use crate::{Error, Result};
 
-/// The number of tags for exchanges. After it the tags start again from 0.
+/// The number of message tags for exchanges. After the last tag, the tags start again from 0.
 const TAGS: u64 = 16_384;
 /// The tag of the question "Are you alive?".
 const QUESTION: Tag = 20_000;
 /// The tag of the answer "I am alive."
 const ANSWER: Tag = 20_001;
-/// The empty contents of questions and answers.
+/// The contents of questions and answers, which are empty.
 static NOTHING: [u8; 0] = [];
 
 /// The time after which a rank with an incomplete exchange asks whether the others are alive. It asks again after the
 /// same time.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The interval at which an idle thread looks for questions.
+/// The interval at which an idle thread checks for questions.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The program's connection to the thread that calls MPI.
@@ -54,14 +52,14 @@ struct Order {
     done: Sender<Exchange>,
 }
 
-/// The thread's latest knowledge about the exchange in progress.
+/// The thread's latest information about the exchange in progress.
 #[derive(Debug, Default)]
 struct State {
-    /// The ranks for which it waits.
+    /// The ranks for which the exchange still waits.
     awaited: BTreeSet<usize>,
     /// The time of each rank's latest answer.
     answered: BTreeMap<usize, Instant>,
-    /// True after a deadline has passed.
+    /// True after an exchange has exceeded its deadline.
     lost: bool,
 }
 
@@ -70,7 +68,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Mpi {
-    /// Starts MPI. Also returns this rank and the number of ranks.
+    /// Starts MPI. Returns the connection, this rank, and the number of ranks.
     pub(crate) fn start(grace: Duration) -> Result<(Mpi, usize, usize)> {
         let (orders, to_do) = mpsc::channel();
         let (at_end, ended) = mpsc::channel();
@@ -86,7 +84,7 @@ impl Mpi {
                 Server { world, state: shared, questions: Vec::new(), count: 0 }.serve(&to_do);
             }
             end(universe);
-            // The receiver may already be gone.
+            // The send fails if the receiver no longer exists.
             let _ = at_end.send(());
         };
         let thread = thread::Builder::new().name("mpi".to_owned());
@@ -106,7 +104,7 @@ impl Drop for Mpi {
     fn drop(&mut self) {
         self.orders = None;
         if !thread::panicking() && !locked(&self.state).lost {
-            // The shutdown waits for ranks that are gone, so the wait for it is limited.
+            // The shutdown may wait for ranks that have ended, so the time for it is limited.
             let _ = self.ended.recv_timeout(self.grace);
         }
     }
@@ -116,7 +114,7 @@ impl Transport for Mpi {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending> {
         let (done, result) = mpsc::channel();
         if let Some(orders) = &self.orders {
-            // If the thread is gone, `result` reports it.
+            // The send fails if the thread has ended. The channel for the result then reports that.
             let _ = orders.send(Order { exchange, done });
         }
         Box::new(Waiting { result, state: Arc::clone(&self.state) })
@@ -160,14 +158,14 @@ impl Server {
         loop {
             match orders.recv_timeout(LOOK) {
                 Ok(Order { exchange, done }) => {
-                    // The program may no longer wait for the result.
+                    // The send fails if the program no longer waits for the result.
                     let _ = done.send(self.make(exchange));
                 }
                 Err(RecvTimeoutError::Timeout) => self.answer(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // Questions and answers that were never received stay with MPI.
+        // Requests for messages that were never received must not be dropped, so they are leaked.
         self.questions.drain(..).for_each(std::mem::forget);
     }
 
@@ -286,7 +284,7 @@ impl Server {
     }
 }
 
-/// A request with the ranks that it needs.
+/// A request, and the ranks for which it waits.
 struct Flight<'f> {
     from: Vec<usize>,
     /// Returns true if the request has completed.

@@ -9,7 +9,7 @@ use crate::payload::Payload;
 
 type Inbox = Arc<Mutex<Receiver<Arc<Payload>>>>;
 
-/// One rank's ends of the channels to and from all ranks.
+/// The ends, for one rank, of the channels to and from all ranks.
 pub(crate) struct Threads {
     to: Vec<Sender<Arc<Payload>>>,
     from: Vec<Inbox>,
@@ -33,7 +33,7 @@ impl Threads {
 impl Transport for Threads {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending> {
         for (rank, payload) in &exchange.sends {
-            // A rank that has ended receives nothing. A rank that waits for its answer gets an error.
+            // The send fails if the other rank has ended. A rank that waits for a message of that rank gets an error.
             let _ = self.to[*rank].send(Arc::clone(payload));
         }
         let from = exchange.receives.iter().map(|(rank, _)| Arc::clone(&self.from[*rank])).collect();

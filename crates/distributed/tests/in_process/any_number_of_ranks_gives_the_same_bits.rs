@@ -47,7 +47,7 @@ fn train<O: Optimizer>(group: &Group, optimizer: &O, way: Way, path: &Path) -> R
             let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
             let step = parallel.step(model, rows, generator, |model, shard| {
                 let (x, y) = (shard.of(&x), shard.of(&y));
-                // One row alone has no statistics, so each row of a shard is used twice.
+                // A single row has no variance, so each row of a shard is used twice.
                 let (x, y) = (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0));
                 Ok(Tape::training(&mut shard.generator)
                     .value_and_gradients(|tape| wengert_nn::cross_entropy(&model.forward(tape.constant(&x)), &y)))
@@ -124,11 +124,11 @@ fn states_are_divided() {
                         .value_and_gradients(|tape| model.forward(tape.constant(&shard.of(&x))).square().mean(..)))
                 };
                 parallel.step(&mut model, 8, generator, compute).unwrap();
-                // Adam has two moments of 4 bytes for each parameter. A slice is a quarter, rounded to whole blocks of
-                // 1,024 elements.
+                // Adam has two states of 4 bytes for each parameter element. A rank has a quarter of them, rounded to whole blocks of 1,024
+                // elements.
                 let quarter = model.num_parameters() / 4;
                 assert!(parallel.state_bytes(&model).abs_diff(2 * 4 * quarter) <= 2 * 4 * 1024);
-                // The frozen parameters must not change after the states are divided.
+                // It is an error to freeze parameters after the states are divided.
                 model.freeze("bias");
                 let error = parallel.step(&mut model, 8, generator, compute).unwrap_err();
                 assert!(matches!(error, Error::FrozenChanged), "{error}");
@@ -162,7 +162,7 @@ fn mistakes_are_errors_on_every_rank() {
     });
 }
 
-/// `cargo test` builds the example beside this test.
+/// Runs the example `train_mpi`, which `cargo test` builds beside this test.
 #[test]
 fn the_example_runs_alone() {
     let program = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("train_mpi");

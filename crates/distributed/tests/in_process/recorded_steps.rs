@@ -55,7 +55,7 @@ fn trained(group: &Group, way: Way) -> Vec<Vec<u8>> {
         let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
         let batch = |shard: &wengert_distributed::Shard| {
             let (x, y) = (shard.of(&x), shard.of(&y));
-            // One row alone has no statistics, so each row of a shard is used twice.
+            // A single row has no variance, so each row of a shard is used twice.
             (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0))
         };
         let step = if way.recorded {
@@ -88,7 +88,7 @@ fn a_recorded_step_has_the_bits_of_a_computed_one() {
     }
 }
 
-/// Takes five steps of a model that looks up rows. The batches divide evenly.
+/// Takes five steps of a model that looks up rows of a table. The batches divide evenly.
 fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
     let generator = &mut Generator::new(8);
     let mut model = (
@@ -104,7 +104,7 @@ fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
         assert!(matches!(parallel.checkpoint("optimizer", &model), Err(Error::ShardedParameters(_))));
         let error = parallel.step_recorded(&mut model, 13, generator, |_, _, _| unreachable!());
         assert!(matches!(error, Err(Error::ShardedParameters(_))));
-        // The slack: whole blocks of 1,024 elements of 4 bytes, and the frozen parameters.
+        // The bound adds a block of 1,024 elements of 4 bytes, and the frozen parameters.
         let (own, whole) = (parallel.parameter_bytes(&model), 4 * model.num_parameters());
         assert!(own <= whole / group.size() + 4096 + 4 * 70, "{own} of {whole} bytes");
     }
@@ -210,7 +210,7 @@ fn batch_norm_over_all_ranks_equals_batch_norm_of_the_whole_batch() {
         assert!(on_ranks::<3, _>(|group| synchronized(group, sharded).0) == found.0);
         assert!(on_ranks::<4, _>(|group| synchronized(group, sharded).0) == found.0);
     }
-    // The statistics of each shard alone give a different result.
+    // If each shard uses only its own statistics, the result is different.
     let mut each = cnn(BatchNorm2d::new);
     let mut parallel = DataParallel::new(&alone, &mut each, Sgd::new(0.1).momentum(0.9)).unwrap();
     for (x, y) in batches() {
@@ -226,7 +226,7 @@ fn batch_norm_over_all_ranks_equals_batch_norm_of_the_whole_batch() {
 fn sync_batch_norm_outside_of_a_recorded_step() {
     let mut model = cnn(SyncBatchNorm::new);
     let x = Tensor::randn([4, 1, 6, 6], &mut Generator::new(1));
-    // Outside of a step the layer is batch normalization, in training and in evaluation.
+    // Outside of a step, the layer computes the same as batch normalization, in training and in evaluation.
     let same = cnn(BatchNorm2d::new);
     for tapes in [[Tape::new(), Tape::new()], [0, 0].map(|seed| Tape::training(&mut Generator::new(seed)))] {
         let [own, other] = &tapes;
@@ -241,7 +241,7 @@ fn sync_batch_norm_outside_of_a_recorded_step() {
     });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("use `step_recorded`") && error.contains("SyncBatchNorm(4)"), "{error}");
-    // In a recorded step no value can be read yet.
+    // Before the step evaluates, no value can be read.
     let error = parallel.step_recorded(&mut model, 4, &mut Generator::new(0), |model, tape, _| {
         let loss = model.try_forward(tape.constant(&x))?.sum(..);
         loss.try_value()?;
