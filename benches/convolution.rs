@@ -1,5 +1,5 @@
-//! Convolutions with both gradients, in flops: two for each multiplication and addition of the definition. Poolings are in
-//! bytes.
+//! Times convolutions with both gradients. The speed is in flops: two for each multiplication and addition of the definition. For poolings,
+//! it is in bytes.
 
 use std::hint::black_box;
 
@@ -42,7 +42,7 @@ impl Case {
         black_box(self.x.conv2d(&self.w, None, &self.options));
     }
 
-    /// The forward result is recorded but not requested, so it is not computed.
+    /// The forward result is recorded but not requested, so this benchmark does not compute it.
     fn input_gradient(&self) {
         black_box(grad(
             |[x]| (x.conv2d(&x.tape().constant(&self.w), None, &self.options) * &self.z).sum(..),

@@ -1,4 +1,4 @@
-//! Elementwise operations, with the bytes that each must move: each operand is read once, and the result is written once.
+//! Times elementwise operations. The speed is in bytes: each operand is read once, and the result is written once.
 
 use std::hint::black_box;
 

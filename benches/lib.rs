@@ -1,5 +1,4 @@
-//! Shared code of the benchmarks: the limits of the machine, measured by plain loops in the same run, and the comparison with
-//! them.
+//! Code that the benchmarks share: it measures the limits of the machine by plain loops in the same run, and compares operations with them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,10 +20,10 @@ pub fn shortest(mut work: impl FnMut()) -> f64 {
     least
 }
 
-/// Returns the seconds in which plain loops on all threads read `inputs` arrays of `len` numbers, and write one if `writes`.
-/// This is the traffic of an operation on operands of this size, with the arithmetic of an addition.
+/// Returns the seconds in which plain loops on all threads read `inputs` arrays of `len` elements, and write one array if `writes` is true.
+/// An operation on operands of this size causes the same memory traffic. The loops do the arithmetic of an addition.
 pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
-    // The arrays are not zeros: the system would map zeros to a single page.
+    // The arrays are not filled with zeros, because the system would map zeros to a single page.
     let data: Vec<Vec<f32>> = (0..inputs).map(|k| vec![1.0 + k as f32; len]).collect();
     let mut out = vec![1f32; if writes { len } else { 0 }];
     let part = len.div_ceil(num_threads());
@@ -51,7 +50,7 @@ pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
     })
 }
 
-/// Returns a sum in enough chains to be limited by memory alone.
+/// Returns the sum of `x` in so many independent chains that only memory limits the speed.
 fn total(x: &[f32]) -> f32 {
     let (chunks, rest) = x.as_chunks::<64>();
     let mut totals = [0f32; 64];
@@ -89,7 +88,7 @@ pub fn peak_flops() -> f64 {
     (threads * ROUNDS * 2 * CHAINS) as f64 / seconds
 }
 
-/// Runs independent chains of multiply-adds: enough vectors to hide the latency of each.
+/// The number of independent chains of multiply-adds. There are enough vectors to hide the latency of each instruction.
 const CHAINS: usize = 16 * 16;
 
 fn multiply_adds(x: f32, rounds: usize) -> f32 {

@@ -204,7 +204,7 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
         }
         ("kmeans", &[r, k, d]) => {
             let (x, c) = (Tensor::<f32>::rand([r, d], g), Tensor::rand([k, d], g));
-            // A tape computes the distances in one pass; operations on tensors would write `[r, k, d]`.
+            // The tape computes the distances in one pass. Operations on tensors would write `[r, k, d]` to memory.
             computing(move || (Tape::new().constant(&x).unsqueeze(1) - &c).square().sum(2).argmin(1))
         }
         ("logreg", &[r, d, c]) => {

@@ -1,4 +1,4 @@
-//! Matrix products, in flops: two for each multiplication and addition.
+//! Times matrix products. The speed is in flops: two for each multiplication and addition.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! Reductions, with the bytes that each must read.
+//! Times reductions. The speed is in bytes that each must read.
 
 use std::hint::black_box;
 

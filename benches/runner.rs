@@ -1,8 +1,8 @@
 //! The protocol of the programs that are timed beside PyTorch, jax and other peers.
 //!
-//! The program reads names from standard input, one a line. The variable `WORKLOADS` names a JSON file with the table, `{name:
-//! [kind, …]}`. Each name is answered with one line, `{"name": …, "ns": …, "first_ns": …}` or `{"name": …, "error": …}`. `ns`
-//! and `first_ns` are the nanoseconds of one iteration and of the first iteration.
+//! The program reads names from standard input, one per line. The environment variable `WORKLOADS` names a JSON file with the table,
+//! `{name: [kind, …]}`. The program answers each name with one line, `{"name": …, "ns": …, "first_ns": …}` or `{"name": …, "error": …}`.
+//! `ns` and `first_ns` are the nanoseconds of one iteration and of the first iteration.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// One iteration of a workload.
 pub type Step = Box<dyn FnMut()>;
 
-/// Answers all names. `build` makes the step of a workload from its row of the table; samples are taken for `budget`.
+/// Answers all names. `build` makes the step of a workload from its row of the table. Samples are taken for the time `budget`.
 pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Duration) -> Result<(), Box<dyn Error>> {
     let path = env::var("WORKLOADS").map_err(|_| "WORKLOADS is to name the JSON file with the table of workloads")?;
     let table: HashMap<String, Vec<Value>> = serde_json::from_str(&fs::read_to_string(path)?)?;
@@ -54,7 +54,7 @@ pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
     Ok(list.into_iter().map(|number| number as isize).collect())
 }
 
-/// Returns the nanoseconds of one iteration, the median over samples of at least 2 ms each, and of the first iteration.
+/// Returns two times in nanoseconds: of one iteration, as the median over samples of at least 2 ms each, and of the first iteration.
 fn timed(mut step: Step, budget: Duration) -> (f64, f64) {
     let mut seconds = || {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Recording, differentiating and evaluating: the cost of a step besides its arithmetic, per node of the tape.
+//! Times the recording, differentiation and evaluation of tapes: the cost of a step besides its arithmetic, per node of the tape.
 
 use std::hint::black_box;
 
@@ -48,7 +48,7 @@ fn layer_norm<'t>([a, b]: [Var<'t, f32>; 2]) -> Var<'t, f32> {
 fn gradients(c: &mut Criterion) {
     let mut group = c.benchmark_group("gradient");
     let (x, row) = (Tensor::<f32>::linspace(-1.0, 1.0, 1 << 19).reshape([1024, 512]), Tensor::<f32>::ones([512]));
-    // The operands are read twice, forward and backward, and one gradient is written.
+    // The benchmark reads the operands twice, forward and backward, and writes one gradient.
     group.throughput(Throughput::Bytes(3 * 4 * x.numel() as u64));
     group.bench_function("layer norm", |b| {
         b.iter(|| black_box(grad(layer_norm, [&x, &row])));
@@ -59,8 +59,8 @@ fn gradients(c: &mut Criterion) {
     group.finish();
 }
 
-/// Times a step of linear regression, [32, 4] to [32, 1], with a cached plan: its recording, its derivatives, and its run with
-/// the update of the parameters. Each part is per node of the tape, with the derivatives.
+/// Times a step of linear regression, [32, 4] to [32, 1], with a cached plan. The parts are the recording, the derivatives, and the run
+/// with the update of the parameters. Each time is divided by the number of nodes, including those of the derivatives.
 fn step(c: &mut Criterion) {
     let mut group = c.benchmark_group("step");
     let mut model = Linear::new(4, 1, &mut Generator::new(0));

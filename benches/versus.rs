@@ -79,7 +79,7 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
             let axes = second.to_vec();
             unary(a, move |a| a.logsumexp(&axes[..]))
         }
-        // The operand has every second element of the last dimension.
+        // This operand consists of every second element of the last dimension.
         "sum_step" => {
             let axes = second.to_vec();
             unary(a.slice(-1, None, None, 2), move |a| a.sum(&axes[..]))
@@ -218,7 +218,8 @@ fn binary(a: Tensor<f32>, b: Tensor<f32>, f: impl Fn(&Tensor<f32>, &Tensor<f32>)
     })
 }
 
-/// Returns a step that computes both gradients of the number that `f` computes, recorded again in each iteration.
+/// Returns a step that computes the gradients of a number with respect to both operands of `f`. The step records `f` again in each
+/// iteration.
 fn gradient(
     a: Tensor<f32>,
     b: Tensor<f32>,

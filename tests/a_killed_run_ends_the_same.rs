@@ -14,7 +14,7 @@ use wengert::nn::schedule::CosineAnnealingLR;
 use wengert::nn::{Checkpoint, Schedule};
 use wengert::prelude::*;
 
-/// The environment variable with the folder in which the child trains.
+/// The environment variable that contains the folder in which the child trains.
 const FOLDER: &str = "WENGERT_TEST_RUN";
 
 const STEPS: u64 = 240;
@@ -88,7 +88,7 @@ fn ten_kills_do_not_change_the_result() {
     assert!(start(calm.path()).wait_with_output().unwrap().status.success());
     let mut moments = Generator::new(1);
     for _ in 0..10 {
-        // The kill may hit any part of a step or of a save.
+        // The kill can interrupt any part of a step or of a save.
         killed_after(killed.path(), 1 + moments.below(20));
     }
     assert!(start(killed.path()).wait_with_output().unwrap().status.success());

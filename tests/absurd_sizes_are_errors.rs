@@ -7,7 +7,7 @@ use wengert::tensor::{Error, Layout};
 const MEBI: isize = 1 << 20;
 const TEBI: isize = 1 << 40;
 
-/// Returns a tensor of 2⁵⁸ elements that are stored once.
+/// Returns a tensor of 2⁵⁸ elements whose memory has only one element.
 fn huge() -> Tensor<f32> {
     Tensor::scalar(1.0).expand([TEBI, MEBI / 4])
 }
@@ -140,7 +140,7 @@ fn operations_without_memory_work_on_any_size() {
     let x = huge();
     let text = x.to_string();
     assert!(text.starts_with("Tensor<f32> [1099511627776, 262144]\n[[1.0, 1.0, 1.0, ...") && text.len() < 1000);
-    // A sum over an expanded dimension is a product, and the largest of equal numbers is one of them.
+    // A sum over an expanded dimension is a multiplication, and a maximum of equal elements is one of them. So both need little memory.
     assert_eq!(x.sum(..).item(), 2f32.powi(58));
     assert_eq!((x.amax(0).numel(), x.amin(..).item()), (1 << 18, 1.0));
     assert!(x.mean_keepdim(0).narrow(1, 0, 5).to_vec() == [1.0; 5]);

@@ -5,7 +5,7 @@ use wengert::tensor::prelude::*;
 use wengert::tensor::set_num_threads;
 use wengert_tests::alone;
 
-/// Returns numbers whose sums round, in every layout that the kernels distinguish.
+/// Returns tensors whose sums round, in every layout that the kernels distinguish.
 fn layouts() -> Vec<Tensor<f32>> {
     let x = Tensor::from_fn([301, 517], |index| ((index[0] * 7919 + index[1] * 104_729) % 10_007) as f32 / 997.0 - 5.0);
     vec![
@@ -101,7 +101,7 @@ fn convolutions_and_poolings() {
 
 #[test]
 fn another_order_of_additions_gives_other_bits() {
-    // A negative control: the same numbers summed from the other end round differently.
+    // This is a negative control: the same elements, summed from the other end, round differently.
     let x = &layouts()[5];
     let (forwards, backwards) = (x.iter().sum::<f32>(), x.flip(0).iter().sum::<f32>());
     assert_ne!(forwards.to_bits(), backwards.to_bits());

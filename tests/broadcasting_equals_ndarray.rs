@@ -1,8 +1,8 @@
-//! Broadcasting equals `ndarray`'s and equals a loop over indices, on random shapes and layouts.
+//! Tests that broadcasting equals `ndarray`'s broadcasting, and a loop over indices, on random shapes and layouts.
 //!
-//! `ndarray`'s `broadcast` expands an array to a given shape. Its operators join two operands, as ours do. Therefore the joined
-//! shape of any number of operands is compared with the rule written out here, and the expansion of each operand is compared
-//! with `ndarray`'s.
+//! `ndarray`'s `broadcast` expands an array to a given shape, and its operators join two operands, as Wengert's do. `ndarray` has no
+//! function that joins more shapes. So the joined shape is compared with the rule written out here, and the expansion of each operand with
+//! `ndarray`'s.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use wengert::tensor::prelude::*;
 use wengert::tensor::{Shape, broadcast};
 use wengert_tests::{Recipe, Thinning, integers, recipes, shapes, thinnings};
 
-/// Returns the joined shape by the rule of the broadcasting notes, one dimension at a time from the last.
+/// Returns the joined shape by the rule of the broadcasting notes, one dimension after the other, from the last one on.
 fn rule(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     let mut joined = vec![1; rank];
@@ -76,7 +76,7 @@ proptest! {
             ("add", x.add(&y), &theirs + &others, |x, y| x + y),
             ("sub", x.sub(&y), &theirs - &others, |x, y| x - y),
             ("mul", &x * &y, &theirs * &others, |x, y| x * y),
-            // The divisor is never zero.
+            // The added 1/2 keeps the divisor away from zero.
             ("div", &x / (&y + 0.5), &theirs / (&others + 0.5), |x, y| x / (y + 0.5)),
         ];
         for (name, ours, theirs, loops) in table {

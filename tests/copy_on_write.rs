@@ -43,7 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// A tensor and its expected values.
+/// A tensor and a copy of its expected values.
 struct Held {
     tensor: Tensor<f64>,
     model: Tensor<f64>,
@@ -61,13 +61,13 @@ struct Run {
 }
 
 impl Run {
-    /// Returns tensor number `i`, modulo their count, and a copy of its expected values.
+    /// Returns the tensor with index `i` modulo their number, and a copy of its expected values.
     fn get(&self, i: usize) -> (Tensor<f64>, Tensor<f64>) {
         let Held { tensor, model } = &self.held[i % self.held.len()];
         (tensor.clone(), copied(model))
     }
 
-    /// Adds a view of tensor number `i`. Its model is the same view of the old model.
+    /// Adds a view of the tensor with index `i`. Its expected values are the same view of the old expected values.
     fn add_view(&mut self, i: usize, view: &dyn Fn(&Tensor<f64>) -> Tensor<f64>) {
         let (tensor, model) = self.get(i);
         let viewed = view(&tensor);
@@ -76,7 +76,7 @@ impl Run {
         }
     }
 
-    /// Writes to tensor number `i`. If the write succeeds, `change` computes its new expected values.
+    /// Writes to the tensor with index `i`. If the write succeeds, `change` computes its new expected values.
     fn write(
         &mut self,
         i: usize,
@@ -163,7 +163,7 @@ fn the_only_holder_writes_in_place() {
 
 #[test]
 fn overlapping_windows_are_values_too() {
-    // Each element of the window is written once, whether the buffer is shared or not.
+    // Each element of the windows is written once, even if windows overlap in the buffer.
     let windows = || Tensor::from([1.0, 2.0, 3.0, 4.0]).unfold(0, 2, 1);
     let (mut alone, mut shared) = (windows(), windows());
     let held = shared.clone();

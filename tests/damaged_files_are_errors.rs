@@ -5,7 +5,7 @@ use std::path::Path;
 use wengert::nn::{Checkpoint, Epoch, History, Scores, Table, read_idx, read_npy, read_table};
 use wengert::prelude::*;
 
-/// A name, the contents of a valid file, and a function that reads a file.
+/// The name of a format, the contents of a valid file, and a function that reads a file and returns whether it accepted it.
 type Format = (&'static str, Vec<u8>, fn(&Path) -> bool);
 
 /// Returns a small linear model.

@@ -1,5 +1,5 @@
-//! The engine with every setting: each instruction set, several numbers of threads, with and without simplification, with and
-//! without the pool. The number of threads changes no bit; the other settings change rounding at most.
+//! Tests the engine with every setting: each instruction set, several numbers of threads, with and without simplification, with and without
+//! the pool. The number of threads changes no bit. The other settings change only rounding.
 
 use wengert::autograd::set_simplification;
 use wengert::nn::cross_entropy;
@@ -20,21 +20,21 @@ fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
 fn programs<T: Float>() -> Vec<Tensor<T>> {
     let (x, row, column) = (numbers::<T>(&[300, 517], 1), numbers::<T>(&[517], 2), numbers::<T>(&[300, 1], 3));
     let mut results = Vec::new();
-    // Layer norm: rows are reduced within the pass, columns by the gradient.
+    // A layer norm, which reduces rows within a pass, and columns for its gradient.
     let tape = Tape::new();
     let (a, b) = (tape.var(&x), tape.var(&row));
     let d = a - a.mean_keepdim(1);
     let y = d / (d.square().mean_keepdim(1) + 1e-5).sqrt() * b + b;
     let [da, db] = (y * y * y).sum(..).grad([a, b]);
     results.extend([y.value(), da.value(), db.value()]);
-    // Columns are reduced and read again; functions; transposed operands.
+    // A program that reduces columns and reads the result again, with functions and transposed operands.
     let tape = Tape::new();
     let (a, c) = (tape.var(&x), tape.var(&column));
     let centred = a - a.mean_keepdim(0);
     let y = (centred.tanh() * c.sigmoid() + (a * 0.3).exp()).log_softmax(-1) + a.t().gelu().t();
     let [da, dc] = y.square().mean(..).grad([a, c]);
     results.extend([y.value(), da.value(), dc.value()]);
-    // Products, and a network with its loss.
+    // Matrix products: a network with its loss.
     let tape = Tape::new();
     let (w, v) = (tape.var(&numbers::<T>(&[517, 64], 4)), tape.var(&numbers::<T>(&[64, 10], 5)));
     let targets = Tensor::from_fn([300], |index| index[0] as i64 % 10);
@@ -42,7 +42,7 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     let loss = cross_entropy(&logits, &targets);
     let [dw, dv] = loss.grad([w, v]);
     results.extend([loss.value(), dw.value(), dv.value()]);
-    // A recurrent network: one weight at every step, gates from slices, joined states.
+    // A recurrent network, which uses one weight at every step, cuts gates into slices and joins states.
     let tape = Tape::new();
     let (w, inputs) = (tape.var(&numbers::<T>(&[160, 40], 6)), tape.var(&numbers::<T>(&[6 * 24, 160], 7)));
     let (mut state, mut cell) = (tape.constant(&Tensor::zeros([24, 40])), tape.constant(&Tensor::zeros([24, 40])));
@@ -55,13 +55,13 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     let y = cat(&states, 0);
     let [dw, dx] = y.square().sum(..).grad([w, inputs]);
     results.extend([y.value(), dw.value(), dx.value()]);
-    // Distances: expanded operands with short rows.
+    // Distances, which have expanded operands with short rows.
     let tape = Tape::new();
     let (a, b) = (tape.var(&numbers::<T>(&[300, 1, 5], 8)), tape.var(&numbers::<T>(&[400, 5], 9)));
     let k = ((a - b).square().sum(2) * -0.5).exp();
     let [da, db] = k.sum(..).grad([a, b]);
     results.extend([k.value(), da.value(), db.value()]);
-    // Operations on tensors.
+    // Operations on tensors without a tape.
     results.extend([x.softmax(1), &x + &row, x.amax(0), x.sum(..), x.matmul(&x.t()), x.t() + x.t()]);
     results
 }
@@ -70,7 +70,7 @@ fn bits<T: Float>(results: &[Tensor<T>]) -> Vec<Vec<u64>> {
     results.iter().map(|result| result.iter().map(|x| x.to_f64().to_bits()).collect()).collect()
 }
 
-/// Returns the largest difference, relative to the largest element.
+/// Returns the largest difference of two elements, relative to the largest element.
 fn distance<T: Float>(x: &Tensor<T>, y: &Tensor<T>) -> f64 {
     assert_eq!(x.shape(), y.shape());
     let scale = y.iter().fold(1e-30, |most: f64, y| most.max(y.to_f64().abs()));

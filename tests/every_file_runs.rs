@@ -1,4 +1,4 @@
-//! A test file without a `mod` line would not run, and nobody would notice. This test fails with its name.
+//! A test file without a `mod` line would not run, and nobody would notice. This test fails and names the file.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn unreached<'f>(all: &'f [(String, String)], roots: &[&str]) -> Vec<&'f str> {
         else {
             continue;
         };
-        // The modules of `a/mod.rs` and of the roots lie in the same folder; the modules of `a.rs` lie in `a/`.
+        // The modules of `a/mod.rs` and of the roots are in the same folder. The modules of `a.rs` are in the folder `a/`.
         let beside = path.ends_with("/mod.rs") || roots.contains(&file);
         let folder =
             if beside { path.rsplit_once('/').map_or("", |(folder, _)| folder) } else { &path[..path.len() - 3] };

@@ -1,6 +1,6 @@
-//! The law behind every gradient of a broadcast: `<expand x, g> = <x, sum_to g>`, for every x and g.
+//! Tests the law behind every gradient of a broadcast: `<expand x, g> = <x, sum_to g>` for every x and g.
 //!
-//! The data are small integers in f64. Both sides are therefore exact and equal, in any order of additions.
+//! The data are small integers in f64. So both sides are exact, and equal in any order of additions.
 
 use proptest::prelude::*;
 use wengert::tensor::prelude::*;
@@ -26,7 +26,7 @@ proptest! {
         prop_assert_eq!(expanded.shape(), g.shape());
         prop_assert_eq!(summed.shape(), x.shape());
         prop_assert_eq!(inner(&expanded, &g), inner(&x, &summed));
-        // The law also holds for tensors that are summed and expanded themselves; second derivatives need this.
+        // The law also holds if `expand` and `sum_to` are exchanged, which second derivatives need.
         prop_assert_eq!(inner(&summed.expand(&shape[..]), &expanded), inner(&summed, &expanded.sum_to(x.shape())));
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the expected values of layers, losses, optimisers and schedules that PyTorch computed. `tests/fixtures/README.md`
-//! describes the files.
+//! Reads fixtures: the values of layers, losses, optimisers and schedules that PyTorch computed. `tests/fixtures/README.md` describes the
+//! files.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use wengert::prelude::*;
 
-/// The largest difference from PyTorch in f64, relative to the largest element of the tensor.
+/// The largest allowed difference from PyTorch in f64, relative to the largest element of the tensor.
 pub const TOLERANCE: f64 = 1e-10;
 
 static TENSORS: LazyLock<SafeTensors<'static>> = LazyLock::new(|| {
@@ -44,7 +44,7 @@ pub fn initial(layer: &str) -> &'static Value {
     &INDEX["initial"][layer]
 }
 
-/// The tensors of one case and its entry in `nn.json`.
+/// The tensors of one case, and the entry of the case in `nn.json`.
 pub struct Fixture {
     /// The name of the case.
     pub name: String,

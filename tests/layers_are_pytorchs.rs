@@ -38,7 +38,7 @@ fn flag(case: &Fixture, name: &str, default: bool) -> bool {
     try_option(case, name).map_or(default, |value| value.as_bool().unwrap())
 }
 
-/// Returns an option with one or several sizes.
+/// Returns an option that is one size or several sizes.
 fn sizes(case: &Fixture, name: &str, default: isize) -> Vec<isize> {
     match try_option(case, name) {
         None => vec![default],
@@ -207,7 +207,7 @@ fn layer(case: &Fixture) -> Option<Box<dyn Layer<f64>>> {
     })
 }
 
-/// Gives the parameters the values of the case, and checks that they have its names.
+/// Sets the parameters to the values of the case, and checks that they have the names of the case.
 fn load(case: &Fixture, model: &mut (impl Module<f64> + ?Sized)) {
     let names: Vec<String> = model.named_parameters().into_iter().map(|(path, _)| path).collect();
     let expected = case.about["parameters"].as_array().map_or(&[][..], Vec::as_slice);
@@ -228,7 +228,7 @@ fn check(case: &Fixture, model: &(impl Module<f64> + ?Sized), output: Var<'_, f6
     for (name, input) in inputs {
         let (name, gradient) = (format!("grad.{name}"), gradients.of(*input));
         if case.name == "activation/celu" {
-            // PyTorch's derivative rounds 1/α to f32 (`1.0/alpha.toFloat()` in its derivatives.yaml).
+            // PyTorch's derivative rounds 1/α to f32 (`1.0/alpha.toFloat()` in its derivatives.yaml), so the bound is larger.
             let off = gradient - case.get(&name);
             assert!(off.iter().all(|off| off.abs() < 1e-7), "{}/{name}", case.name);
         } else {
@@ -378,7 +378,7 @@ fn instance_norm_with_statistics() {
     );
 }
 
-/// The layers of `initial`.
+/// The layers in the entry `initial` of `nn.json`.
 const BEGUN: [&str; 18] = [
     "Linear",
     "Bilinear",
@@ -424,8 +424,8 @@ fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     }
 }
 
-/// Checks the moments of 300 layers. The variance of n numbers (at least 900) lies within 6 standard deviations, each at most
-/// √(2 / n) of it for a normal distribution. The mean lies within 6 · σ / √n.
+/// Checks the moments of the parameters of 300 layers. The variance of n values (at least 900) lies within 6 standard deviations, each at
+/// most √(2 / n) of it for a normal distribution. The mean lies within 6 · σ / √n.
 #[test]
 fn initial_values() {
     for kind in BEGUN {
@@ -436,7 +436,7 @@ fn initial_values() {
                 let model = new_layer(kind, generator);
                 let parameters = model.named_parameters();
                 let (_, parameter) = parameters.iter().find(|(path, _)| path == name).unwrap();
-                // The padding row of an embedding is checked separately.
+                // The padding row of an embedding is left out, because it is checked separately.
                 let rows = parameter.value.to_vec();
                 let padding = if kind == "Embedding" { 3 * 4..4 * 4 } else { 0..0 };
                 assert!(rows[padding.clone()].iter().all(|&value| value == 0.0), "{kind}.{name}");

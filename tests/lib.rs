@@ -1,5 +1,4 @@
-//! Shared code of several test files: tensors of every layout over shapes that broadcast, and the runner of the conformance
-//! set.
+//! Code that several test files share: tensors of every layout over shapes that broadcast, and the runner of the conformance set.
 
 pub mod conformance;
 
@@ -24,7 +23,7 @@ pub fn shapes() -> impl Strategy<Value = Vec<usize>> {
     vec(size, 0..=RANK)
 }
 
-/// A reduction of a shape to one that broadcasts to it: leading dimensions are dropped, and some sizes become 1.
+/// A thinning of a shape gives a shape that broadcasts to it: leading dimensions are dropped, and some sizes become 1.
 #[derive(Clone, Debug)]
 pub struct Thinning {
     dropped: usize,
@@ -39,7 +38,7 @@ impl Thinning {
     }
 }
 
-/// Generates every reduction of a shape.
+/// Generates every kind of thinning.
 pub fn thinnings() -> impl Strategy<Value = Thinning> {
     let dropped = prop_oneof![2 => Just(0), 1 => 0..=RANK];
     (dropped, vec(prop::bool::weighted(0.4), RANK)).prop_map(|(dropped, ones)| Thinning { dropped, ones })
@@ -87,7 +86,7 @@ impl Recipe {
 pub fn integers(seed: u64) -> impl FnMut() -> f64 {
     let mut state = seed | 1;
     move || {
-        // A linear congruential generator with Knuth's constants; its high bits are good enough to distinguish elements.
+        // This is a linear congruential generator with Knuth's constants. Its high bits are good enough to distinguish elements.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 40) % 41) as f64 - 20.0
     }

@@ -26,7 +26,7 @@ fn reduction(case: &Fixture) -> LossReduction {
     }
 }
 
-/// Returns a loss type with the option that is a tensor, if the case has it.
+/// Returns a loss type with an option that is a tensor, if the case has this option.
 macro_rules! with_tensor {
     ($loss:expr, $case:expr, $($option:ident),*) => {{
         let mut loss = $loss;
@@ -62,7 +62,7 @@ fn loss<'t>(case: &Fixture, inputs: &[Var<'t, f64>]) -> Var<'t, f64> {
         "CTCLoss" => {
             let loss = CtcLoss::new().zero_infinity(flag(case, "zero_infinity", false)).reduction(reduction);
             let (inputs, targets) = (lengths(case, "input_lengths"), lengths(case, "target_lengths"));
-            // PyTorch's gradient refers to the input of log_softmax. A second log_softmax changes nothing else.
+            // PyTorch's gradient is the gradient of the input of log_softmax. A second log_softmax changes no value.
             loss.of(x.log_softmax(2), &case.integers("target"), &inputs, &targets)
         }
         "CosineEmbeddingLoss" => {
@@ -85,7 +85,7 @@ fn loss<'t>(case: &Fixture, inputs: &[Var<'t, f64>]) -> Var<'t, f64> {
         "KLDivLoss" => {
             let loss = KlDivLoss::new().log_target(flag(case, "log_target", false)).reduction(reduction);
             let loss = loss.of(x, target());
-            // The mean over the samples, which is a reduction in PyTorch.
+            // In PyTorch, `batchmean` is a reduction that divides the sum by the number of samples.
             if case.option("reduction") == "batchmean" { loss / x.shape()[0] as f64 } else { loss }
         }
         "L1Loss" => L1Loss::new().reduction(reduction).of(x, target()),

@@ -14,7 +14,7 @@ fn resident() -> usize {
     pages * 4096
 }
 
-/// Runs `step` for `steps` times. After the first tenth, the memory must not grow by more than `slack` bytes.
+/// Calls `step` `steps` times. After the first tenth, the memory must not grow by more than `slack` bytes.
 fn flat(steps: usize, slack: usize, mut step: impl FnMut(usize)) {
     let _alone = alone();
     (0..steps / 10).for_each(&mut step);

@@ -108,7 +108,7 @@ fn default_decay(case: &Fixture) -> f64 {
     if case.name.contains("/adamw/") { 0.01 } else { 0.0 }
 }
 
-/// Compares with the fixtures, which have the steps 1, 10 and 100.
+/// Compares the model with the fixtures, which exist for the steps 1, 10 and 100.
 fn check(case: &Fixture, step: u64, model: &Model, prefix: &str) {
     if case.has(&format!("{prefix}weight.{step}")) {
         case.check(&format!("{prefix}weight.{step}"), &model.weight.value);
@@ -168,8 +168,8 @@ fn a_hundred_steps_are_pytorchs() {
                 let lbfgs = lbfgs.history_size(case.number("history_size") as usize);
                 let searches = case.about["options"].get("line_search_fn").is_some();
                 let mut lbfgs = if searches { lbfgs.strong_wolfe() } else { lbfgs };
-                // Without a line search the path is unstable: if a weight begins 1e-15 away, PyTorch's own result differs by
-                // 0.01.
+                // Without a line search the path is unstable, so only 10 steps are compared. If a weight begins 1e-15 away, PyTorch's own
+                // result differs by 0.01.
                 for step in 1..=if searches { 100 } else { 10 } {
                     let mut model = std::mem::replace(&mut problem.model, Problem::new().model);
                     lbfgs.step(&mut model, |model| problem.measured(model));
@@ -189,7 +189,7 @@ fn a_hundred_steps_are_pytorchs() {
                 let ([minus, plus], [min, max]) = (pair("etas", [0.5, 1.2]), pair("step_sizes", [1e-6, 50.0]));
                 train(&case, Rprop::new(lr).etas(minus, plus).step_sizes(min, max), |o, _| o);
             }
-            // The entry of the problem itself.
+            // This is the entry of the problem, which is not an optimiser.
             _ => seen -= 1,
         }
     }

@@ -1,4 +1,4 @@
-//! The pages of the repository say nothing that the sources contradict: links, file names, variables, features, examples, and
+//! Checks that the pages of the repository say nothing that the sources contradict: links, file names, variables, features, examples, and
 //! the messages that they show.
 
 use std::collections::BTreeSet;
@@ -160,7 +160,7 @@ fn the_pages_show_the_error_of_the_example() {
     let error = Tensor::<f32>::zeros([4, 32, 14, 14]).try_add(Tensor::<f32>::ones([32])).unwrap_err().to_string();
     let lines = |text: &str| {
         let shown = text.trim_end().lines();
-        // The guide explains each line in a second column.
+        // In the guide, a second column explains each line.
         shown.map(|line| line.split("     ").next().unwrap_or_default().trim_end().to_owned()).collect::<Vec<_>>()
     };
     for name in ["README.md", "docs/guide/errors.md"] {

@@ -1,4 +1,4 @@
-//! Comments and pages avoid the phrases of a list. Each phrase has made a comment of this repository hard to understand before.
+//! Comments and pages avoid the phrases of a list, because each phrase has made a comment of this repository hard to understand.
 //!
 //! The list has no phrase that a clear sentence needs. It cannot prove that a text is clear.
 
@@ -81,7 +81,7 @@ fn no_page_has_a_phrase_of_the_list() {
     let mut found = String::new();
     for page in PAGES {
         let page_text = text(page);
-        // Code blocks are code.
+        // Only text outside of code blocks is checked. The blocks are every second part.
         for block in page_text.split("```").step_by(2) {
             for line in block.lines() {
                 for phrase in phrases(line) {

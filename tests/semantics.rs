@@ -87,7 +87,7 @@ mod general_rule {
         assert!(matches!(x.try_add_(ones(&[])), Err(Error::ZeroDim { operand: 1, .. })));
         let mask = Tensor::<bool>::ones([2, 2]);
         assert!(matches!(ops::try_where_(&mask, &x, ones(&[])), Err(Error::ZeroDim { operand: 2, .. })));
-        // A plain number is not a tensor.
+        // The rule is for tensors, and a plain number is not a tensor.
         assert_eq!(x.add(1.0), Tensor::full([2, 2], 2.0));
         assert_eq!(ones(&[]).add(1.0).item(), 2.0);
         assert_adds(&[1], &[2, 2], &[2, 2]);
@@ -284,7 +284,7 @@ mod compatibility {
         assert_eq!(error.sentence(), BROADCASTABLE);
         assert_eq!((error.site().location.file(), error.site().location.line()), (file!(), line));
         assert!(error.to_string().ends_with("to mean [4, 4]: other.expand([4, 4])"), "{error}");
-        // The remedy of the hint is accepted.
+        // The changes that the hint proposes are accepted.
         assert_eq!(ones(&[4, 1]).add(ones(&[4]).unsqueeze(1)), Tensor::full([4, 1], 2.0));
         assert_eq!(ones(&[4, 1]).add(ones(&[4]).expand([4, 4])), Tensor::full([4, 4], 2.0));
     }
@@ -297,7 +297,7 @@ mod compatibility {
 
     #[test]
     fn the_legacy_mode_views_both_as_one_dimensional() {
-        // The fallback warns even if broadcasting does not.
+        // The fallback to one dimension warns even if broadcasting does not warn.
         let _rules = Rules::pytorch().legacy_pointwise(true).scope();
         let warnings = compat::collect();
         let line = line!() + 1;
@@ -307,7 +307,7 @@ mod compatibility {
         assert_eq!(other_way, counting(&[8]).mul(2.0));
         assert_eq!(texts(&warnings)[0], format!("{}:{line}: UserWarning: {FALLING_BACK}", file!()));
         assert_eq!(warnings.warnings().len(), 2);
-        // Shapes that broadcast are broadcast, and other element counts are refused.
+        // Shapes that broadcast are broadcast. Other numbers of elements are refused.
         assert_eq!(ones(&[4, 1]).add(ones(&[4])), Tensor::full([4, 4], 2.0));
         assert!(ones(&[4, 2]).try_add(ones(&[7])).is_err());
     }
@@ -334,7 +334,7 @@ mod compatibility {
         assert_eq!(warnings.warnings()[0].message(), expected);
     }
 
-    /// The next test runs this function in its own process.
+    /// A program that the next test runs in its own process.
     #[test]
     #[ignore = "wants an environment of its own"]
     fn child_of_the_environment() {

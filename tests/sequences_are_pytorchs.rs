@@ -64,7 +64,7 @@ fn compare<'t>(
     }
 }
 
-/// A recurrent state that is built from variables and split into them.
+/// A recurrent state that can be built from variables and split into them.
 trait Parts<'t> {
     fn of(variables: &[Variable<'t>]) -> Self;
     fn parts(self) -> Vec<Variable<'t>>;
@@ -177,7 +177,7 @@ struct Masks<'t> {
 }
 
 impl<'t> Masks<'t> {
-    /// PyTorch's masks are true at ignored keys.
+    /// Converts PyTorch's masks, which are true at ignored keys.
     fn of(case: &Fixture, tape: &'t Tape<f64>, mask: &str, padding: &str) -> Self {
         let is_float = case.name.ends_with("float_mask");
         Masks {
@@ -205,7 +205,7 @@ impl<'t> Masks<'t> {
 #[test]
 fn attention() {
     let mut compared = 0;
-    // Options of PyTorch that this library does not have.
+    // The library does not have the options whose cases are left out here.
     for case in cases("multihead_attention/").iter().filter(|case| !case.name.contains("/add_")) {
         let size = |name: &str| case.about["options"][name].as_u64().map(|size| size as usize);
         let mut builder = MultiheadAttention::builder(8, 2).batch_first();

@@ -51,7 +51,7 @@ pub fn that_panic() -> BTreeMap<String, String> {
 /// Returns the names of the functions of one file that [`that_panic`] lists.
 fn panicking(source: &str) -> Vec<String> {
     let mut names = Vec::new();
-    // `twins` and `in_trait` describe the item at the margin, `panics` the function below the doc comment.
+    // `twins` and `in_trait` describe the current item at the margin. `panics` describes the function below the current doc comment.
     let (mut twins, mut in_trait, mut panics) = (false, false, false);
     for line in source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines() {
         twins = line == "#[twins]" || twins && !line.starts_with('}');
@@ -148,7 +148,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 fn collect(source: &str, homes: &mut BTreeMap<String, Option<String>>) {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
-    // A private free function is not an operation. A method of a trait is indented.
+    // A private free function is not an operation. Methods of a trait are indented, which distinguishes them.
     let (mut in_place, mut family) = (false, None);
     for line in code.lines() {
         if let Some(name) = line.strip_prefix("pub trait ") {
@@ -164,7 +164,7 @@ fn collect(source: &str, homes: &mut BTreeMap<String, Option<String>>) {
         if std::mem::take(&mut in_place) {
             homes.insert(format!("{name}_"), home.clone());
         }
-        // If a function and a method have one name, the method counts.
+        // If a function and a method have the same name, the method counts.
         if home.is_some() || !homes.contains_key(&name) {
             homes.insert(name, home);
         }

@@ -75,7 +75,7 @@ struct Blame {
 }
 
 impl Blame {
-    /// Runs `action` and returns its panic. Without a panic the file is empty.
+    /// Runs `action` and returns its panic. If it does not panic, the file name is empty.
     fn of(action: impl FnOnce()) -> Self {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -150,8 +150,8 @@ fn every_panicking_method_names_its_callers_line() {
     at_this_line(blamed(|| ignore(transforms::jacobian(|x| x.floor_divide(2.0), &Tensor::<f64>::ones([2])))));
 }
 
-/// Checks that each call panics at its own line and names it. Each call takes one line, and the first call is on the line below
-/// the macro's name.
+/// Checks that each call panics at its own line, and that the panic's text names the line. Each call must be on one line, and the first
+/// call on the line below the macro's name.
 macro_rules! each_is_blamed {
     ($($call:expr;)*) => { each_at_its_line!(Blame::points_at; $($call;)*) };
 }
@@ -402,7 +402,7 @@ fn every_refused_call_names_its_callers_line() {
     }
 }
 
-/// Two operands of shapes that do not broadcast.
+/// Tests operations on two operands whose shapes do not broadcast.
 #[test]
 fn every_function_of_two_operands_names_its_callers_line() {
     let (two, four) = (Tensor::<f64>::ones([2]), Tensor::<f64>::ones([4]));
@@ -465,7 +465,7 @@ fn every_function_of_two_operands_names_its_callers_line() {
     }
 }
 
-/// An operand whose result does not fit into memory.
+/// Tests operations whose result does not fit into memory.
 #[test]
 fn every_function_of_one_operand_names_its_callers_line() {
     let (huge, two) = (Tensor::<f64>::ones([1]).expand([1isize << 59]), Tensor::<f64>::ones([2]));
@@ -558,7 +558,7 @@ fn every_function_of_one_operand_names_its_callers_line() {
     }
 }
 
-/// An operation that refuses inputs of every shape.
+/// An operation that returns an error for inputs of every shape.
 struct Refusing;
 
 impl Operation<f64> for Refusing {
@@ -787,7 +787,7 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
     }
 }
 
-/// Functions that the lists above cannot contain, with the reasons.
+/// The functions that the lists above cannot contain, with the reasons.
 const ELSEWHERE: [(&str, &str); 15] = [
     ("norm", "fails only without memory, after reading every element"),
     ("first_non_finite", "fails only without memory, after reading every element"),
@@ -806,7 +806,7 @@ const ELSEWHERE: [(&str, &str); 15] = [
     ("run", "called by the tape"),
 ];
 
-/// The lists are complete: they have the name of every function of the sources that panics.
+/// Checks that the lists are complete: they have the name of every function of the sources that panics.
 #[test]
 fn every_function_that_panics_is_in_a_list() {
     let own = text("tests/the_callers_line.rs");

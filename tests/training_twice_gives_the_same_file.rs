@@ -1,4 +1,4 @@
-//! Training is a function of its seed. The same seed gives the same checkpoint and the same loss curve, bit for bit, with any
+//! Tests that training is a function of its seed. The same seed gives the same checkpoint and the same loss curve, bit for bit, with any
 //! number of threads. Another seed gives another checkpoint.
 
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn scores(logits: &Tensor<f32>, targets: &Tensor<i64>) -> Scores {
     Scores { loss, metrics: vec![("accuracy".to_owned(), accuracy(logits, targets))] }
 }
 
-/// Trains for three epochs with the given number of threads. Batches are large enough for products on several threads.
+/// Trains for three epochs with the given number of threads. The batches are so large that products use several threads.
 fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
     let (checkpoint, curve) = (folder.join("model.safetensors"), folder.join("loss.svg"));
     wengert::tensor::set_num_threads(threads);

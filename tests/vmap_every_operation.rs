@@ -1,4 +1,4 @@
-//! `vmap` of every operation equals a loop over the examples.
+//! Tests that `vmap` of every operation equals a loop over the examples.
 //!
 //! The tests compare values, derivatives in both modes, and derivatives that are taken inside `vmap` and differentiated once
 //! more. They cover every choice of operands that differ between examples, with the examples along any dimension. The
@@ -20,7 +20,7 @@ use crate::gradcheck_every_operation::elementwise::{domain_of_binary, domain_of_
 use crate::gradcheck_every_operation::grid::{Distinct, Domain, Form, Plain, forms, pairs, tensor};
 use crate::gradcheck_every_operation::row::{Operands, Row, V, is_for_integers};
 
-/// The operations that look at values while they are recorded. `vmap` calls a function with one of them for each example.
+/// The operations that read values while they are recorded. If a function contains one of them, `vmap` calls it for each example.
 const LOOPS: &[&str] = &[
     "cummax",
     "cummin",
@@ -79,8 +79,7 @@ impl How {
         }
     }
 
-    /// Returns all compared values: the values of `f`, its derivatives, and the derivatives taken inside with their
-    /// derivatives.
+    /// Returns all values to compare: the values of `f`, its derivatives, the derivatives taken inside, and their derivatives.
     fn outcome(self, f: Call, inputs: &[Tensor<f64>], in_dims: &[Option<isize>], size: usize) -> Outcome {
         let tape = Tape::new();
         let refused = Cell::new(0);
@@ -89,7 +88,7 @@ impl How {
         let mut all = vec![result, directional(&[result], &vars, &refused)];
         let w = numbers(result, 0.2);
         all.extend(gradients(&[(result, w)], &vars, &refused));
-        // Inside, the incoming gradients are an additional input.
+        // For the derivatives taken inside, the incoming gradients are an additional input.
         let (vars, dims) = ([&vars[..], &[w]].concat(), [in_dims, &[Some(0)]].concat());
         let inner = |x: &[V<'_>]| x.len() - 1;
         let inside = self.apply(
@@ -112,11 +111,11 @@ impl How {
 /// The values that are compared.
 struct Outcome {
     values: Vec<Tensor<f64>>,
-    /// True if a derivative was refused.
+    /// True if a derivative does not exist, which is an error.
     refused: bool,
 }
 
-/// Returns the gradients of the seeded results, or zeros if there is none or if it is refused.
+/// Returns the gradients of the results with their seeds. They are zeros if there are no results, or if a derivative does not exist.
 fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<usize>) -> Vec<V<'t>> {
     let gradients = inputs[0].tape().try_vjp(results, inputs).unwrap_or_else(|_| {
         refused.set(refused.get() + 1);
@@ -126,7 +125,7 @@ fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<us
     gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| zeros(x))).collect()
 }
 
-/// Returns the directional derivatives of the results, or the results if the derivative is refused.
+/// Returns the directional derivatives of the results. If a derivative does not exist, returns the results.
 fn directional<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -> V<'t> {
     let tangents: Vec<(V, V)> = inputs.iter().map(|&x| (x, numbers(x, 0.6))).collect();
     let derivatives = inputs[0].tape().try_jvp(results, &tangents).unwrap_or_else(|_| {
@@ -138,12 +137,12 @@ fn directional<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -
     if results.len() == 1 { all.reshape(derivatives[0].shape()) } else { all }
 }
 
-/// Returns different numbers in the shape of `x`.
+/// Returns distinct values in the shape of `x`.
 fn numbers<'t>(x: V<'t>, phase: f64) -> V<'t> {
     let mut k = 0.0;
     x.tape().constant(&Tensor::from_fn(x.shape(), |_| {
         k += 1.0;
-        // Multiples of the golden ratio modulo 1 are evenly spread.
+        // Multiples of the golden ratio modulo 1 are evenly distributed.
         2.0 * (phase + k * 0.618_033_988_749_895_f64).fract() - 1.0
     }))
 }
@@ -155,8 +154,8 @@ fn equal(got: &Tensor<f64>, want: &Tensor<f64>) -> bool {
     got.shape() == want.shape() && got.iter().zip(want.iter()).all(close)
 }
 
-/// Checks an operation with three examples. For a single list of operands, it checks every choice of operands that differ
-/// between examples. For several lists, it checks one choice for each list, in turn.
+/// Checks an operation with three examples. If there is a single list of operands, checks every choice of operands that differ between
+/// examples. If there are several lists, checks a different choice for each list.
 fn check(title: &str, f: Call, all: &[Given]) {
     let choices = |operands: &Given| (1..1usize << operands.len()).collect::<Vec<_>>();
     let one = |(turn, operands)| {
@@ -181,8 +180,8 @@ fn check(title: &str, f: Call, all: &[Given]) {
     }
 }
 
-/// Returns operands for `size` examples and the dimensions of the examples. An operand that `differs` selects has a dimension
-/// for the examples, which changes with `turn`.
+/// Returns operands for `size` examples, and the dimension of the examples in each. Each operand that `differs` selects has this dimension
+/// at a place that depends on `turn`.
 fn inputs(
     operands: &Given,
     size: usize,
@@ -223,7 +222,7 @@ fn operands(row: &Row) -> Vec<Given> {
 
 /// Returns one operand of every form.
 fn of_one(domain: Domain) -> Vec<Given> {
-    // The elements of an expanded tensor are equal.
+    // The elements of an expanded tensor are equal, which this domain does not allow.
     let is_possible = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
     forms().filter(is_possible).map(|form| vec![(form, domain)]).collect()
 }
@@ -233,7 +232,7 @@ fn of_two(first: Domain, second: Domain) -> Vec<Given> {
     pairs().map(|(left, right)| vec![(left, first), (right, second)]).collect()
 }
 
-/// Checks every fourth table, beginning with number `quarter`. Four tests run on four threads.
+/// Checks every fourth table, beginning with the table `quarter`. The four quarters are four tests, so that they run on four threads.
 fn tables(quarter: usize) {
     for row in TABLES.iter().skip(quarter).step_by(4).copied().flatten() {
         check(&format!("{} {}", row.name, row.case), &|x| (row.f)(x), &operands(row));
@@ -283,7 +282,7 @@ fn binary<'t>(op: Binary, x: &[V<'t>]) -> V<'t> {
     both[0].apply_binary(op, &both[1], Site::here("test")).unwrap()
 }
 
-/// Operations without a derivative have no row in the tables.
+/// Checks operations that have no derivative. They have no row in the tables.
 #[test]
 fn operations_without_a_derivative() {
     let given = vec![(Plain(&[3, 4]), domain_of_binary(Binary::FloorDivide).0)];
@@ -292,7 +291,7 @@ fn operations_without_a_derivative() {
     check("heaviside", &|x| x[0].heaviside(x[0].exp()), &[given]);
 }
 
-/// Batches of one example and of no example.
+/// Checks batches of one example and of no example.
 #[test]
 fn few_examples() {
     for row in TABLES.iter().copied().flatten() {
@@ -315,7 +314,7 @@ fn few_examples() {
     }
 }
 
-/// The number of nodes does not depend on the number of examples, unless the operation looks at values.
+/// Checks that the number of nodes does not depend on the number of examples, unless the operation reads values.
 #[test]
 fn the_list_of_loops_is_exact() {
     let mut loops = BTreeSet::new();

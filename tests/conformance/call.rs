@@ -1,6 +1,6 @@
-//! A call: its arguments by position or name, converted to the types of the library's methods.
+//! A call in a case: it gives its arguments by position or name, converted to the types of the library's methods.
 //!
-//! The dispatch must read every argument that was given. A call with an argument that it does not know counts as not built,
+//! The code of an operation must read every argument that was given. If it does not know an argument, the case counts as not built, and
 //! never as passed.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ pub struct Call<'c, A: Array> {
     pub op: &'c str,
     args: Vec<Given<A>>,
     kwargs: Vec<(&'c str, Given<A>)>,
-    /// Marks the arguments that were read, positional ones first.
+    /// For each argument, true if it was read; positional arguments come first.
     seen: RefCell<Vec<bool>>,
     constant: &'c dyn Fn(&Tensor<A::Elem>) -> A,
 }
@@ -68,12 +68,12 @@ impl<'c, A: Array> Call<'c, A> {
         Some(found).filter(|given| !matches!(given, Given::None))
     }
 
-    /// Turns plain data into an operand.
+    /// Converts plain data to an operand.
     pub fn constant(&self, data: &Tensor<A::Elem>) -> A {
         (self.constant)(data)
     }
 
-    /// Returns the verdict that this form of the operation does not exist.
+    /// Returns the result that this form of the operation does not exist.
     pub fn not_built(&self, form: &str) -> Stop {
         Stop::NotBuilt(if form.is_empty() { self.op.to_owned() } else { format!("{} ({form})", self.op) })
     }
@@ -124,7 +124,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns a tensor or a number that is combined with a floating-point tensor.
+    /// Returns a tensor or a number that is an operand beside a floating-point tensor.
     pub fn operand(&self, position: usize, name: &str) -> Result<Argument<A>, Stop> {
         match self.given(position, name) {
             Some(Given::Tensor(Value::Float(x))) => Ok(Argument::Array(x.clone())),
@@ -137,7 +137,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns the first two operands.
+    /// Returns the first two operands of the call.
     pub fn pair(&self) -> Result<Pair<A>, Stop> {
         let mixed = || Stop::RuledOut(Reason::MixedTypes);
         let second = self.given(1, "other").ok_or_else(|| self.unexpected("other"))?;

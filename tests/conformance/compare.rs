@@ -11,7 +11,7 @@ pub fn tensors<T: Element>(what: &str, got: &Tensor<T>, want: &Tensor<T>, mode: 
     let mut worst: Option<(f64, usize, T, T)> = None;
     for (position, (x, y)) in got.iter().zip(want.iter()).enumerate() {
         let (own, other) = (x.to_f64(), y.to_f64());
-        // Every f32 is exact in f64. Large integers are not, and agree only if they are equal.
+        // An f32 is exact in f64, so rounded values can be compared. Large integers are not, so integers must be equal.
         let float = matches!(T::DTYPE, DType::F32 | DType::F64);
         let same = if float { agree(own, other, mode) } else { x == y };
         if same {

@@ -1,4 +1,4 @@
-//! Runs cases on eager tensors: forward values and forward errors.
+//! Runs cases on eager tensors, and compares forward values and forward errors.
 
 use wengert_tensor::{DType, Float, Tensor};
 
@@ -8,7 +8,7 @@ use super::program::{Machine, Program, copied};
 use super::store::{Store, Stores};
 use super::value::{Array, Stop, Value};
 
-/// Computes with eager tensors.
+/// The machine that computes with eager tensors.
 pub struct Eager<T>(std::marker::PhantomData<T>);
 
 impl<T: Float> Machine for Eager<T> {
@@ -29,7 +29,7 @@ impl<T> Eager<T> {
     }
 }
 
-/// A result of a case other than passing.
+/// The reason why a case did not pass.
 pub enum Trouble {
     /// The result differs; the text says how.
     Differs(String),
@@ -93,7 +93,7 @@ pub fn run<T: Float + Stores>(case: &Case, set: &Set) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The end of the forward phase.
+/// The way in which the forward phase ended.
 #[derive(PartialEq)]
 pub enum Forward {
     /// All steps gave their results.

@@ -1,5 +1,5 @@
-//! Runs cases on a tape: the forward phase is recorded; then gradients, second derivatives, and reverse mode against forward
-//! mode.
+//! Runs cases on a tape. The forward phase is recorded. Then gradients and second derivatives are compared, and reverse mode is compared
+//! with forward mode.
 
 use wengert::autograd::{Error, Tape, Var};
 use wengert_tensor::ops::{TensorLike, Views};
@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 use super::store::Stores;
 use super::value::{Array, Stop, Value};
 
-/// Records on a tape.
+/// The machine that records on a tape.
 pub struct Recorder<'t, T: Float>(&'t Tape<T>);
 
 impl<'t, T: Float> Machine for Recorder<'t, T> {
@@ -24,7 +24,7 @@ impl<'t, T: Float> Machine for Recorder<'t, T> {
     }
 
     fn copy(&self, x: &Var<'t, T>) -> Result<Var<'t, T>, Stop> {
-        // The values are equal, but the result is not expanded, because an expanded variable refuses writes.
+        // A reshape to the same shape keeps the values, but the result is not expanded. An expanded variable would refuse writes.
         Ok(x.apply_view(View::Reshape(x.shape()), Site::here("clone"))?)
     }
 }
@@ -39,7 +39,7 @@ impl<T: Float> Array for Var<'_, T> {
 /// Returns whether the case runs on a tape.
 pub fn applies(case: &Case) -> bool {
     let wants = case.inputs.iter().any(|input| input.grad);
-    // Cases about strides and shared memory concern only eager tensors.
+    // Cases about strides and shared memory are only for eager tensors.
     let about_memory = case.error.as_ref().is_some_and(|error| {
         let op = error.step.and_then(|number| case.steps.get(number)).map_or("", |step| &step.op);
         match error.category.as_str() {
@@ -92,7 +92,7 @@ pub fn run<T: Float + Stores>(case: &Case, set: &Set) -> Result<(), Trouble> {
             Value::Int(got) => compare::tensors(&what, got, &set.store.tensor(&output.tensor)?, case.out)?,
             Value::Bool(got) => compare::tensors(&what, got, &set.store.tensor(&output.tensor)?, case.out)?,
         }
-        // The converse is left to the gradients: if all of them are zero, the tape may reach no input.
+        // The opposite difference is not checked: if all gradients are zero, the tape may not reach any input.
         if depends && !output.requires_grad {
             return Err(format!("{what}: a gradient flows through it, unlike the reference").into());
         }
@@ -125,7 +125,7 @@ fn is_reached<'t, T: Float>(tape: &'t Tape<T>, output: Var<'t, T>, sources: &[Va
     }
 }
 
-/// The reason for which a later phase ended early.
+/// The reason why a later phase ended early.
 enum Halt {
     Refused(Phase, Error),
     Differs(String),
@@ -137,7 +137,7 @@ impl From<String> for Halt {
     }
 }
 
-/// The phases after the forward phase.
+/// The phases after the forward phase, with the data that they share.
 struct Backward<'t, 'c, T: Float> {
     tape: &'t Tape<T>,
     case: &'c Case,
@@ -154,7 +154,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         for (output, upstream) in outputs.iter().zip(&self.case.grad_outputs) {
             let data = match upstream {
                 Some(window) => self.set.store.window(window)?,
-                // `try_grad` takes a single number, whose seed is 1.
+                // `try_grad` needs a single number, and its seed is 1.
                 None => {
                     output.try_grad(&inputs).map_err(refused)?;
                     Tensor::ones(output.shape())
@@ -249,8 +249,8 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         }
     }
 
-    /// Checks ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for tangents `v`, which needs no reference. Non-finite numbers are skipped. It runs in f64
-    /// only, because f32 has the same rules.
+    /// Checks ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for tangents `v`. This needs no expected values. Non-finite values are skipped. It runs only in f64,
+    /// because f32 has the same rules.
     fn modes_agree(
         &self,
         what: &str,
@@ -281,8 +281,8 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
             }
         }
         let (scale, distance) = (forward.scale + reverse.scale, (forward.sum - reverse.sum).abs());
-        // The reference has a tolerance of 1e-10, which each side may use in part. If the derivative cancels, the rest is
-        // rounding, of the size that the case allows.
+        // The expected gradients have a tolerance of 1e-10, of which each side may use a part. If the terms of the derivative cancel, only
+        // rounding is left, of the size that the case allows.
         let floor = match self.case.grad {
             Mode::Close { atol, .. } => atol,
             _ => 0.0,
@@ -312,11 +312,11 @@ impl Dot {
     }
 }
 
-/// Returns numbers between -1 and 1 in the shape of `x`, the same in every run.
+/// Returns values between -1 and 1 in the shape of `x`. They are the same in every run.
 fn tangent<T: Float>(state: &mut u64, x: &Var<'_, T>) -> Tensor<T> {
     let shape = x.shape();
     let mut next = || {
-        // Knuth's MMIX generator; its low bits are poor.
+        // This is Knuth's MMIX generator. Its low bits are poor, so the high bits are used.
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         T::from_f64((*state >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
     };

@@ -1,4 +1,4 @@
-//! Runs the steps of a case: names, their values, and the effect of in-place operations on both.
+//! Runs the steps of a case: keeps the names and their values, and applies in-place operations.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::value::{Array, Given, Stop, Value};
 /// The named arguments of a call.
 type Keywords<'c, A> = Vec<(&'c str, Given<A>)>;
 
-/// A place of computation: eager tensors or a tape.
+/// The place where a case is computed: eager tensors or a tape.
 pub trait Machine {
     /// The floating-point values of this place.
     type Array: Array;
@@ -66,7 +66,7 @@ impl<'c, M: Machine> Program<'c, M> {
             let constant = |data: &Tensor<_>| machine.constant(data);
             ops::call(&Call::new(&step.op, args, self.keywords(step)?, &constant))?
         };
-        // A step that must fail has no names for its results. On a tape it may fail only when they are computed.
+        // A step that must fail has no names for its results. On a tape it may fail only when the results are computed.
         if step.out.is_empty() {
             for value in &results {
                 if let Value::Float(x) = value {
@@ -75,7 +75,7 @@ impl<'c, M: Machine> Program<'c, M> {
             }
             return Ok(());
         }
-        // Other changed arguments already have names: the running statistics.
+        // The results after these are other changed arguments, which already have names: the running statistics.
         for (literal, value) in step.args.iter().skip(1).zip(results.drain(step.out.len().min(results.len())..)) {
             if let Literal::Name(name) = literal {
                 self.bind(name, value);
@@ -102,7 +102,7 @@ impl<'c, M: Machine> Program<'c, M> {
         let constant = |data: &Tensor<_>| machine.constant(data);
         let call = Call::new(&step.op, args, self.keywords(step)?, &constant);
         call.given(0, "self");
-        // Removes the value from its place, so that the operation may be its only holder.
+        // The value is removed from the list, so that the operation may be its only holder.
         let mut target = std::mem::replace(&mut self.cells[place], Value::Bool(Tensor::default()));
         let done = ops::call_in_place(&call, &mut target);
         self.cells[place] = target;

@@ -1,4 +1,4 @@
-//! Sorts the errors of the library into the categories of the format.
+//! Maps the errors of the library to the categories of the conformance format.
 
 use std::error::Error as StdError;
 
@@ -58,7 +58,7 @@ impl Refusal {
         Ok(())
     }
 
-    /// Returns the first line.
+    /// Returns the first line of the error's text.
     pub fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -70,7 +70,7 @@ fn categories(error: &Error) -> &'static [&'static str] {
         Error::InPlaceShape { .. } => &["inplace_shape"],
         Error::Expand(..) | Error::ExpandSizes { .. } | Error::SumTo { .. } => &["expand"],
         Error::DimRange { .. } => &["dim_range"],
-        // The format sorts these by the class of PyTorch's exception, which depends on the operation.
+        // The format maps these errors by the class of PyTorch's exception, which depends on the operation.
         Error::IndexRange { .. } => &["index_range", "dim_range", "argument"],
         Error::Reshape { .. } => &["reshape"],
         Error::Overlap { .. } => &["overlap"],

@@ -21,7 +21,7 @@ pub struct Report {
     failed: usize,
     ruled_out: BTreeMap<Reason, usize>,
     not_built: BTreeMap<String, usize>,
-    /// Whether every case is named.
+    /// True if every case is printed.
     pub verbose: bool,
 }
 
@@ -92,7 +92,7 @@ impl Report {
     }
 }
 
-/// Returns a number below a million with a comma after the thousands.
+/// Returns a number below a million as text, with a comma after the thousands.
 fn thousands(number: usize) -> String {
     match number {
         0..1000 => number.to_string(),

@@ -21,7 +21,7 @@ pub fn run(case: &ShapeCase) -> Result<(), Trouble> {
     let fields = Object::new(&case.fields)?;
     let result = outcome(&case.function, fields);
     match (result, &case.expected) {
-        // The reference makes a tensor with a negative size, which has no elements. Only an error is right.
+        // PyTorch makes a tensor with a negative size, which has no elements. Here only an error is right.
         (result, Ok(expected)) if negative(expected) => match result {
             Err(Stop::Refused(_)) => Ok(()),
             _ => Err(Trouble::Differs("got a result, expected a refusal of the negative size".into())),

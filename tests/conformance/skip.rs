@@ -6,18 +6,18 @@ use wengert_tensor::DType;
 
 use super::format::{Case, Literal, ShapeCase};
 
-/// The reason for which a case is not run.
+/// The reason why a case is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The case mixes element types, or needs one that an operation does not have.
+    /// The case mixes element types, or needs an element type that an operation does not support.
     MixedTypes,
-    /// Another name sees a write.
+    /// In the case, a write through one name is visible through another.
     SharedMemory,
-    /// A leaf is written in place.
+    /// In the case, a leaf is written in place.
     Leaf,
-    /// A value saved for the backward pass is overwritten.
+    /// In the case, a value that was saved for the backward pass is overwritten.
     Saved,
-    /// The first backward pass frees saved values.
+    /// In the case, the first backward pass frees saved values.
     Freed,
 }
 
@@ -50,7 +50,7 @@ pub fn ruled_out(case: &Case) -> Option<Reason> {
     (program || case.base_after || sees_a_write(case)).then_some(Reason::SharedMemory)
 }
 
-/// Returns the reason for which the design excludes a shape case: it asks for an element type.
+/// Returns the reason for which the design excludes a shape case, which is that it names an element type.
 pub fn ruled_out_shape(case: &ShapeCase) -> Option<Reason> {
     matches!(case.function.as_str(), "result_type" | "can_cast").then_some(Reason::MixedTypes)
 }
@@ -90,7 +90,7 @@ const VIEWS: &[&str] = &[
 
 /// Returns whether a name is read after a write to another name of the same memory.
 fn sees_a_write(case: &Case) -> bool {
-    // For each name: its tensor and the buffer of the tensor.
+    // For each name: the index of its tensor, and the index of that tensor's buffer.
     let mut names: Vec<(&str, usize, usize)> = Vec::new();
     for (position, input) in case.inputs.iter().enumerate() {
         names.push((&input.name, position, position));

@@ -66,7 +66,7 @@ impl Store {
     /// Returns a tensor with the layout of the window over a copy of the whole base.
     pub fn window<T: Stores>(&self, window: &Window) -> Result<Tensor<T>, String> {
         let data = self.data::<T>(&window.base)?;
-        // The offset of an empty window is arbitrary.
+        // The offset of an empty window may be beyond the buffer, so it is limited.
         let offset = if window.shape.contains(&0) { window.offset.min(data.len()) } else { window.offset };
         Tensor::try_from_strided(data, &window.shape[..], &window.strides, offset).map_err(|error| error.sentence())
     }

@@ -18,7 +18,7 @@ impl<T: Float> Array for Tensor<T> {
     }
 }
 
-/// An input or a result. Integers and masks are plain data, also on a tape.
+/// An input or a result of a case. Integers and masks are plain data, also on a tape.
 #[derive(Clone)]
 pub enum Value<A> {
     Float(A),
@@ -37,7 +37,7 @@ impl<A: Array> Value<A> {
     }
 }
 
-/// An argument of a call, with names resolved.
+/// An argument of a call, after names are replaced by values.
 #[derive(Clone)]
 pub enum Given<A> {
     None,
@@ -53,7 +53,7 @@ pub enum Given<A> {
     List(Vec<Given<A>>),
 }
 
-/// The reason for which a call gave no result.
+/// The reason why a call gave no result.
 #[derive(Clone, Debug)]
 pub enum Stop {
     /// The operation, or this form of it, does not exist.

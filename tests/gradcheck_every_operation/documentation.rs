@@ -1,4 +1,4 @@
-//! Reads the tables of `docs/`, to compare them with the operations.
+//! Reads the tables of `docs/`, which are compared with the operations.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use wengert::tensor::{Binary, Compare, Reduction, Unary};
 pub struct Line {
     pub name: String,
     pub broadcasts: String,
-    /// The name of the in-place form, or empty.
+    /// The name of the in-place form, or an empty text.
     pub in_place: String,
-    /// Whether the operation has a derivative in reverse mode, a derivative in forward mode, and a second derivative.
+    /// Three flags: the operation has a derivative in reverse mode, in forward mode, and a second derivative.
     pub derivatives: [bool; 3],
     pub accuracy: String,
 }
@@ -70,7 +70,7 @@ fn the_pages_of_tensors_and_variables_list_every_operation() {
     }
 }
 
-/// Reads a line of eight columns that begins with a name in backticks.
+/// Reads a line of eight columns whose first column is a name in backticks.
 fn line(text: &str) -> Option<Line> {
     let cells: Vec<&str> = text.split('|').map(str::trim).collect();
     let [_, name, broadcasts, in_place, reverse, forward, second, _, accuracy, _] = cells[..] else { return None };
@@ -103,7 +103,7 @@ fn primitives() -> BTreeSet<String> {
         let mut lines = rules.lines();
         while let Some(line) = lines.next() {
             if line.contains("fn name(&self) -> &'static str") {
-                // A line has one name, or one of two.
+                // The line has one name, or two names of which one is chosen.
                 names
                     .extend(lines.next().iter().flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned));
             }
@@ -124,7 +124,7 @@ fn the_page_of_derivatives_has_every_primitive() {
     }
     let page = text("docs/derivatives.md");
     let first_cells = page.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
-    // Comparisons are in a sentence, not in a table.
+    // The page lists comparisons in a sentence, not in a table.
     let sentence = page.lines().filter(|line| line.starts_with("No gradient flows through"));
     let named: BTreeSet<&str> =
         first_cells.chain(sentence).flat_map(|text| text.split('`').skip(1).step_by(2)).collect();

@@ -10,7 +10,7 @@ use super::grid::{
 };
 use super::row::{Row, in_place, one, two};
 
-/// The domain of the gamma function and its derivatives. The trigamma function has as few terms as PyTorch's.
+/// The intervals on which the gamma function and its derivatives are checked. The trigamma function has as few terms as PyTorch's.
 const GAMMA: Domain = Approximate(&[(0.5, 4.0), (-1.8, -1.2)]);
 
 /// Returns the domain of a primitive of one operand.
@@ -35,17 +35,17 @@ pub fn domain_of_unary(op: Unary) -> Domain {
     }
 }
 
-/// Returns the domains of both operands of a primitive, and whether both operands may be the same.
+/// Returns the domains of both operands of a primitive, and true if both operands may be the same.
 pub fn domain_of_binary(op: Binary) -> (Domain, Domain, bool) {
     match op {
         Binary::Add | Binary::Sub | Binary::Mul | Binary::Div => (REAL, REAL, true),
-        // max(x, x) = x is smooth, although each half is not.
+        // These primitives have a kink where both operands are equal, but max(x, x) = x is smooth.
         Binary::Maximum | Binary::Minimum | Binary::Fmax | Binary::Fmin => (REAL, REAL, true),
         Binary::Atan2 | Binary::Hypot | Binary::Copysign => (REAL, REAL, true),
         Binary::Pow => (POSITIVE, REAL, false),
-        // The quotient x/x is at a jump.
+        // For these primitives, the quotient x/x would be at a jump.
         Binary::Fmod | Binary::Remainder | Binary::FloorDivide => (QUOTIENT, NEAR_ONE, false),
-        // nextafter(x, x) is x, with derivative 0: an exception to the formula.
+        // nextafter(x, x) is x, and its derivative is 0, which is an exception to the formula.
         Binary::Nextafter => (REAL, REAL, false),
         Binary::Prelu => (REAL, REAL, true),
         Binary::LogitWithin => (Smooth(&[(0.2, 0.8)]), Smooth(&[(0.01, 0.1)]), false),

@@ -1,20 +1,21 @@
-//! The inputs of the checks: numbers of a domain, in tensors of all kinds of shapes and layouts.
+//! The inputs of the checks: values of a domain, in tensors of all kinds of shapes and layouts.
 
 use wengert::prelude::*;
 use wengert::tensor::ops::try_broadcast_shapes;
 
-/// The set of numbers on which an operation is checked.
+/// The set of values on which an operation is checked.
 #[derive(Clone, Copy, Debug)]
 pub enum Domain {
     /// The operation is smooth in these intervals.
     Smooth(&'static [(f64, f64)]),
-    /// As `Smooth`, with a kink where two elements are equal.
+    /// The operation is smooth in these intervals, except where two elements are equal.
     Distinct(&'static [(f64, f64)]),
-    /// As `Smooth`, but the values have only nine exact digits.
+    /// The operation is smooth in these intervals, but its values have only nine exact digits.
     Approximate(&'static [(f64, f64)]),
-    /// As `Smooth`, but the derivative is exact only to single precision, as PyTorch's, and has no derivative.
+    /// The operation is smooth in these intervals. Its derivative is exact only to single precision, as in PyTorch, and has no derivative
+    /// itself.
     Single(&'static [(f64, f64)]),
-    /// In these intervals the operation has no derivative with respect to this operand, and reports so.
+    /// In these intervals the operation has no derivative with respect to this operand, and returns an error.
     Fixed(&'static [(f64, f64)]),
     /// The operation refuses floating-point numbers.
     Integers,
@@ -22,14 +23,14 @@ pub enum Domain {
 
 pub use Domain::{Approximate, Distinct, Fixed, Integers, Single, Smooth};
 
-/// Numbers away from 0.
+/// Values away from 0.
 pub const REAL: Domain = Smooth(&[(0.15, 1.6), (-1.7, -0.2)]);
 pub const POSITIVE: Domain = Smooth(&[(0.3, 2.5)]);
 pub const BETWEEN_ONES: Domain = Smooth(&[(0.1, 0.85), (-0.8, -0.15)]);
 pub const PROBABILITY: Domain = Smooth(&[(0.1, 0.9)]);
 pub const BETWEEN_INTEGERS: Domain = Smooth(&[(0.1, 0.4), (-1.9, -1.6), (2.6, 2.9), (-0.4, -0.1)]);
 pub const UNEQUAL: Domain = Distinct(&[(-1.5, 1.5)]);
-/// Numbers whose quotient by a number of [`NEAR_ONE`] is away from every jump: between 2.1 and 2.8, or the opposites.
+/// Values whose quotient by a value of [`NEAR_ONE`] is away from every jump. The quotient is between 2.1 and 2.8, or between -2.8 and -2.1.
 pub const QUOTIENT: Domain = Smooth(&[(2.3, 2.6), (-2.6, -2.3)]);
 pub const NEAR_ONE: Domain = Smooth(&[(0.95, 1.05)]);
 
@@ -58,8 +59,8 @@ impl Form {
     }
 }
 
-/// Forms that are combined to pairs: a scalar, a vector, sizes of 1 that stretch, different ranks, an empty tensor, and layouts
-/// that are not row-major.
+/// The forms that are combined in pairs: a scalar, a vector, sizes of 1 that stretch, different ranks, an empty tensor, and layouts that
+/// are not row-major.
 const PAIRED: &[Form] = &[
     Plain(&[]),
     Plain(&[4]),
@@ -73,7 +74,7 @@ const PAIRED: &[Form] = &[
     Expanded(&[3, 1], &[3, 4]),
 ];
 
-/// Further forms for operations on one operand.
+/// The additional forms for operations on one operand.
 const ALONE: &[Form] = &[Plain(&[2, 0]), Plain(&[1, 2, 1]), Transposed(3, 2), Expanded(&[3], &[2, 3])];
 
 /// Returns every form.
@@ -87,7 +88,7 @@ pub fn pairs() -> impl Iterator<Item = (Form, Form)> {
     all.filter(|(left, right)| try_broadcast_shapes([left.shape(), right.shape()]).is_ok())
 }
 
-/// Returns a tensor of distinct numbers of the domain. Operands with different `phase` have different numbers.
+/// Returns a tensor of distinct values of the domain. Operands with different `phase` have different values.
 pub fn tensor(form: Form, domain: Domain, phase: f64) -> Tensor<f64> {
     let (Smooth(intervals) | Distinct(intervals) | Approximate(intervals) | Single(intervals) | Fixed(intervals)) =
         domain
@@ -97,7 +98,7 @@ pub fn tensor(form: Form, domain: Domain, phase: f64) -> Tensor<f64> {
     let mut k = 0;
     let mut next = || {
         k += 1;
-        // Multiples of the golden ratio modulo 1 are evenly spread and never equal.
+        // Multiples of the golden ratio modulo 1 are evenly distributed and never equal.
         let share = (0.5 + phase + f64::from(k) * 0.618_033_988_749_895).fract();
         let (low, high) = intervals[k as usize % intervals.len()];
         low + (high - low) * share

@@ -1,5 +1,5 @@
-//! The derivatives of every operation agree with central differences: reverse and forward mode, orders 1 and 2. The inputs are
-//! a grid of shapes that broadcast, with transposed, expanded and empty operands and with one operand in both places.
+//! The derivatives of every operation agree with central differences, in reverse and forward mode, for orders 1 and 2. The inputs are a
+//! grid of shapes that broadcast, with transposed, expanded and empty operands. If possible, one operand is also used as both operands.
 //!
 //! No operation can be forgotten. The primitives come from `Unary::ALL` and `Binary::ALL`; a new one fails here until it has a
 //! domain. The operations come from the sources; a new one fails here until it has a row in a table, or an entry in [`WITHOUT`]
@@ -93,7 +93,7 @@ fn primitives_of_one_operand() {
     }
 }
 
-/// Checks half of the primitives of two operands. Two tests run on two threads.
+/// Checks half of the primitives of two operands. The two halves are two tests, so that they run on two threads.
 fn primitives_of_two_operands(half: usize) {
     let at = Site::here("test");
     for &op in Binary::ALL.iter().skip(half).step_by(2) {
@@ -197,15 +197,15 @@ fn no_operation_is_forgotten() {
 #[test]
 fn every_row_calls_the_operation_that_it_names() {
     for row in TABLES.iter().copied().flatten() {
-        // The table may write a primitive as an operator, and a reduction with `_keepdim`.
+        // In the table, a primitive may be written as an operator, and a reduction with `_keepdim`.
         let names = |word: &str| word.strip_suffix("_keepdim").unwrap_or(word) == row.name;
         let called = row.call.split(|c: char| !c.is_alphanumeric() && c != '_').any(names);
         assert!(called, "the row of {} ({}) is: {}", row.name, row.case, row.call);
     }
 }
 
-/// Every operation has one line in `docs/operations.md`, which names its in-place form. The columns of derivatives agree with
-/// the checks here.
+/// Checks that every operation has one line in `docs/operations.md`, which names its in-place form. Checks that the columns of derivatives
+/// agree with the checks here.
 #[test]
 fn the_documentation_lists_every_operation_correctly() {
     let lines = documentation::operations();
@@ -255,7 +255,7 @@ fn the_documentation_lists_every_operation_correctly() {
     }
 }
 
-/// The check finds a wrong derivative: this product holds its second factor constant.
+/// Checks that the gradient check finds a wrong derivative: this product treats its second factor as a constant.
 #[test]
 #[should_panic(expected = "mul, half of it of Plain")]
 fn a_wrong_derivative_is_found() {

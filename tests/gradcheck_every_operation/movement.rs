@@ -10,7 +10,7 @@ use wengert::tensor::ops::{
 use super::grid::REAL;
 use super::row::{Row, V, in_place, of, one, two};
 
-/// Applies a different function to each part and joins the results, so that an exchange of two parts is found.
+/// Applies a different function to each part and joins the results, so that a test notices if two parts are exchanged.
 fn distinguished<'t>(parts: &[V<'t>]) -> V<'t> {
     let flat: Vec<V<'t>> = (1..).zip(parts).map(|(k, part)| part.flatten(0, -1).pow(f64::from(k))).collect();
     cat(&flat, 0)
@@ -111,7 +111,7 @@ pub const SHAPED: &[Row] = of! {
     pad "circular": REAL [1, 2, 3] => |x| x.exp().pad(&[2, 1, 0, 2], PadMode::Circular);
 };
 
-/// Indexed operations in place. Each has its own matrix, whose shape fits the indices.
+/// Indexed operations in place. Each makes its own matrix, whose shape fits the indices.
 pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     scatter_: REAL => |x| {
         let mut z = matrix(x);

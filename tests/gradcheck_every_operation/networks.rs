@@ -30,7 +30,7 @@ pub const PAIRS: &[Row] = two! {
     };
 };
 
-/// Returns +1 and -1 in turn, in the shape of `x`.
+/// Returns alternately +1 and -1, in the shape of `x`.
 fn signs(x: V<'_>) -> V<'_> {
     let mut sign = -1.0;
     let signs = Tensor::from_fn(x.shape(), |_| {

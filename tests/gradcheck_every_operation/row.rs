@@ -8,11 +8,11 @@ use super::grid::{Approximate, Distinct, Domain, Fixed, Form, Integers, Single, 
 
 pub type V<'t> = Var<'t, f64>;
 
-/// An operation on some operands.
+/// An operation and the operands on which it is checked.
 pub struct Row {
     /// The name of the operation.
     pub name: &'static str,
-    /// The distinction of this row, if the operation has several.
+    /// A name for this row, if the operation has several rows.
     pub case: &'static str,
     /// The call, as written in the table.
     pub call: &'static str,
@@ -23,14 +23,14 @@ pub struct Row {
 /// The operands on which an operation is checked.
 #[derive(Clone, Copy)]
 pub enum Operands {
-    /// One operand of every form.
+    /// One operand, in every form.
     One(Domain),
-    /// Two operands of every pair of forms. If the flag is set, also one operand in both places. The flag is off if that is at
-    /// a kink or outside of the domain.
+    /// Two operands, in every pair of forms. If the flag is true, one operand is also used as both. The flag is false if that would be at a
+    /// kink or outside of the domain.
     Two(Domain, Domain, bool),
-    /// One operand of every form that may be written to; the operation changes it.
+    /// One operand that the operation changes, in every form that may be written to.
     OneInPlace(Domain),
-    /// Two operands of every pair of forms whose second broadcasts to the first; the operation changes the first.
+    /// Two operands, in every pair of forms of which the second broadcasts to the first. The operation changes the first.
     TwoInPlace(Domain, Domain),
     /// Operands of these shapes.
     Of(Domain, &'static [&'static [usize]]),
@@ -120,7 +120,7 @@ impl Row {
                         continue;
                     };
                     let (x, y) = (tensor(left, first, 0.0), tensor(right, second, 0.37));
-                    // The error names the operation without the `_` of its in-place form.
+                    // The error names the operation without the `_` at the end of its in-place form.
                     let name = self.name.trim_end_matches('_');
                     has_no_derivative(name, &x, |x| (self.f)(&[x * 1.0, x.tape().constant(&y)]));
                     let what = format!("{title} of {left:?} and {right:?}");
@@ -143,12 +143,12 @@ impl Row {
     }
 }
 
-/// Returns the check for the grid. For many elements it checks one random sum of them: an error in one element changes the sum.
+/// Returns the check for the grid. If there are many elements, it checks one random sum of them, which an error in one element changes.
 fn on_the_grid(domain: Domain) -> GradCheck {
     claiming(GradCheck::new().full_up_to(4).projections(1), domain)
 }
 
-/// Limits a check to the digits that the operation has.
+/// Limits the accuracy that a check demands to the digits that the operation has.
 fn claiming(check: GradCheck, domain: Domain) -> GradCheck {
     match domain {
         Approximate(_) => check.accuracy(1e-9),
@@ -164,7 +164,7 @@ fn passes(what: &str, result: Result<Report, Failure>) {
 }
 
 pub fn one_operand(name: &str, domain: Domain, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
-    // The elements of an expanded tensor are equal.
+    // The elements of an expanded tensor are equal, which this domain does not allow.
     let is_possible = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
     for form in forms().filter(is_possible) {
         let x = tensor(form, domain, 0.0);
@@ -202,7 +202,7 @@ pub fn has_no_derivative(name: &str, x: &Tensor<f64>, f: impl for<'t> Fn(V<'t>) 
     assert!(matches!(error, Error::NotDifferentiable { operation, .. } if operation == name), "{name}: {error}");
 }
 
-/// Checks that an operation on floating-point numbers has no value.
+/// Checks that an operation returns an error for floating-point operands.
 pub fn is_refused(name: &str, result: Result<V<'_>, Error>) {
     let value = result.and_then(|result| result.try_value());
     assert!(value.is_err(), "{name} has a value");

@@ -1,11 +1,11 @@
-//! The imports of a crate: between its files, and of items of other crates.
+//! The imports of a crate: imports between its files, and imports of items of other crates.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::lexer::{Token, tokens, without_comments_and_literals, without_tests};
 use super::scopes::{Module, Path, Scope, scopes};
 
-/// A file that imports, and the file or the item that it imports.
+/// An import: a file, and the file or item that it imports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     pub from: String,
@@ -77,7 +77,7 @@ impl Crate {
                     external.insert(Import { from, to, line: *line, path });
                     continue;
                 };
-                // The file of an inline module is the file of the module around it.
+                // An inline module belongs to the file of the module that contains it.
                 let target = (0..=module.len()).rev().find_map(|length| files.get(&module[..length]));
                 let Some(to) = target.filter(|to| *to != *file && *to != "lib.rs").cloned() else { continue };
                 let import = Import { from: from.clone(), to: to.clone(), line: *line, path };
@@ -115,7 +115,7 @@ impl Crate {
         self.imports.iter().filter(points_up).map(Import::to_string).collect()
     }
 
-    /// Returns a shortest circle of imports through each file that is in one, except for files of circles that were found before.
+    /// Returns a shortest circle of imports for each file that is in a circle, except for files of circles that were already found.
     pub fn circles(&self) -> Vec<Vec<&Import>> {
         let mut from: BTreeMap<&str, Vec<&Import>> = BTreeMap::new();
         for import in &self.imports {
@@ -126,7 +126,7 @@ impl Crate {
             if circles.iter().flatten().any(|import| import.from == start) {
                 continue;
             }
-            // A breadth-first search for a shortest circle through `start`.
+            // This breadth-first search finds a shortest circle through `start`.
             let mut reached: HashMap<&str, &Import> = HashMap::new();
             let mut queue = VecDeque::from([start]);
             while let Some(file) = queue.pop_front().filter(|_| !reached.contains_key(start)) {
@@ -196,7 +196,7 @@ fn resolve(scopes: &HashMap<&Module, &Scope>, module: &Module, segments: &[&str]
     if let Some(path) = rest.first().and_then(|name| scopes.get(&base)?.exported.get(name)).filter(|_| depth < 8) {
         let path: Vec<&str> = path.iter().chain(&rest[1..]).copied().collect();
         if path != rest {
-            // Resolves the re-export: to `None` if the item lies in another crate.
+            // This resolves a re-export. The result is `None` if the item is in another crate.
             return resolve(scopes, &base, &path, depth + 1);
         }
     }

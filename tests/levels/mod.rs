@@ -3,9 +3,9 @@
 //! The page lists the folders of each crate, lowest first. These tests read every import of the crates. They fail, with file,
 //! line and import, if an import points up, if files import each other in a circle, or if a row of the page refuses an import.
 //!
-//! An import is a path in a `use` line, or a path in the code that begins with `crate`, `super`, `self`, a child module or an
-//! imported name. A re-export is not an import; it is followed to the file that has the item. Test code does not count. The tests
-//! read text: they do not see items that macros of other crates make, or the single items of a glob import.
+//! An import is a path in a `use` line, or a path in the code that begins with `crate`, `super`, `self`, a child module or an imported
+//! name. A re-export is not an import; it is followed to the file that has the item. Test code does not count. The tests read text, so they
+//! do not see items that macros of other crates make, or the single items of a glob import.
 
 mod imports;
 mod lexer;

@@ -10,10 +10,10 @@ use crate::sources::{files, text};
 /// The kernel functions that can add two operands, methods of the element type.
 const KERNELS: [&str; 4] = ["binary", "rows", "update", "arithmetic"];
 
-/// The most paths that an addition may take.
+/// The largest number of paths that an addition may take.
 const MOST: usize = 5;
 
-/// Folds constants when a program is planned: it adds numbers and never the elements of tensors.
+/// The file that folds constants when a program is planned. It adds numbers, and never the elements of tensors.
 const CONSTANTS: &str = "engine/plan/identities.rs";
 
 /// Returns the tokens of a file without comments, literals and tests.

@@ -1,4 +1,4 @@
-//! The paths that the code of a module names: in its `use` lines and elsewhere.
+//! The paths that the code of a module names, in its `use` lines and elsewhere.
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ pub fn scopes<'s>(tokens: &[Token<'s>], module: &Module) -> Vec<Scope<'s>> {
             }
             "use" => {
                 let before = at.checked_sub(1).map_or("", word);
-                // `impl Trait + use<'a>` is not an import.
+                // `use<'a>` in `impl Trait + use<'a>` is not an import.
                 if word(at + 1) == "<" {
                     at += 1;
                     continue;

@@ -1,8 +1,8 @@
 //! A model check of the protocol by which threads share the tasks of an operation.
 //!
-//! `sound.rs` compiles the library's own file, `team.rs`, with loom's primitives in place of the standard library's. Loom then runs
-//! each scenario in every order in which a few preemptions can interleave the threads, and with every outcome that the memory model
-//! allows. It fails on a deadlock, and on an access that does not happen after the access that it depends on.
+//! `sound.rs` compiles the library's own file, `team.rs`, with the primitives of the crate `loom` in place of the standard library's. Loom
+//! then runs each scenario in every order in which a few preemptions can interleave the threads, and with every outcome that the memory
+//! model allows. It fails on a deadlock, and on an access that does not happen after the access on which it depends.
 //!
 //! `without_fences.rs` and `relaxed_reports.rs` compile the file with a broken primitive. The check must fail for these.
 
@@ -25,7 +25,7 @@ macro_rules! scenarios {
 
         use team::{Idle, Tasks, Team, Wait};
 
-        /// Puts an idle helper to sleep at once, or ends it.
+        /// A waiting policy that puts an idle helper to sleep at once, or ends it.
         struct SleepAtOnce(Arc<AtomicBool>);
 
         impl Wait for SleepAtOnce {
@@ -36,7 +36,8 @@ macro_rules! scenarios {
             fn restart(&mut self) {}
         }
 
-        /// Runs `caller` with a function that runs an operation with the given number of tasks on all threads.
+        /// Runs `caller` on a team with helpers. `caller` gets a function that runs an operation with the given number of tasks on all
+        /// threads.
         pub(super) fn with_team(
             helpers: usize,
             (patience, descending): (u32, bool),
@@ -144,7 +145,7 @@ fn a_panic_reaches_the_caller_after_all_tasks() {
             let payload = outcome.expect_err("two tasks panic");
             assert_eq!(payload.downcast_ref(), Some(&"a task panicked"));
             data.iter_mut().for_each(|value| value.with_mut(|value| assert_eq!(*value, 1)));
-            // The next operation works, and the panic is not reported twice.
+            // After the panic, the next operation works, and the panic is not reported again.
             run(1, &|_| {});
         });
     });
@@ -162,7 +163,7 @@ fn broken_without_fences() {
     check(2, without_fences::the_helper_wakes_up);
 }
 
-/// Runs each broken protocol in a process of its own, because the failed check may abort.
+/// Runs each broken protocol in a separate process, because the failed check may abort.
 #[test]
 fn the_check_finds_broken_protocols() {
     for (broken, complaint) in

@@ -1,4 +1,4 @@
-//! The protocol with counts of finished tasks that order nothing.
+//! The protocol with a broken primitive: the counts of finished tasks order no other accesses.
 
 use super::scenarios;
 
@@ -8,7 +8,7 @@ mod sync {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
     pub(super) use loom::thread::park;
 
-    /// An atomic number that ignores the requested orderings.
+    /// An atomic integer that ignores the requested orderings.
     pub(super) struct AtomicUsize(loom::sync::atomic::AtomicUsize);
 
     impl AtomicUsize {
@@ -30,7 +30,7 @@ mod sync {
     }
 }
 
-/// The library's file. The scenarios use a part of it. Each module compiles it with other primitives.
+/// The library's file, compiled with the primitives of this module. The scenarios use only a part of it.
 #[allow(dead_code, clippy::duplicate_mod)]
 #[path = "../../crates/tensor/src/memory/threads/team.rs"]
 mod team;

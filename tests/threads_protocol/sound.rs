@@ -9,7 +9,7 @@ mod sync {
     pub(super) use loom::thread::park;
 }
 
-/// The library's file. The scenarios use a part of it. Each module compiles it with other primitives.
+/// The library's file, compiled with the primitives of this module. The scenarios use only a part of it.
 #[allow(dead_code, clippy::duplicate_mod)]
 #[path = "../../crates/tensor/src/memory/threads/team.rs"]
 mod team;

@@ -1,4 +1,4 @@
-//! The protocol with fences that do nothing.
+//! The protocol with a broken primitive: its fences do nothing.
 
 use super::scenarios;
 
@@ -11,7 +11,7 @@ mod sync {
     pub(super) fn fence(_: Ordering) {}
 }
 
-/// The library's file. The scenarios use a part of it. Each module compiles it with other primitives.
+/// The library's file, compiled with the primitives of this module. The scenarios use only a part of it.
 #[allow(dead_code, clippy::duplicate_mod)]
 #[path = "../../crates/tensor/src/memory/threads/team.rs"]
 mod team;

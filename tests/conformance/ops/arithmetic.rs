@@ -7,7 +7,7 @@ use super::super::call::{Call, Pair};
 use super::super::skip::Reason;
 use super::super::value::{Array, Attempt, Stop, Value};
 
-/// Calls the method on the listed element types.
+/// Calls the method for the listed element types.
 macro_rules! on {
     ($call:ident, $method:ident, $($kind:ident)*) => {
         on!(@pair $call, $call.pair()?, $method, $($kind)*)
@@ -40,7 +40,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         "div" | "true_divide" => match call.text(2, "rounding_mode")? {
             None => match call.pair()? {
                 Pair::Float(x, y) => vec![Value::Float(x.try_div(y)?)],
-                // Quotients of integers are floating-point numbers; a program converts its operands first.
+                // PyTorch's quotient of integers is a floating-point number. A program converts its operands first.
                 Pair::Int(x, Argument::Array(y)) => {
                     let (x, y) = (call.constant(&x.try_cast()?), call.constant(&y.try_cast()?));
                     vec![Value::Float(x.try_div(&y)?)]
@@ -55,7 +55,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         "fmod" => on!(call, try_fmod, Float Int),
         "remainder" => on!(call, try_remainder, Float Int),
         "pow" => on!(call, try_pow, Float Int),
-        // float_power computes in f64, so it equals `pow` there.
+        // PyTorch's `float_power` computes in f64, so it equals `pow` for f64.
         "float_power" if A::Elem::DTYPE == wengert_tensor::DType::F64 => on!(call, try_pow, Float),
         "maximum" => on!(call, try_maximum, Float Int Bool),
         "minimum" => on!(call, try_minimum, Float Int Bool),
@@ -79,7 +79,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     }))
 }
 
-/// Returns the first two operands with the second multiplied by `alpha`. A program writes `x.add(&y.mul(alpha))`.
+/// Returns the first two operands, with the second one multiplied by `alpha`. A program writes `x.add(&y.mul(alpha))`.
 pub fn scaled<A: Array>(call: &Call<A>) -> Result<Pair<A>, Stop> {
     let pair = call.pair()?;
     let Some(alpha) = call.number(2, "alpha")? else {

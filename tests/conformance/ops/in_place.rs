@@ -7,7 +7,7 @@ use super::super::call::Call;
 use super::super::skip::Reason;
 use super::super::value::{Array, Given, Stop, Value};
 
-/// Calls the method with one operand on the listed element types.
+/// Calls the method with one operand for the listed element types.
 macro_rules! with {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {
@@ -18,7 +18,7 @@ macro_rules! with {
     };
 }
 
-/// Calls the method without an operand on the listed element types.
+/// Calls the method without an operand for the listed element types.
 macro_rules! alone {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {

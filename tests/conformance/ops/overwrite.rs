@@ -7,7 +7,7 @@ use super::super::value::{Array, Given, Stop, Value};
 use super::in_place::operands;
 use super::mixed::bounds;
 
-/// Calls the method with one operand on the listed element types.
+/// Calls the method with one operand for the listed element types.
 macro_rules! with {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {

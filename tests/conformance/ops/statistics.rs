@@ -6,7 +6,7 @@ use super::super::call::Call;
 use super::super::value::{Array, Attempt, Stop, Value};
 use super::float;
 
-/// Returns the correction of the divisor: a number, or a boolean for 1.
+/// Returns the correction of the divisor, which is given as a number or as a boolean (true means 1).
 fn correction<A: Array>(call: &Call<A>) -> Result<f64, Stop> {
     let unbiased = call.flag(9, "unbiased", true)?;
     Ok(call.number(9, "correction")?.unwrap_or(f64::from(u8::from(unbiased))))
@@ -40,7 +40,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         "norm" => float(x()?.try_vector_norm_with(power(1, "p")?, dims(2)?, keepdim(3)?)?),
         "dist" => float(x()?.try_dist(&call.float(1, "other")?, power(2, "p")?)?),
         "cdist" => {
-            // PyTorch's formula.
+            // PyTorch has several formulas with the same result, so this option is read and ignored.
             call.text(3, "compute_mode")?;
             float(call.float(0, "x1")?.try_cdist(&call.float(1, "x2")?, power(2, "p")?)?)
         }
