@@ -108,7 +108,7 @@ pub struct Second {
     pub expected: Result<SecondValues, Expected>,
 }
 
-/// Gradients of the product of the gradients with `v`; `None` is zero.
+/// The gradients of the product of the gradients with `v`; `None` is zero.
 pub struct SecondValues {
     pub grad_inputs: Vec<Option<String>>,
     pub grad_grad_outputs: Vec<Option<String>>,

@@ -50,8 +50,7 @@ macro_rules! two {
     };
 }
 
-/// Makes the rows of operations that change their first operand: `name "case": domain => |x| call;`, or with two domains `|x,
-/// y|`.
+/// Makes the rows of operations that change their first operand: `name "case": domain => |x| call;`, or with two domains `|x, y|`.
 macro_rules! in_place {
     (@operands $first:expr) => { $crate::gradcheck_every_operation::row::Operands::OneInPlace($first) };
     (@operands $first:expr, $second:expr) => { $crate::gradcheck_every_operation::row::Operands::TwoInPlace($first, $second) };

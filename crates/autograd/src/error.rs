@@ -30,7 +30,7 @@ pub enum Error {
         at.location, at.operation
     )]
     NotScalar {
-        /// Shape of the output.
+        /// The shape of the output.
         shape: Shape,
         /// The operation and its line.
         at: Site,
@@ -53,7 +53,7 @@ pub enum Error {
         at.location, at.operation
     )]
     SeedShape {
-        /// Position of the output (or input).
+        /// The position of the output (or input).
         position: usize,
         /// The output's shape.
         expected: Box<Shape>,
@@ -137,7 +137,7 @@ pub enum Error {
         rule: &'static str,
         /// The operation's name.
         operation: &'static str,
-        /// Position of the input.
+        /// The position of the input.
         input: usize,
         /// The shape of the rule's result.
         got: Box<Shape>,

@@ -254,8 +254,8 @@ pub(crate) mod matmul {
 
 /// Thresholds for convolutions.
 pub(crate) mod conv {
-    /// The largest number of elements of a tile of the matrix of windows. It must stay in the second-level cache. A tile has at least one
-    /// window.
+    /// The largest number of elements of a tile: the columns of the matrix of windows that are computed and multiplied at once. A tile must
+    /// stay in the second-level cache, and has at least one window.
     pub(crate) const TILE: usize = 1 << 16;
 
     /// The largest number of partial sums over the batch. More sums give work to more threads, but each sum is as large as the weight.

@@ -153,7 +153,7 @@ fn number(value: f64) -> String {
 pub struct Report {
     /// The modes that were checked.
     pub modes: Vec<Mode>,
-    /// Number of compared derivatives; 0 if there are no elements.
+    /// The number of compared derivatives; 0 if there are no elements.
     pub compared: usize,
     /// The derivative that came closest to its tolerance.
     pub worst: Option<Derivative>,
@@ -185,9 +185,9 @@ impl fmt::Display for Report {
 pub struct Mismatch {
     /// The derivative with the largest error relative to its tolerance.
     pub worst: Derivative,
-    /// Number of disagreements in this mode.
+    /// The number of disagreements in this mode.
     pub failed: usize,
-    /// Number of comparisons in this mode.
+    /// The number of comparisons in this mode.
     pub compared: usize,
     /// The recorded operation whose own derivative is wrong, if there is one. Each operation was checked alone, with the operands that it
     /// has on the tape.

@@ -65,8 +65,8 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
     Ok(x)
 }
 
-/// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention at factors of ∞ and NaN.
-/// There it is the product divided by the factor, which is NaN, unless a factor is zero.
+/// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention at factors of ∞ and NaN:
+/// the derivative is the product divided by the factor, which is NaN, unless a factor is zero.
 struct Factors {
     /// The number of leading batch dimensions. Each example has its own product.
     outer: usize,

@@ -1,7 +1,7 @@
 //! The operators `+ - * / %` and unary `-` on variables. The other operand is a variable, a tensor, or a number on either side.
 //!
-//! A number on the right may have any type that implements [`Operand`]. A number on the left is an f64 or an i32, as in `2.0 * x` and `2 *
-//! x`, on tapes of f32 and f64. Write an f32 on the right, or convert it by `f64::from`.
+//! A number on the right may have any type that implements [`Operand`]. A number on the left is an f64 or an i32, as in `2.0 * x` and
+//! `2 * x`, on tapes of f32 and f64. Write an f32 on the right, or convert it by `f64::from`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
@@ -13,8 +13,8 @@ use crate::error::or_raise;
 
 macro_rules! operator {
     ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(
-        // There is one implementation for all operands. So the compiler knows the type of `x - 1.0` before the type of the literal. `(x -
-        // 1.0).sqrt()` needs this.
+        // There is one implementation for all operands. So the compiler knows the type of `x - 1.0` before the type of the literal.
+        // `(x - 1.0).sqrt()` needs this.
         impl<'t, T: Float, O: Operand<Var<'t, T>>> $trait<O> for Var<'t, T> {
             type Output = Var<'t, T>;
 

@@ -32,8 +32,8 @@ const ANSWER: Tag = 20_001;
 /// The contents of questions and answers, which are empty.
 static NOTHING: [u8; 0] = [];
 
-/// The time after which a rank with an incomplete exchange asks whether the others are alive. It asks again after the
-/// same time.
+/// A rank that has waited this long for an exchange asks the others whether they are alive. It repeats the question at
+/// this interval.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The interval at which an idle thread checks for questions.
 const LOOK: Duration = Duration::from_millis(50);

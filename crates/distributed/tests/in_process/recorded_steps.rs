@@ -160,7 +160,7 @@ fn cnn<N: Layer<f64> + 'static>(norm: impl Fn(usize) -> N) -> Sequential<f64> {
 fn batches() -> Vec<(Tensor<f64>, Tensor<i64>)> {
     let generator = &mut Generator::new(6);
     let batch = |rows: usize| {
-        // The means are far from zero and differ between the shards.
+        // The means of the inputs are far from zero and differ between the shards.
         let shift = Tensor::from_fn([rows, 1, 1, 1], |at| at[0] as f64);
         (Tensor::randn([rows, 1, 6, 6], generator) + shift, Tensor::randint(0, 3, [rows], generator))
     };

@@ -5,14 +5,15 @@ use std::fmt;
 use crate::KeyMismatch;
 use crate::error::keys;
 
-/// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. It is empty unless the load was [`partial`](crate::Saved::partial).
+/// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. It is empty unless the load was
+/// [`partial`](crate::Saved::partial).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// Names that the model has and the file does not have.
+    /// The names that the model has and the file does not have.
     pub missing: Vec<String>,
-    /// Names that the file has and the model does not have.
+    /// The names that the file has and the model does not have.
     pub unexpected: Vec<String>,
-    /// Names that both have, but with different shapes, or with different element types and without conversion.
+    /// The names that both have, but with different shapes, or with different element types and without conversion.
     pub mismatched: Vec<KeyMismatch>,
 }
 

@@ -135,7 +135,7 @@ impl Checkpoint {
         self.collect(name, |archive| of.clone().archive(model, archive))
     }
 
-    /// Adds the entries that `write` writes, under `name`.
+    /// Calls `write` with an empty archive, and adds its entries to the file under `name`.
     fn collect<T: Float>(mut self, name: &str, write: impl FnOnce(&mut Archive<T>)) -> Self {
         let mut archive = Archive::writing();
         write(&mut archive);

@@ -9,8 +9,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::{Error, Result};
 
-/// Shifts each image by up to `most` pixels in both directions, with equal probabilities. torchvision: `RandomAffine(0,
-/// translate)`.
+/// Shifts each image by up to `most` pixels in both directions, with equal probabilities. torchvision: `RandomAffine(0, translate)`.
 ///
 /// ```
 /// use wengert_nn::{Generator, augment::random_shift};

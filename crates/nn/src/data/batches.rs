@@ -19,7 +19,7 @@ pub struct Batches<B> {
     pub(super) ahead: Option<Prefetch>,
 }
 
-/// A batch of any type, so that the thread is compiled once for all types.
+/// A batch behind `dyn Any`: the code of the thread is compiled only once for all types of batches.
 type AnyBatch = Box<dyn Any + Send>;
 
 /// A thread that makes batches in advance. It ends when the receiver is dropped.

@@ -77,9 +77,8 @@ pub fn stratified(classes: &Tensor<i64>, held_out: f64, generator: &mut Generato
     Ok((rest, part))
 }
 
-/// Returns `k` random splits of `n` samples, so that each sample is held out once. The sizes of the held-out parts
-/// differ by at most one; larger parts come first. All parts are in the order of the samples. scikit-learn: `KFold(k,
-/// shuffle=True)`.
+/// Returns `k` random splits of `n` samples, so that each sample is held out once. The sizes of the held-out parts differ by at most one;
+/// larger parts come first. All parts are in the order of the samples. scikit-learn: `KFold(k, shuffle=True)`.
 ///
 /// # Errors
 ///

@@ -247,11 +247,11 @@ pub enum Error {
     Keys {
         /// The file.
         path: PathBuf,
-        /// Names that the model has and the file does not have.
+        /// The names that the model has and the file does not have.
         missing: Vec<String>,
-        /// Names that the file has and the model does not have.
+        /// The names that the file has and the model does not have.
         unexpected: Vec<String>,
-        /// Names that both have, with different shapes or element types.
+        /// The names that both have, with different shapes or element types.
         mismatched: Vec<KeyMismatch>,
     },
 

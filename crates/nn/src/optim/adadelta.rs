@@ -52,7 +52,7 @@ impl<T: Float> Adadelta<T> {
         Adadelta { rho, ..self }
     }
 
-    /// Sets the constant that is added under the square roots, not negative.
+    /// Sets the constant that is added under the square roots. It must not be negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Adadelta { eps, ..self }

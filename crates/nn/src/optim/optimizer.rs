@@ -117,8 +117,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
     /// Sets the weight decay, not negative; 0 by default.
     ///
-    /// It is an L2 penalty: `weight_decay` times the parameter is added to its gradient. If the decay is decoupled, `lr
-    /// · weight_decay` times the parameter is subtracted from the parameter instead.
+    /// It is an L2 penalty: `weight_decay` times the parameter is added to its gradient. If the decay is decoupled, `lr · weight_decay`
+    /// times the parameter is subtracted from the parameter instead.
     #[must_use]
     fn weight_decay(mut self, weight_decay: f64) -> Self {
         self.common_mut().weight_decay = weight_decay;

@@ -95,7 +95,7 @@ impl Chart<'_> {
         Ok(svg)
     }
 
-    /// Returns the corner of the legend.
+    /// Returns the corner of the chart for the legend, away from the ends of the lines.
     fn legend(&self) -> SeriesLabelPosition {
         let points = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         let (low, high) = points().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (p.1.min(l), p.1.max(h)));

@@ -20,7 +20,7 @@ pub enum Output {
     Whole(Value),
     /// Values over the whole shape, joined along this dimension.
     Joined(Box<[Value]>, usize),
-    /// A value with one number for each row. In the output's shape, the dimensions of the row have size 1.
+    /// A value with one element for each row. The output has the program's shape, but its row dimensions have size 1.
     PerRow(Value),
     /// A value reduced over some dimensions, which keep size 1.
     Reduced(Reduction, Value, AxisSet),

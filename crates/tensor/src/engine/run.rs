@@ -90,13 +90,13 @@ pub(crate) fn run<T: Float>(
 enum BlockValue<'a, T> {
     /// One number for all elements.
     Splat(T),
-    /// All elements of the block, in an input.
+    /// All elements of the block; they are stored in an input.
     Input(&'a [T]),
-    /// All elements of the block, in a slot.
+    /// All elements of the block; they are stored in a slot.
     Slot(usize),
-    /// One element for each row of the block, in an input.
+    /// One element for each row of the block; they are stored in an input.
     InputRows(&'a [T]),
-    /// One element for each row of the block, in a slot.
+    /// One element for each row of the block; they are stored in a slot.
     SlotRows(usize),
 }
 

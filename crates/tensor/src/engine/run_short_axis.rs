@@ -93,13 +93,13 @@ enum LaneValue<'a, T> {
     Splat(T),
     /// One number for each lane, in a slot.
     Numbers(usize),
-    /// The same elements for all lanes, in an input.
+    /// The same elements for all lanes; they are stored in an input.
     SameInput(&'a [T]),
-    /// The same elements for all lanes, in a slot.
+    /// The same elements for all lanes; they are stored in a slot.
     Same(usize),
-    /// Separate elements for each lane, in an input. The last field is the distance between adjacent lanes, in elements.
+    /// Separate elements for each lane; they are stored in an input. The last field is the distance between adjacent lanes, in elements.
     LanesInput(&'a [T], usize),
-    /// Separate elements for each lane, in a slot where the lanes are adjacent.
+    /// Separate elements for each lane; they are stored in a slot, one lane after the other.
     Lanes(usize),
 }
 

@@ -176,7 +176,7 @@ impl LaneAccess {
 }
 
 impl LaneTotals {
-    /// Returns the reduction of `value` by `operation` over `axes`, for the output `output`. Returns `None` if it covers only a part of a
+    /// Describes the reduction `op` of `value` over `axes`, whose result is the output `output`. Returns `None` if it covers only a part of a
     /// row.
     fn new(
         (op, value, output): (Reduction, usize, usize),

@@ -65,8 +65,8 @@ struct SharedSlice<'a, T> {
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: threads access the elements only through parts, and each part goes to one thread. A `&mut [T]` may be sent to a thread if `T:
-// Send`.
+// SAFETY: threads access the elements only through parts, and each part goes to one thread. A `&mut [T]` may be sent to a thread if
+// `T: Send`.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
 impl<'a, T> SharedSlice<'a, T> {

@@ -22,7 +22,7 @@ pub struct Mismatch {
     pub operand: usize,
     /// The failing operand's shape.
     pub shape: Shape,
-    /// The last dimension that does not broadcast, as a dimension of the joint shape of both.
+    /// The last dimension in which the two shapes do not broadcast. It is counted in the longer of the two shapes.
     pub axis: usize,
     /// The size of `merged` in that dimension.
     pub left: usize,

@@ -54,7 +54,7 @@ pub enum Error {
     /// Sizes given to `expand` that are too few, too large, or negative where -1 has no meaning.
     #[error("{}", diagnostic::expand_sizes(dtype, shape, sizes, at))]
     ExpandSizes {
-        /// Element type of the tensor.
+        /// The element type of the tensor.
         dtype: DType,
         /// The tensor's shape.
         shape: Shape,
@@ -176,7 +176,7 @@ pub enum Error {
     TooLarge {
         /// The shape.
         shape: Shape,
-        /// Element type.
+        /// The element type.
         dtype: DType,
         /// The operation and the line that called it.
         at: Site,
@@ -187,7 +187,7 @@ pub enum Error {
     OutOfMemory {
         /// The shape.
         shape: Shape,
-        /// Element type.
+        /// The element type.
         dtype: DType,
         /// The operation and the line that called it.
         at: Site,

@@ -9,7 +9,7 @@ use crate::Shape;
 use crate::shape::broadcast::expands;
 use crate::shape::shape::{INLINE_RANK, copy_of, list_of};
 
-/// Strides in elements, one per dimension.
+/// The strides in elements, one per dimension.
 pub type Strides = SmallVec<[isize; INLINE_RANK]>;
 
 /// The shape and strides of a tensor, and the offset of its first element in the buffer, all in elements.
@@ -48,7 +48,7 @@ pub(crate) fn sort_few<L>(items: &mut [L], key: impl Fn(&L) -> usize) {
 }
 
 impl Layout {
-    /// Returns the row-major layout at the start of a buffer.
+    /// Returns the row-major layout of `shape`, which starts at position 0 of the buffer.
     #[inline]
     pub fn contiguous(shape: Shape) -> Self {
         let strides = shape.row_major_strides();

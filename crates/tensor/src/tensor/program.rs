@@ -213,7 +213,7 @@ mod tests {
         Program::new(1, vec![Instruction::Unary(Unary::Exp, 1)], vec![Output::Whole(1)], None);
     }
 
-    /// Running one bound program does not change the outputs of another.
+    /// Checks that running one bound program does not change the outputs of another.
     #[test]
     fn a_bound_program_has_outputs_of_its_own() {
         let x = Tensor::<f64>::ones([4096]);

@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Generator, Sizes, Tensor};
 use crate::layers::convolution::conv::Conv;
 use crate::layers::convolution::transposed::ConvTranspose;
 
-/// The settings of a [`Conv`] before it is built. If `TRANSPOSED` is true, the settings of a [`ConvTranspose`].
+/// The settings of a [`Conv`], or of a [`ConvTranspose`] if `TRANSPOSED` is true, before the layer is built.
 #[derive(Clone, Debug)]
 pub struct ConvBuilder<const D: usize, const TRANSPOSED: bool = false> {
     channels: [usize; 2],

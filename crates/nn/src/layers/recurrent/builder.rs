@@ -21,8 +21,8 @@ pub struct RecurrentBuilder<K> {
 }
 
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentLayer<K, T> {
-    /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` features, with biases. The input is `[t, n,
-    /// in]`. [`builder`](RecurrentLayer::builder) has the other settings.
+    /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` features, with biases. The input is
+    /// `[t, n, in]`. [`builder`](RecurrentLayer::builder) has the other settings.
     ///
     /// # Panics
     ///

@@ -116,7 +116,7 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
 impl<T: Float> RecurrentKind<T> for Gated {
     const NAME: &'static str = "GRU";
     const GATES: usize = 3;
-    // The reset gate multiplies the product of the state plus its bias, so this bias cannot be added to the input's bias.
+    // The reset gate multiplies U h + c, so the bias c of the state cannot be added to the bias of the input.
     const SEPARATE_HIDDEN_BIAS: bool = true;
     type State<'t> = Var<'t, T>;
 

@@ -61,8 +61,7 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 /// Outputs have `hidden` features in the last dimension. With two directions there are twice as many: first the features of the forward
 /// direction, then those of the backward direction.
 ///
-/// States are `[layers · directions, n, hidden]`, also with `batch_first`; without a batch they are `[layers ·
-/// directions, hidden]`.
+/// States are `[layers · directions, n, hidden]`, also with `batch_first`; without a batch they are `[layers · directions, hidden]`.
 ///
 /// Parameters have PyTorch's names (`weight_ih_l0` to `bias_hh_l1_reverse` for two layers in both directions), layouts
 /// and initial distribution.

@@ -118,8 +118,8 @@ impl<'t, T: Float> Padding<'t, T> {
 }
 
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards if `reverse` is true. Returns the outputs, `[t · n, hidden]` (`[t ·
-    /// n, proj]` with a projection), and the last state.
+    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards if `reverse` is true. Returns the outputs, `[t · n, hidden]`
+    /// (`[t · n, proj]` with a projection), and the last state.
     #[track_caller]
     pub(super) fn run_sequence<'t>(
         &self,

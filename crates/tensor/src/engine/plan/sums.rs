@@ -64,8 +64,8 @@ struct Reading<'a, T: Float> {
     values: &'a Values<T>,
     /// The number of times that each value is read.
     readers: Vec<u32>,
-    /// For each value, true if it is the adjoint of a slice or a sum of them. Several sums may share these values: two gradients with some
-    /// equal terms become two concatenations.
+    /// For each value, true if it is the adjoint of a slice or a sum of such adjoints. Several sums may share these values: two gradients
+    /// with some equal terms become two concatenations.
     of_slices: Vec<bool>,
 }
 

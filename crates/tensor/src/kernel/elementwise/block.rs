@@ -96,8 +96,8 @@ pub trait FloatBlockKernels: BlockKernels {
     fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
     /// Returns the value from which a reduction starts. It is infinite for a minimum or maximum.
     fn start(op: Reduction) -> Self;
-    /// Runs plain arithmetic `instructions`, up to the first instruction of another kind. Each value has `len` elements (64, 128
-    /// or 256 bytes). The first result is stored at `from`, and the others follow it. Returns the number of instructions that ran.
+    /// Runs `instructions` until one is not plain arithmetic. Returns the number of instructions that ran. Each value has `len` elements
+    /// (64, 128 or 256 bytes). The first result is stored in `values` at `from`, and the others follow it.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
     /// Returns the thread-local memory for the registers of programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;

@@ -247,7 +247,7 @@ trait ArithmeticLoop<T> {
     fn run(self, f: impl Fn(T, T) -> T);
 }
 
-/// The loop over a block.
+/// The operands and the result of a loop over a block.
 struct OverBlock<'a, T> {
     x: Operand<'a, T>,
     y: Operand<'a, T>,
@@ -261,7 +261,7 @@ impl<T: Copy> ArithmeticLoop<T> for OverBlock<'_, T> {
     }
 }
 
-/// The loop over rows and columns.
+/// The operands and the result of a loop over rows and columns.
 struct OverRows<'a, T> {
     rows: RowBroadcast,
     x: Option<&'a [T]>,

@@ -68,7 +68,7 @@ pub(crate) fn fold_rows<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: 
 const STREAMS: usize = 8;
 const TURN: usize = 256;
 
-/// The number of elements from which a call is assumed to read memory and not a cache.
+/// A call with at least this many elements is assumed to read memory and not a cache.
 const LARGE: usize = 1 << 16;
 
 /// Returns true if [`chains_in_turns`] should reduce `lines` lines of `len` elements.
@@ -199,8 +199,8 @@ pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, l
     bad
 }
 
-/// Does the same as [`each_extreme`], for long lines of a large array. Reads several lines in turns. [`each_extreme`] has another loop,
-/// which keeps its chains in registers and is twice as fast for a single line.
+/// Does the same as [`each_extreme`], for long lines of a large array. Reads a piece of each of several lines in turn.
+/// [`each_extreme`] reads one line after the other, which is twice as fast for a single line.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub(crate) fn extremes_in_turns<T: Copy + PartialEq>(

@@ -38,7 +38,7 @@ type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 /// The smallest work for several threads, in bytes. One thread reads less than this from its second-level cache as fast as several threads.
 const PARALLEL: usize = 1 << 18;
 
-/// Loops over dimensions in memory order: the largest stride comes first, and no stride is negative.
+/// A list of loops over dimensions, in memory order: the largest stride comes first, and no stride is negative.
 type Loops = IterationSpace<1>;
 
 /// Returns loops with these sizes and strides, the outermost first. The function is inlined, so that the result is built in the

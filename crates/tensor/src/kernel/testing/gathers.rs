@@ -112,7 +112,7 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
         let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
         update(&mut expected, &window, x.source(), landed);
         assert_bits(&x.apply_embed(view.clone(), shape, site()).unwrap(), &expected, &view);
-        // If `shared` is true, elements are added to the elements that are already there.
+        // With `true` as its third argument, `embed` adds to the elements that are already there.
         let mut got = expected.clone();
         gather::embed(x.source(), &window, true, &mut got);
         update(&mut expected, &window, x.source(), |place, x| combine(Reduction::Sum, place, x));

@@ -72,7 +72,7 @@ fn large_products_equal_the_oracle() {
             product::<f32>(&Shape::from(batch), sizes, [a, b], i as u64);
             product::<f64>(&Shape::from(batch), sizes, [a, b], i as u64);
         }
-        // All integer products have the same code path, so they need no table.
+        // All integer products run the same code, so one pair of layouts is enough.
         product::<i64>(&Shape::from(batch), sizes, [&recipes[0], &recipes[1]], 0);
     }
 }

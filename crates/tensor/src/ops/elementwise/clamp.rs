@@ -88,7 +88,8 @@ fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
     }
 }
 
-/// Clamps `x` between two arrays. The gradient flows to the operand that was selected. If `x` equals one bound, each gets half.
+/// Clamps `x` between two arrays. The gradient flows to the operand that was selected. If `x` equals a bound, `x` and the bound get half of
+/// it each.
 #[track_caller]
 fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A> {
     let shapes = [x.shape(), min.shape(), max.shape()];

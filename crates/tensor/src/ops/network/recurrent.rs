@@ -71,8 +71,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_lstm(&x.plus(&h, at)?, cell, at)
     }
 
-    /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U h + c for the four gates, `[n,
-    /// 4 · h]`. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
+    /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U h + c for the four gates,
+    /// `[n, 4 · h]`. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
         check_width(self, cell, 4, at)?;

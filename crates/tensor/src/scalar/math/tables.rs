@@ -1,5 +1,5 @@
-//! Functions of `f32` that look up numbers in registers, on processors with AVX-512. One instruction selects 16 numbers from one register
-//! of 16 numbers or from two registers of 32. The tables are computed in `f64` when a function is first used.
+//! Functions of `f32` that look up numbers in registers, on processors with AVX-512. One instruction selects 16 numbers out of the
+//! 16 in one register, or out of the 32 in two registers. The tables are computed in `f64` when a function is first used.
 //!
 //! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial. The
 //!   polynomial interpolates the function at the Chebyshev points of the segment. Looking up a coefficient costs no more than a

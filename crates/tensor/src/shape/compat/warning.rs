@@ -24,7 +24,7 @@ pub const VARIABLE: &str = "WENGERT_BROADCAST_WARNING";
 pub enum Warning {
     /// A broadcast for which the older 1-D view gives another result.
     Broadcast {
-        /// Shapes of `self` and `other`.
+        /// The shapes of `self` and `other`.
         shapes: (Shape, Shape),
         /// The operation, and the line of code that called it.
         at: Site,
@@ -32,7 +32,7 @@ pub enum Warning {
     /// Operands that do not broadcast, viewed as one-dimensional under
     /// [`legacy_pointwise`](crate::shape::compat::Rules::legacy_pointwise).
     Pointwise {
-        /// Shapes of `self` and `other`.
+        /// The shapes of `self` and `other`.
         shapes: (Shape, Shape),
         /// True if the result is written to `self`. PyTorch has a different sentence for this case.
         in_place: bool,
