@@ -400,7 +400,7 @@ const BEGUN: [&str; 18] = [
     "RMSNorm",
 ];
 
-/// Returns the new layer of an entry of `initial`, with its options.
+/// Returns a new layer of this kind, with the options that its entry of `initial` has.
 fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     match kind {
         "Linear" => Box::new(Linear::new(16, 8, generator)),

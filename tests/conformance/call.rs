@@ -103,12 +103,12 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns an optional floating-point tensor.
+    /// Returns an optional argument that is a floating-point tensor.
     pub fn float_or_none(&self, position: usize, name: &str) -> Result<Option<A>, Stop> {
         if self.given(position, name).is_none() { Ok(None) } else { self.float(position, name).map(Some) }
     }
 
-    /// Returns a tensor of integers.
+    /// Returns an argument that is a tensor of integers.
     pub fn ints(&self, position: usize, name: &str) -> Result<&Tensor<i64>, Stop> {
         match self.value(position, name)? {
             Value::Int(x) => Ok(x),
@@ -116,7 +116,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns a mask.
+    /// Returns an argument that is a mask.
     pub fn bools(&self, position: usize, name: &str) -> Result<&Tensor<bool>, Stop> {
         match self.value(position, name)? {
             Value::Bool(x) => Ok(x),
@@ -124,7 +124,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns a tensor or a number that is an operand beside a floating-point tensor.
+    /// Returns an argument that is the second operand of an operation on a floating-point tensor: a tensor or a number.
     pub fn operand(&self, position: usize, name: &str) -> Result<Argument<A>, Stop> {
         match self.given(position, name) {
             Some(Given::Tensor(Value::Float(x))) => Ok(Argument::Array(x.clone())),
@@ -171,7 +171,7 @@ impl<'c, A: Array> Call<'c, A> {
         })
     }
 
-    /// Returns a number; integers are numbers too.
+    /// Returns an optional argument that is a number; an integer is a number too.
     pub fn number(&self, position: usize, name: &str) -> Result<Option<f64>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -179,7 +179,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns an integer.
+    /// Returns an optional argument that is an integer.
     pub fn integer(&self, position: usize, name: &str) -> Result<Option<isize>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -188,18 +188,18 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns a required integer.
+    /// Returns a required argument that is an integer.
     pub fn needed_integer(&self, position: usize, name: &str) -> Result<isize, Stop> {
         self.integer(position, name)?.ok_or_else(|| self.not_built(&format!("no '{name}'")))
     }
 
-    /// Returns a required size that is not negative.
+    /// Returns a required argument that is a size, not negative.
     pub fn size(&self, position: usize, name: &str) -> Result<usize, Stop> {
         usize::try_from(self.needed_integer(position, name)?)
             .map_err(|_| self.not_built(&format!("a negative '{name}'")))
     }
 
-    /// Returns a boolean.
+    /// Returns an argument that is a boolean, or its default.
     pub fn flag(&self, position: usize, name: &str, default: bool) -> Result<bool, Stop> {
         match self.given(position, name) {
             None => Ok(default),
@@ -208,7 +208,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns a text.
+    /// Returns an optional argument that is a text.
     pub fn text(&self, position: usize, name: &str) -> Result<Option<&str>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -217,7 +217,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns several integers, or one.
+    /// Returns an optional argument that is one integer or a list of integers.
     pub fn integers(&self, position: usize, name: &str) -> Result<Option<Vec<isize>>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -233,17 +233,17 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns dimensions, or all dimensions if none is given.
+    /// Returns an argument that is a list of dimensions; all dimensions if it is not given.
     pub fn dims(&self, position: usize, name: &str) -> Result<Dims, Stop> {
         Ok(self.integers(position, name)?.map_or(Dims::from(..), Dims::from))
     }
 
-    /// Returns required sizes.
+    /// Returns a required argument that is a list of sizes.
     pub fn sizes(&self, position: usize, name: &str) -> Result<Sizes, Stop> {
         self.integers(position, name)?.map(Sizes::from).ok_or_else(|| self.unexpected(name))
     }
 
-    /// Returns a list of floating-point tensors.
+    /// Returns an argument that is a list of floating-point tensors.
     pub fn floats(&self, position: usize, name: &str) -> Result<Vec<A>, Stop> {
         match self.given(position, name) {
             Some(Given::List(items)) => items

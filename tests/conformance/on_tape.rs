@@ -281,8 +281,8 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
             }
         }
         let (scale, distance) = (forward.scale + reverse.scale, (forward.sum - reverse.sum).abs());
-        // The expected gradients have a tolerance of 1e-10, of which each side may use a part. If the terms of the derivative cancel, only
-        // rounding is left, of the size that the case allows.
+        // The expected gradients have a tolerance of 1e-10, and both sides may differ from them by this much. If the terms of the
+        // derivative cancel, only rounding is left, of the size that the case allows.
         let floor = match self.case.grad {
             Mode::Close { atol, .. } => atol,
             _ => 0.0,

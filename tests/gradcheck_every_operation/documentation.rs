@@ -103,7 +103,7 @@ fn primitives() -> BTreeSet<String> {
         let mut lines = rules.lines();
         while let Some(line) = lines.next() {
             if line.contains("fn name(&self) -> &'static str") {
-                // The line has one name, or two names of which one is chosen.
+                // The line has one name, or two names from which one is chosen.
                 names
                     .extend(lines.next().iter().flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned));
             }

@@ -30,7 +30,7 @@ pub enum Operands {
     Two(Domain, Domain, bool),
     /// One operand that the operation changes, in every form that may be written to.
     OneInPlace(Domain),
-    /// Two operands, in every pair of forms of which the second broadcasts to the first. The operation changes the first.
+    /// Two operands, in every pair of forms where the second broadcasts to the first. The operation changes the first.
     TwoInPlace(Domain, Domain),
     /// Operands of these shapes.
     Of(Domain, &'static [&'static [usize]]),

@@ -11,14 +11,14 @@ use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// The maximum number of values that one evaluation keeps, beside the requested ones, for later evaluations. If more would be needed, they
-/// are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
+/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested ones. If more would be
+/// needed, they are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
 const FRONTIER: usize = 16;
 
 /// The number of evaluations of a tape after which any number of values is kept for later evaluations.
 const REPEATED: usize = 3;
 
-/// The maximum size, in bytes, of the values that one evaluation keeps beside the requested ones.
+/// The maximum size, in bytes, of the values that one evaluation keeps in addition to the requested ones.
 const KEPT: usize = 256 << 20;
 
 #[twins]

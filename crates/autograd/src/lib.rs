@@ -18,7 +18,7 @@
 //!
 //! | module | duty |
 //! |---|---|
-//! | `record` | an expression, with data, operations with parameters and lines of code beside it |
+//! | `record` | an expression, with its data, its operations with parameters, and the lines of code that recorded it |
 //! | [`Tape`], [`Var`], [`Operation`] | the record; a `Copy` handle to a node; the interface of operations |
 //! | `evaluate` | values, computed by the engine of the tensor crate from the tape's expression |
 //! | `rules` | the derivative of every primitive, one line each, and how it works on a batch |

@@ -1,4 +1,4 @@
-//! Sums vectors over shards and ranks in a fixed order. The vector is sent in buckets (parts), some of which are sent while others are
+//! Sums vectors over shards and ranks in a fixed order. The vector is sent in buckets (parts). Some are sent while others are
 //! still computed.
 //!
 //! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum. If all ranks need
@@ -193,7 +193,7 @@ pub(crate) struct Summing<'d, 'g, T> {
     sent: usize,
     /// The started exchanges, each with its round and bucket.
     started: Vec<(usize, usize, Started)>,
-    /// For each bucket, this rank's parts of its own nodes, each with its round.
+    /// For each bucket, the part of it that this rank sums, from this rank's own vectors. Each comes with its round.
     kept: Vec<Vec<(usize, Vec<T>)>>,
 }
 

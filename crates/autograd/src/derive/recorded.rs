@@ -27,8 +27,8 @@ pub trait GradientSink<T: Float = f32> {
         false
     }
 
-    /// Returns the values of a parameter that is [elsewhere](Self::is_elsewhere). Each step of the evaluation that reads the parameter
-    /// fetches it again.
+    /// Returns the values of a parameter that are [not in the model's memory](Self::is_elsewhere). Each step of the evaluation that reads
+    /// the parameter fetches them again.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
 struct SinkEvaluation<'r, T: Float, F> {
     record: &'r Record<T>,
     part: Subgraph<T>,
-    /// The nodes of parameters whose values are elsewhere.
+    /// The nodes of the parameters whose values are not in the model's memory.
     elsewhere: ByNode<u64>,
     sink: RefCell<&'r mut F>,
 }

@@ -48,7 +48,7 @@ pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &Bat
     recorded(inputs[0].tape.record_operation(Rc::new(operation), &inputs, &call.shape(), call.at))
 }
 
-/// Panics at the caller's line if the result is an error, because a rule cannot return errors.
+/// Returns the variable. Panics at the caller's line if the result is an error, because a rule cannot return errors.
 pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
     Some(or_raise(result))
 }

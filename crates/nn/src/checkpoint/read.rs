@@ -194,7 +194,7 @@ impl Saved {
         Ok(f64::from_le_bytes(word))
     }
 
-    /// Returns the `N` elements of the tensor `name`, each of which has 8 bytes.
+    /// Returns the `N` elements of the tensor `name`. Each element has 8 bytes.
     fn words<const N: usize, const R: usize>(
         &self,
         name: &str,

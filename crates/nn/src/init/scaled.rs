@@ -1,4 +1,5 @@
-//! Distributions whose width depends on the fans, so that values or gradients keep their size from layer to layer.
+//! Distributions whose width depends on the fan in and the fan out (the number of inputs and outputs of a unit), so that values or
+//! gradients keep their size from layer to layer.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};

@@ -72,12 +72,12 @@ pub(crate) fn run<T: Element>(
     Ok(totals)
 }
 
-/// A task of [`fill`]. Its argument is called for each block of the task. The argument takes a function that computes a block from the
-/// block's first position and its elements.
+/// The code of a task of [`fill`]. It creates the task's state and calls its argument once, with a function that computes a block. This
+/// function gets the first position of a block and the block's elements.
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
-/// Fills `out` block by block. Calls `task` once per task, on the task's thread. `task` creates its state, and passes its argument a
-/// function that computes a block. If `streams` is true, this function must not read the block.
+/// Fills `out` block by block. Calls `task` once per task, on the task's thread. The function that `task` passes to its argument
+/// is called for each block of the task. If `streams` is true, this function must not read the block.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
     // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of so short parts are slower than ordinary stores.
     let streams = streams && (tiling.tiles().is_none() || !cpu::is_amd());

@@ -36,7 +36,7 @@ fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
 }
 
 /// Turns the operands of a concatenation into a single output, if one program computes all of them and the dimension is not the first.
-/// Operands that nothing else reads are then no outputs of their own.
+/// An operand that nothing else reads is then not a separate output.
 pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));

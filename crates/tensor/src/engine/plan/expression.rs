@@ -62,8 +62,8 @@ pub enum Op {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Up to three inputs. For an [`Op::Cat`] or [`Op::Other`]: the start of its inputs in the expression's list, their number, and 1 if
-    /// the result equals the first input.
+    /// Up to three inputs. For an [`Op::Cat`] or [`Op::Other`], the three fields are the start of its inputs in the expression's list, the
+    /// number of its inputs, and 1 if the result equals the first input.
     operands: [Index; 3],
     arity: u8,
     /// The index of the result's shape.

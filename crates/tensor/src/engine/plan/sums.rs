@@ -310,7 +310,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the elements `range` of a slice's adjoint, all of which are within the slice.
+    /// Defines the elements `range` of a slice's adjoint. They are all within the slice.
     fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;

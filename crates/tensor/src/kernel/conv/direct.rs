@@ -419,7 +419,7 @@ fn weight_gradient<T: Products>(
     let (part, run) = (planes.part(), windows.run());
     let per_run = (RUN_ELEMENTS / (geometry.channels * planes.len())).clamp(1, each);
     let plane = per_run * planes.len();
-    // Runs are padded with zeros, so that their length is a multiple of a vector's.
+    // Runs are padded with zeros, so that their length is a multiple of the length of a vector.
     let long = |images: usize| ((images - 1) * part + run).next_multiple_of(kernels.lanes());
     let length = long(per_run);
     let taps = input_taps(geometry, &planes, per_run * part);

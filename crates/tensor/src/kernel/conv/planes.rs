@@ -101,7 +101,7 @@ impl Planes {
     }
 }
 
-/// The positions of all windows of a result: in the runs, and in the result itself.
+/// The positions of all windows of a result: in a run (see the head of this file), and in the result itself.
 pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
     /// The strides of the windows in a run, by axis. The last stride is 1.

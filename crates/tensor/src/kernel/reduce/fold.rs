@@ -98,7 +98,7 @@ pub(crate) fn each_in_chains<T: Copy>(
     }
 }
 
-/// Does the same as [`each_in_chains`], for long lines of a large array. Reads several lines in turns.
+/// Does the same as [`each_in_chains`], for long lines of a large array. Reads a piece of each of several lines in turn.
 #[inline(always)]
 pub(crate) fn chains_in_turns<T: Copy>(
     x: &[T],

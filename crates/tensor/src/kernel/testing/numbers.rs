@@ -405,7 +405,7 @@ fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     })
 }
 
-/// Computes an integer operation on a type of `bits` bits, in 128 bits. It is exact or wraps.
+/// Computes an integer operation on a type of `bits` bits, in 128 bits. If it overflows the type, only the low `bits` bits are meant.
 fn whole_binary(op: Binary, x: i128, y: i128, bits: i128) -> Option<i128> {
     // Divides and rounds down.
     let floor = |x: i128, y: i128| if y < 0 { (-x).div_euclid(-y) } else { x.div_euclid(y) };

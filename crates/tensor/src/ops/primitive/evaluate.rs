@@ -38,7 +38,7 @@ pub trait Evaluate<T: Float> {
         false
     }
 
-    /// Returns the data of a node that is [elsewhere](Self::is_elsewhere). The caller does not keep the data.
+    /// Returns the data of a node that is [not in memory](Self::is_elsewhere). The caller does not keep the data.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     values: Vec<Option<Tensor<T>>>,
     /// The data that was fetched for the current step, and views of that data.
     fetched: SmallVec<[(FetchKey, Tensor<T>); 2]>,
-    /// For each buffer that is a view of data elsewhere: the step that makes the view. The step runs again for each reader.
+    /// For each buffer that is a view of data that is not in memory: the step that makes the view. The step runs again for each reader.
     views: Vec<Option<&'a Step<T>>>,
     concatenations: Concatenations<'a, T>,
 }
@@ -171,7 +171,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Returns true if a step makes a view of data that is elsewhere. Records the step in `views`; it then runs for each reader.
+    /// Returns true if a step makes a view of data that is not in memory. Records the step in `views`; it then runs for each reader.
     fn postponed(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
@@ -189,7 +189,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         false
     }
 
-    /// Fetches an operand whose data is elsewhere.
+    /// Fetches an operand whose data is not in memory.
     #[inline]
     fn fetch(&mut self, source: &OperandRef<T>) -> Result<(), E::Error> {
         match *source {
@@ -332,8 +332,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Tensor::apply_cat(&operands, axis, at)?)
     }
 
-    /// Returns one buffer with all operands in order, from an offset of a concatenation's memory on. Returns `None` if an operand is
-    /// elsewhere and its range is in use.
+    /// Returns one buffer with all operands in order, from an offset of a concatenation's memory on. Returns `None` if an
+    /// operand is stored in other memory and its range of this memory is in use.
     fn joined(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
