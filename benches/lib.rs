@@ -50,7 +50,7 @@ pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
     })
 }
 
-/// Returns the sum of `x` in so many independent chains that only memory limits the speed.
+/// Returns the sum of `x` in 64 independent chains, so that only memory limits the speed.
 fn total(x: &[f32]) -> f32 {
     let (chunks, rest) = x.as_chunks::<64>();
     let mut totals = [0f32; 64];

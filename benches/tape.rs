@@ -60,7 +60,7 @@ fn gradients(c: &mut Criterion) {
 }
 
 /// Times a step of linear regression, [32, 4] to [32, 1], with a cached plan. The parts are the recording, the derivatives, and the run
-/// with the update of the parameters. Each time is divided by the number of nodes, including those of the derivatives.
+/// with the update of the parameters. Each time is divided by the number of nodes, including the nodes of derivatives.
 fn step(c: &mut Criterion) {
     let mut group = c.benchmark_group("step");
     let mut model = Linear::new(4, 1, &mut Generator::new(0));

@@ -100,7 +100,7 @@ where
     f
 }
 
-/// Returns a function of one variable unchanged: see [`objective`].
+/// Returns a function of one variable unchanged. Wrap a closure in it that is stored before it is passed on: see [`objective`].
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::{hessian, hvp, objective_of_one}};

@@ -150,9 +150,9 @@ pub enum Error {
     NoSuchColumn {
         /// The file.
         path: PathBuf,
-        /// The name.
+        /// The name that does not exist.
         name: String,
-        /// The names of its columns.
+        /// The names of the table's columns.
         known: Vec<String>,
     },
 

@@ -159,8 +159,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Fit { folder: Some(folder.into()), ..self }
     }
 
-    /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as that of a
-    /// training without an interruption.
+    /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as
+    /// after a training without an interruption.
     #[must_use]
     pub fn resume(self) -> Self {
         Fit { resume: true, ..self }

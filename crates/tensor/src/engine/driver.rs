@@ -16,11 +16,11 @@ use crate::{Element, Reduction};
 
 /// The part of an output that each task gets.
 pub(crate) enum TaskShare {
-    /// The task gets this number of elements for each of its elements.
+    /// For each element over which it runs, a task gets this number of elements of the output.
     Elements(usize),
-    /// The task gets one element for each of its rows.
+    /// For each row over which it runs, a task gets one element of the output.
     Rows,
-    /// The task gets this number of totals for itself. The driver then combines the totals of all tasks.
+    /// Each task gets this number of totals for itself. The driver then combines the totals of all tasks.
     Totals(Reduction, usize),
 }
 

@@ -6,12 +6,12 @@ use crate::memory::scratch::Scratch;
 pub(crate) use crate::thresholds::blocks::STAGE;
 use crate::{Float, Reduction};
 
-/// The second totals of a task, which contain its earlier stages.
+/// The second totals of a task, which contain the blocks of its earlier stages.
 pub(crate) struct Stages<T> {
     op: Reduction,
     /// The number of blocks after which the first totals are added to the second ones.
     every: usize,
-    /// The sum of earlier stages; empty if the task has a single stage.
+    /// The second totals, the sum of earlier stages; empty if the task has a single stage.
     aside: Scratch<T>,
 }
 

@@ -11,7 +11,7 @@ use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Result, init};
 
-/// The base of the angular rates, as in "Attention Is All You Need" and "RoFormer".
+/// The base b of the angles p b^(-2i / width) at position p, as in "Attention Is All You Need" and "RoFormer".
 const BASE: f64 = 10_000.0;
 
 /// Returns a table of sines and cosines, `[length, width]`, to add to embeddings. Columns 2i and 2i + 1 of row p are

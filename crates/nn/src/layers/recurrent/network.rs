@@ -59,7 +59,7 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 /// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](crate::RecurrentBuilder::batch_first), or `[t, in]`.
 ///
 /// Outputs have `hidden` features in the last dimension. With two directions there are twice as many: first the features of the forward
-/// direction, then those of the backward direction.
+/// direction, then the features of the backward direction.
 ///
 /// States are `[layers · directions, n, hidden]`, also with `batch_first`; without a batch they are `[layers · directions, hidden]`.
 ///

@@ -48,7 +48,7 @@ pub(super) struct Schedule<'a, T: Float> {
     pub(super) expression: &'a Expression<T>,
     pub(super) values: &'a Values<T>,
     pub(super) placements: Vec<Placement>,
-    /// For each value, the lowest level at which it is complete in memory.
+    /// For each value, the number of kernels that must finish before it is complete in memory.
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
     by_place: HashMap<(u32, ShapeId), u32>,
@@ -97,7 +97,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the level of a value over `space` that is computed from these operands.
+    /// Returns the level (see the head of this file) of a value over `space` that is computed from these operands.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,

@@ -1,4 +1,4 @@
-//! Strided matrices, which are the operands of matrix products. Also the addition and multiplication of their elements.
+//! Strided matrices, which are the operands of matrix products, and the addition and multiplication of their elements.
 
 use crate::Scalar;
 

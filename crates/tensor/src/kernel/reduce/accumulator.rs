@@ -87,7 +87,7 @@ pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize)
     }
 }
 
-/// Accumulates the elements of a shape into their totals. Receives the elements block by block and in order.
+/// Accumulates the elements of a tensor into totals, one for each element of the result. Receives the elements block by block and in order.
 #[derive(Debug)]
 pub(crate) struct Accumulator {
     pub(crate) op: Reduction,

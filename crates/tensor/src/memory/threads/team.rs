@@ -43,7 +43,7 @@ struct Operation {
     /// A pointer to the caller's `Task`, which is a variable of the caller's stack.
     task: AtomicPtr<()>,
     count: AtomicUsize,
-    /// The number of seats with tasks.
+    /// The number of threads that have tasks.
     threads: AtomicUsize,
     /// True if the tasks run in descending order.
     descending: AtomicBool,

@@ -79,8 +79,8 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
             dims.second[k]
         );
     }
-    // Labels identify dimensions: first those of `x`, then those of `y`. A contracted dimension of `y` gets the label of its partner in
-    // `x`.
+    // Labels identify dimensions: first the dimensions of `x`, then the dimensions of `y`. A contracted dimension of `y` gets the label
+    // of its partner in `x`.
     let name = |axis: usize| Label::Ellipsis(axis as isize);
     let own: Vec<Label> = (0..left.rank()).map(name).collect();
     let others: Vec<Label> = (0..right.rank())

@@ -34,10 +34,10 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// All three arrays, in the order of the form.
+    /// All three arrays, in the order x, w, z.
     pub const ALL: [Slot; 3] = [Slot::Input, Slot::Weight, Slot::Output];
 
-    /// Returns the other two arrays, in the order of the form. This array's derivative is computed from them.
+    /// Returns the other two arrays, in the order x, w, z. This array's derivative is computed from them.
     pub fn others(self) -> [Slot; 2] {
         match self {
             Slot::Input => [Slot::Weight, Slot::Output],
@@ -141,8 +141,8 @@ impl<P: Clone> PoolForm<P> {
 
 /// The primitives over sliding windows.
 pub trait Windowed: TensorLike {
-    /// Computes the derivative of the form with respect to `slot`. Its operands are the other two arrays in the order of the form: `self`
-    /// and `other`.
+    /// Computes the derivative of the form with respect to `slot`. Its operands, `self` and `other`, are the other two arrays in the
+    /// order x, w, z.
     #[doc(hidden)]
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self>;
 
