@@ -89,8 +89,8 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
-/// Returns the names of all primitives: elementwise primitives and reductions from their lists, views and operations with their
-/// own rule from the lines that define their names.
+/// Returns the names of all primitives. Elementwise primitives and reductions have lists of their names. The names of the others are read
+/// from the lines of the sources that define them.
 fn primitives() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["where", "expand", "matmul", "cat", "embed"].map(str::to_owned).into();
     names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));

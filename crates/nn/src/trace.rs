@@ -26,7 +26,7 @@ pub(crate) fn record(key: impl FnOnce() -> ModuleKey, shape: impl FnOnce() -> Sh
     });
 }
 
-/// Runs `run`. Returns, for each layer that this thread called in it, the shape of the layer's last output.
+/// Runs `run`. Returns, for each layer that this thread called while it ran, the shape of the layer's last output.
 pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
     /// This guard ends the recording, also if `run` panics.
     struct Recording;

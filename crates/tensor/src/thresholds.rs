@@ -112,7 +112,7 @@ pub(crate) mod blocks {
     pub(crate) const STAGE: usize = 16;
 }
 
-/// Thresholds for the rows of operands that broadcast.
+/// Thresholds for the rows of operands that broadcast. To *gather* rows is to copy several short rows into one contiguous block.
 pub(crate) mod rows {
     /// The shortest row, in elements, for which each row gets a loop of its own. Shorter rows are copied into blocks of several rows.
     pub(crate) const MIN_LOOPED_ROW: usize = 12;
@@ -261,8 +261,8 @@ pub(crate) mod conv {
     /// The largest number of partial sums over the batch. More sums give work to more threads, but each sum is as large as the weight.
     pub(crate) const MAX_SUMS: usize = 8;
 
-    /// The number of windows that are computed before they are copied to the result: a multiple of the number that each kernel computes at
-    /// once.
+    /// The number of windows that are computed before they are copied to the result. It is a multiple of the number of windows that each
+    /// kernel computes at once.
     pub(crate) const CHUNK: usize = 384;
 
     /// The approximate number of windows that the kernels compute at once.

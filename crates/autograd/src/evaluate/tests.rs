@@ -156,8 +156,8 @@ fn parts_are_written_into_their_concatenation() {
         tape.var(&Tensor::from_fn(shape, |i| i.iter().fold(0.3, |sum, &k| 1.7 * sum + k as f64).sin()))
     };
     let (x, w) = (wave(&[32, 40]), wave(&[40, 40]));
-    // In each of these cases, one program writes the parts side by side: with and without other readers, into two concatenations, and one
-    // value twice.
+    // In each of these cases, one program writes the parts side by side. The cases have parts with and without other readers, two
+    // concatenations of the same parts, and a concatenation with one part twice.
     let [a, b, c] = [x.sin(), x.tanh() * 2.0, x + 1.0];
     assert_eq!(concatenations(&tape, &[cat(&[a, b, c], 1).matmul(wave(&[120, 3]))]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));

@@ -39,7 +39,7 @@ pub struct Plateau {
 
 impl ReduceLROnPlateau {
     /// Returns a schedule that begins at `lr`, with PyTorch's defaults. It divides the rate by 10 after more than 10
-    /// measures in a row that are not below the best by a factor of 1 - 1e-4.
+    /// measures in a row without progress. A measure is progress if it is below 1 - 1e-4 times the best one.
     pub fn new(lr: f64) -> Self {
         let state = Plateau { lr, best: f64::INFINITY, waited: 0, cooling: 0 };
         let (factor, patience, threshold, cooldown, min_lr, eps) = (0.1, 10, 1e-4, 0, 0.0, 1e-8);

@@ -153,7 +153,7 @@ pub(crate) struct Binding {
     /// If the last dimension is short, the plan for a run along the other dimensions.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
-    /// The [`joined_row`](Output::joined_row) of each output.
+    /// For each output, the number of adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row).
     joined: SmallVec<[usize; 4]>,
     /// The layout of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,

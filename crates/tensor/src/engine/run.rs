@@ -44,8 +44,8 @@ pub(crate) struct ReducedOutput {
     pub(crate) stage: usize,
 }
 
-/// Runs `program` block by block over `inputs`. Each of `results` has as many elements as the output's shape. `joined` has the
-/// [`joined_row`](Output::joined_row) of each output. A block consists of whole rows of each output.
+/// Runs `program` block by block over `inputs`. Each of `results` has as many elements as the output's shape. `joined` has, for
+/// each output, the number of adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row). A block consists of whole rows of each output.
 ///
 /// # Errors
 ///

@@ -115,7 +115,6 @@ impl Generator {
     /// probability drawn uniformly between the probabilities of the bounds. If both bounds are positive, the result is the negative of a
     /// draw from [-`high`, -`low`], because probabilities near 1 round to 1, but probabilities near 0 stay distinct. If both bounds are
     /// above 38 or both are below -38, the result is the bound nearer to 0.
-    /// below -38, the result is the bound nearer to 0.
     ///
     /// ```
     /// use wengert_tensor::Generator;

@@ -219,7 +219,7 @@ impl<T: Float> Values<T> {
         (self.list.len() - 1) as Id
     }
 
-    /// Returns the index of a shape without its leading sizes of 1.
+    /// Returns the index of the shape that remains when the leading sizes of 1 are removed.
     pub(super) fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
         self.intern_shape(&shape[leading..])

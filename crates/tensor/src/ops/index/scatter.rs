@@ -113,8 +113,8 @@ pub trait Scatter: TensorLike {
         overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
     }
 
-    /// Returns `self` with `value`, a number or an array of rank 0, written to the slices with the indices `index`, a vector, along
-    /// dimension `dim`. Negative indices count from the end. PyTorch: `index_fill`.
+    /// Returns `self` with `value` written to the slices with the indices `index` along dimension `dim`. `value` is a number or an array
+    /// of rank 0, and `index` is a vector. Negative indices count from the end. PyTorch: `index_fill`.
     #[in_place(reads())]
     fn try_index_fill(&self, dim: impl Position, index: &Tensor<i64>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("index_fill");

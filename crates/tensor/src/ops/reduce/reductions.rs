@@ -153,7 +153,7 @@ pub(crate) fn reduced<A: TensorLike>(
     }
 }
 
-/// Refuses an operation without an identity if a reduced dimension has size 0.
+/// Refuses an operation that has no result for no elements, such as a maximum, if a reduced dimension has size 0.
 pub(crate) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
     if !shape.contains(&0) {
         return Ok(());
