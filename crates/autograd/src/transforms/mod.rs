@@ -28,7 +28,7 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use crate::{Error, Tape, Var};
 
-/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers evaluate: dropout drops nothing.
+/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers are in evaluation mode: dropout drops nothing.
 /// PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
 ///
 /// ```

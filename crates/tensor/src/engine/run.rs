@@ -44,8 +44,9 @@ pub(crate) struct ReducedOutput {
     pub(crate) stage: usize,
 }
 
-/// Runs `program` block by block over `inputs`. Each of `results` has as many elements as the output's shape. `joined` has, for
-/// each output, the number of adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row). A block consists of whole rows of each output.
+/// Runs `program` block by block over `inputs`. Each of `results` has as many elements as the output's shape. `joined` has, for each
+/// output, the number of adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row). A block consists of
+/// whole rows of each output.
 ///
 /// # Errors
 ///

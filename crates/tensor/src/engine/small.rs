@@ -12,8 +12,8 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::scalar::instruction::Instruction;
 
-/// Runs a program with small blocks of `block` elements. `joined` has, for each output, the
-/// number of adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row).
+/// Runs a program with small blocks of `block` elements. `joined` has, for each output, the number of
+/// adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row).
 pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,

@@ -364,7 +364,7 @@ fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
                 f64 + 4.0
             }
         }
-        // These operations consist of two roundings.
+        // These operations round twice.
         None if matches!(name, "hardsigmoid" | "floor_divide") => 2.0,
         None => return Expected::Exact(T::from_f64(exact)),
     };
