@@ -200,7 +200,7 @@ pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, l
 }
 
 /// Does the same as [`each_extreme`], for long lines of a large array. Reads a piece of each of several lines in turn.
-/// [`each_extreme`] reads one line after the other, which is twice as fast for a single line.
+/// [`each_extreme`] keeps the chains of one line in registers, which is twice as fast for a single line.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub(crate) fn extremes_in_turns<T: Copy + PartialEq>(

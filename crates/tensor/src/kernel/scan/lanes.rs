@@ -163,7 +163,7 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     let mut steps = 2 * items.len().ilog2();
     while end - start > 3 {
         if steps == 0 {
-            // There were too many bad pivots. The remaining elements are sorted below.
+            // The pivots were bad too often, so the remaining elements are sorted.
             break;
         }
         steps -= 1;
