@@ -115,10 +115,10 @@ pub(crate) mod blocks {
 /// Thresholds for the rows of operands that broadcast. To *gather* rows is to copy several short rows into one contiguous block.
 pub(crate) mod rows {
     /// The shortest row, in elements, for which each row gets a loop of its own. Shorter rows are copied into blocks of several rows.
-    pub(crate) const MIN_LOOPED_ROW: usize = 12;
+    pub(crate) const MIN_LOOPED_ROW: usize = 8;
 
     /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster.
-    pub(crate) const MIN_LOOPED_REPEATED_ROW: usize = 24;
+    pub(crate) const MIN_LOOPED_REPEATED_ROW: usize = 22;
 
     /// The shortest repeated row, in elements, that is read in a loop for each repetition. Shorter rows are copied.
     pub(crate) const MIN_READ_ROW: usize = 128;
@@ -128,7 +128,7 @@ pub(crate) mod rows {
 
     /// The shortest row, in elements, for an operation with an operand that has one value per row. For shorter rows, the values are first
     /// repeated along the rows.
-    pub(crate) const MIN_SCALED_ROW: usize = 32;
+    pub(crate) const MIN_SCALED_ROW: usize = 8;
 
     /// The shortest row, in elements, whose operands are not gathered.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;

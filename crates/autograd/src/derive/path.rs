@@ -25,8 +25,9 @@ impl Path {
     /// Returns the slot of a node, or `None` if the node is not on the path.
     #[inline]
     pub(crate) fn position(&self, index: Index) -> Option<usize> {
-        let slot = index.checked_sub(self.first)? as usize;
-        self.marks.get(slot).copied().unwrap_or(false).then_some(slot)
+        // For a node before the first one, the difference wraps to a number above all slots.
+        let slot = index.wrapping_sub(self.first) as usize;
+        (self.marks.get(slot) == Some(&true)).then_some(slot)
     }
 }
 
@@ -46,7 +47,8 @@ impl<'t, T: Float> Tape<T> {
         for slot in 0..marks.len() {
             let index = first + slot as Index;
             let Some(from) = through(record.op(index)) else { continue };
-            let marked = |&input: &Index| input.checked_sub(first).is_some_and(|input| marks[input as usize]);
+            // For an input before `first`, the difference wraps to a number above all slots.
+            let marked = |&input: &Index| marks.get(input.wrapping_sub(first) as usize) == Some(&true);
             marks[slot] |= record.operands(index)[from..].iter().any(marked);
         }
         Path { first, marks, through }

@@ -189,7 +189,8 @@ impl<'t, T: Float> Tape<T> {
                     (total, Some(term)) => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line)),
                     (_, None) => None,
                 };
-                adjoints.0[below] = sum.ok_or(Error::TapeFull { at })?;
+                let Some(sum) = sum else { return Err(Error::TapeFull { at }) };
+                adjoints.0[below] = sum;
             }
         }
         Ok(None)

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use wengert_macros::precompiled;
+use wengert_tensor::compat::{self, BroadcastRule};
 use wengert_tensor::ops::{Argument, ArrayOperand, InPlace, IntoArray, Operand, TensorLike};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
@@ -82,6 +83,21 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         self.check_tape(*other, at)?;
         self.tape.push(Op::Binary(op), [self.index, other.index], |record| record.node(self.index).shape, at)
+    }
+
+    // Equals the default method, but borrows the tape once if the shapes are equal.
+    #[inline]
+    fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
+        if compat::accepts_equal(rule) && std::ptr::eq(self.tape, other.tape) {
+            let mut record = self.tape.record.borrow_mut();
+            let shape = record.node(self.index).shape;
+            if record.node(other.index).shape == shape {
+                let pushed = record.push(Op::Binary(op), [self.index, other.index], shape, Some(at.location));
+                return pushed.map(|index| self.tape.at(index)).ok_or_else(|| Error::TapeFull { at });
+            }
+        }
+        let (x, y) = self.joined(other, rule, at)?;
+        x.apply_binary(op, &y, at)
     }
 
     fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {

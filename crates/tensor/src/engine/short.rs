@@ -84,14 +84,15 @@ pub(crate) fn two<T: Element, U>(
         f(row_of(x.data, first, own.x_moves, columns), row_of(y.data, second, own.y_moves, columns), out);
         return true;
     }
+    if rows(own, &x.data[first..], &y.data[second..], out) {
+        return true;
+    }
     if own.rows > FEW_GATHERED_ROWS && columns < MIN_UNGATHERED_ROW {
         return gathered_two(shape, x, y, out, f);
     }
-    if !rows(own, &x.data[first..], &y.data[second..], out) {
-        for (row, out) in out.chunks_exact_mut(columns).enumerate() {
-            let x = row_of(x.data, first + row * own.x_row, own.x_moves, columns);
-            f(x, row_of(y.data, second + row * own.y_row, own.y_moves, columns), out);
-        }
+    for (row, out) in out.chunks_exact_mut(columns).enumerate() {
+        let x = row_of(x.data, first + row * own.x_row, own.x_moves, columns);
+        f(x, row_of(y.data, second + row * own.y_row, own.y_moves, columns), out);
     }
     true
 }

@@ -12,8 +12,8 @@ use crate::kernel::strided::{BLOCK, TASK};
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::IterationSpace;
-pub(crate) use crate::thresholds::transpose::PITCH;
-use crate::thresholds::transpose::{SIDE, TALL, TILE, WIDE};
+pub(crate) use crate::thresholds::transpose::{PITCH, WIDE};
+use crate::thresholds::transpose::{SIDE, TALL, TILE};
 
 /// Splits `0 .. len` into ranges of about `each` elements, and returns range `number`. No range is shorter than a square of [`SIDE`]
 /// elements. The last range includes the remainder.

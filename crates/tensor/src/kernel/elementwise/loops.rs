@@ -208,45 +208,102 @@ fn stream_sixteen<T: Scalar>(x: &[T; 16], y: &[T; 16], line: &mut [T; 16], f: im
     cpu::stream_line(&results, line);
 }
 
-/// Computes `out = f(x, y)` over rows and columns. If `x` is `None`, `out` is also the first operand.
+/// Computes `out = f(x, y)` over rows and columns. If `x` is `None`, `out` is also the first operand. Each pair of operands has its own
+/// loop over rows: a common loop would keep the positions of all of them in memory.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
-    let RowBroadcast { rows, columns, x_row, y_row, x_moves, y_moves } = rows;
-    for row in 0..rows {
-        let (out, y) = (&mut out[row * columns..][..columns], &y[row * y_row..]);
-        match (x, x_moves, y_moves) {
-            (None, _, true) => {
-                let y = &y[..columns];
+    use Operand::{Slice, Splat};
+    let RowBroadcast { columns, x_row, y_row, x_moves, y_moves, .. } = rows;
+    match (x, x_moves, y_moves) {
+        (None, _, true) => for_each_row(
+            rows,
+            out,
+            #[inline(always)]
+            |row, out| {
+                let y = &y[row * y_row..][..columns];
                 for i in 0..columns {
                     out[i] = f(out[i], y[i]);
                 }
-            }
-            (None, _, false) => {
-                let y = y[0];
+            },
+        ),
+        (None, _, false) => for_each_row(
+            rows,
+            out,
+            #[inline(always)]
+            |row, out| {
+                let y = y[row * y_row];
                 for i in 0..columns {
                     out[i] = f(out[i], y);
                 }
-            }
-            (Some(x), true, true) => {
-                let (x, y) = (&x[row * x_row..][..columns], &y[..columns]);
-                for i in 0..columns {
-                    out[i] = f(x[i], y[i]);
-                }
-            }
-            (Some(x), true, false) => {
-                let (x, y) = (&x[row * x_row..][..columns], y[0]);
-                for i in 0..columns {
-                    out[i] = f(x[i], y);
-                }
-            }
-            (Some(x), false, _) => {
-                let (x, y) = (x[row * x_row], &y[..columns]);
-                for i in 0..columns {
-                    out[i] = f(x, y[i]);
-                }
-            }
-        }
+            },
+        ),
+        (Some(x), true, true) => for_each_row(
+            rows,
+            out,
+            #[inline(always)]
+            |row, out| two_short(Slice(&x[row * x_row..][..columns]), Slice(&y[row * y_row..][..columns]), out, &f),
+        ),
+        (Some(x), true, false) => for_each_row(
+            rows,
+            out,
+            #[inline(always)]
+            |row, out| two_short(Slice(&x[row * x_row..][..columns]), Splat(y[row * y_row]), out, &f),
+        ),
+        (Some(x), false, _) => for_each_row(
+            rows,
+            out,
+            #[inline(always)]
+            |row, out| two_short(Splat(x[row * x_row]), Slice(&y[row * y_row..][..columns]), out, &f),
+        ),
     }
+}
+
+/// Calls `f` with the number and the elements of each row.
+#[inline(always)]
+fn for_each_row<T>(rows: RowBroadcast, out: &mut [T], f: impl Fn(usize, &mut [T])) {
+    for row in 0..rows.rows {
+        f(row, &mut out[row * rows.columns..][..rows.columns]);
+    }
+}
+
+/// Computes [`two`] for a row of 16 or more elements in vectors, also at the end of the row. The loop of [`two`] takes larger steps and
+/// computes the remainder in smaller ones.
+#[inline(always)]
+fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
+    use Operand::{Slice, Splat};
+    match (x, y) {
+        _ if out.len() < 16 => two(x, y, out, f),
+        (Slice(x), Slice(y)) => by_sixteen(out, |i| sixteen(x, i), |i| sixteen(y, i), f),
+        (Slice(x), Splat(y)) => by_sixteen(out, |i| sixteen(x, i), |_| [y; 16], f),
+        (Splat(x), Slice(y)) => by_sixteen(out, |_| [x; 16], |i| sixteen(y, i), f),
+        (Splat(_), Splat(_)) => two(x, y, out, f),
+    }
+}
+
+/// Computes 16 or more elements in vectors. The last vector overlaps the one before it, unless the length is a multiple of 16.
+#[inline(always)]
+fn by_sixteen<T: Copy>(
+    out: &mut [T],
+    x: impl Fn(usize) -> [T; 16],
+    y: impl Fn(usize) -> [T; 16],
+    f: impl Fn(T, T) -> T,
+) {
+    let (mut start, last) = (0, out.len() - 16);
+    while let Some(line) = out[start..].first_chunk_mut() {
+        two_arrays(&x(start), &y(start), line, &f);
+        if start == last {
+            break;
+        }
+        start = last.min(start + 16);
+    }
+}
+
+/// Returns 16 elements from `start` on.
+#[inline(always)]
+fn sixteen<T: Copy>(x: &[T], start: usize) -> [T; 16] {
+    let mut elements = [x[start]; 16];
+    elements.copy_from_slice(&x[start..start + 16]);
+    elements
 }
 
 /// Computes `out = f(x, y, z)`.

@@ -105,7 +105,7 @@ macro_rules! floats {
                 let small = (MAX_COMPACT_IN_PLACE + 1..=MAX_COMPACT_WHOLE).contains(&(m * n * k));
                 let left = x.column_stride == 1 || x.row_stride == 1;
                 let right = y.column_stride == 1 || is_written_by_squares(y, k, n);
-                if small && m > MAX_COMPACT_ROWS && n > THIN_COLUMNS && left && right && cpu::is_amd() {
+                if small && m > 1 && n > THIN_COLUMNS && left && right && cpu::is_amd() {
                     return compact(sizes, x, y, out);
                 }
                 Self::product(sizes, x, y, out)

@@ -40,12 +40,18 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// Returns whether a matrix is the transpose of a row-major matrix, with sizes that [`transpose::materialize`] supports.
+/// Returns whether a matrix is the transpose of a row-major matrix, with sizes that [`transpose::materialize`] supports, at least in
+/// strips of columns.
 pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
-    matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(columns, rows)
+    matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(strip(columns), rows)
 }
 
-/// Copies the elements of a matrix in row-major order. Returns the copy and the distance between its rows.
+/// Returns the number of columns that are copied at once.
+fn strip(columns: usize) -> usize {
+    if columns <= transpose::PITCH { columns } else { transpose::WIDE }
+}
+
+/// Copies the elements of a strip of a matrix in row-major order. Returns the copy and the distance between its rows.
 fn rows_of<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
@@ -72,20 +78,34 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     y: Matrix<T>,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    let kernels = T::kernels();
-    let (left_rows, left_step, right_rows, right_step);
+    let (left_rows, left_step);
     let left = if x.column_stride == 1 || x.row_stride == 1 || m == 1 {
         x
     } else {
         (left_rows, left_step) = rows_of(x, m, k)?;
         Matrix::rows(&left_rows, 0, left_step)
     };
-    let right = if y.column_stride == 1 {
-        y
-    } else {
-        (right_rows, right_step) = rows_of(y, k, n)?;
-        Matrix::rows(&right_rows, 0, right_step)
-    };
+    if y.column_stride == 1 {
+        compact_in_place(Sizes { m, n, k, add }, left, y, out, n);
+        return Ok(());
+    }
+    for first in (0..n).step_by(strip(n)) {
+        let n_strip = strip(n).min(n - first);
+        let (rows, step) = rows_of(y.from(0, first), k, n_strip)?;
+        compact_in_place(Sizes { m, n: n_strip, k, add }, left, Matrix::rows(&rows, 0, step), &mut out[first..], n);
+    }
+    Ok(())
+}
+
+/// Computes [`compact`] for a right side with contiguous rows. The rows of `out` are `pitch` elements apart.
+fn compact_in_place<T: Semiring + HasMicroKernels>(
+    Sizes { m, n, k, add }: Sizes,
+    x: Matrix<T>,
+    y: Matrix<T>,
+    out: &mut [T],
+    pitch: usize,
+) {
+    let kernels = T::kernels();
     let mut i = 0;
     while i < m {
         let mut rows = 0;
@@ -94,23 +114,12 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
             let vectors;
             (rows, vectors) = kernels.small_tile(m - i, (n - from).div_ceil(kernels.lanes()));
             let columns = (vectors * kernels.lanes()).min(n - from);
-            let (x, y, out) = (left.from(i, 0), right.from(0, from), &mut out[i * n + from..]);
-            kernels.run(MicroKernel::SmallProduct(SmallProduct {
-                rows,
-                vectors,
-                columns,
-                k,
-                x,
-                y,
-                out,
-                pitch: n,
-                add,
-            }));
+            let (x, y, out) = (x.from(i, 0), y.from(0, from), &mut out[i * pitch + from..]);
+            kernels.run(MicroKernel::SmallProduct(SmallProduct { rows, vectors, columns, k, x, y, out, pitch, add }));
             from += columns;
         }
         i += rows;
     }
-    Ok(())
 }
 
 /// Computes a product with few columns. Each sum runs along a row of `x`, whose rows are contiguous.

@@ -2,7 +2,7 @@
 
 use crate::ops::TensorLike;
 use crate::shape::broadcast;
-use crate::shape::compat::{self, BroadcastRule, Resolved};
+use crate::shape::compat::{self, BroadcastRule};
 use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 
 /// The second operand of an operation on an `A`: another `A`, a number, or, if `A` is a recorded variable, a plain tensor.
@@ -148,14 +148,7 @@ pub(crate) fn aligned<A: TensorLike>(
         Argument::Array(y) => y,
         Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
     };
-    match x.resolve(&y, rule, at)? {
-        Resolved::Equal => Ok((x.clone(), y)),
-        Resolved::Broadcast(joined) => Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?)),
-        Resolved::Flat => {
-            let y = y.apply_view(View::Reshape(x.shape()), at)?;
-            Ok((x.clone(), y))
-        }
-    }
+    x.joined(&y, rule, at)
 }
 
 /// Returns both operands of a user's operation in their joint shape.

@@ -139,21 +139,30 @@ pub trait TensorLike: Clone + Sized {
         compat::resolve(&self.shape(), &other.shape(), rule, at)
     }
 
+    /// Returns `self` and `other` in their joint shape under `rule`.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot get a common shape.
+    #[doc(hidden)]
+    fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
+        let expanded = |x: &Self, joint: &Shape| match x.shape() == *joint {
+            true => Ok(x.clone()),
+            false => x.apply_view(View::Expand(joint.clone()), at),
+        };
+        match self.resolve(other, rule, at)? {
+            Resolved::Equal => Ok((self.clone(), other.clone())),
+            Resolved::Broadcast(joint) => Ok((expanded(self, &joint)?, expanded(other, &joint)?)),
+            Resolved::Flat => Ok((self.clone(), other.apply_view(View::Reshape(self.shape()), at)?)),
+        }
+    }
+
     /// Computes `op` of `self` and `other`, which broadcast under `rule`.
     #[doc(hidden)]
     #[inline]
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Self::Error> {
-        match self.resolve(other, rule, at)? {
-            Resolved::Equal => self.apply_binary(op, other, at),
-            Resolved::Broadcast(joined) => {
-                let expanded = |x: &Self| match x.shape() == joined {
-                    true => Ok(x.clone()),
-                    false => x.apply_view(View::Expand(joined.clone()), at),
-                };
-                expanded(self)?.apply_binary(op, &expanded(other)?, at)
-            }
-            Resolved::Flat => self.apply_binary(op, &other.apply_view(View::Reshape(self.shape()), at)?, at),
-        }
+        let (x, y) = self.joined(other, rule, at)?;
+        x.apply_binary(op, &y, at)
     }
 
     /// Computes `op` of each element and `number`, in this order.

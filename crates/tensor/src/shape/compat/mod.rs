@@ -50,8 +50,8 @@ mod warning;
 
 pub use resolve::zero_dim_allowed;
 #[doc(hidden)]
-pub use resolve::{BroadcastRule, Resolved};
-pub(crate) use resolve::{accepts_equal, check_zero_dim, refused_in_place, resolve};
+pub use resolve::{BroadcastRule, Resolved, accepts_equal};
+pub(crate) use resolve::{check_zero_dim, refused_in_place, resolve};
 pub use rules::{BroadcastWarning, Condition, Guard, Rules, set_process};
 pub use warning::VARIABLE;
 pub use warning::{Collector, Warning, collect, log_handler, set_handler, stderr_handler};
