@@ -2,9 +2,10 @@
 //!
 //! The nodes of the single example are not changed. They are computed only if their values are requested.
 
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site};
 
+use super::path::Through;
 use crate::tape::BatchedCall;
 use crate::{Error, Tape, Var, rules};
 
@@ -27,7 +28,7 @@ impl<'t, T: Float> Tape<T> {
             return Ok(Vec::new());
         };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
-        let path = self.dependents(&sources, last, any_input);
+        let path = self.dependents(&sources, last, Through::Any);
         let needed = self.reaching(&path, outputs.iter().copied());
         let mut batched: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
         for &(input, batch) in inputs {
@@ -59,12 +60,7 @@ impl<'t, T: Float> Tape<T> {
     /// Returns true if one of `nodes` depends on one of `sources`, through inputs with or without a derivative.
     pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
         let Some(&last) = nodes.iter().max() else { return false };
-        let path = self.dependents(sources, last, any_input);
+        let path = self.dependents(sources, last, Through::Any);
         nodes.iter().any(|&node| path.position(node).is_some())
     }
-}
-
-/// Lets a path pass through all inputs of an operation, also those without a derivative.
-fn any_input(_: Op) -> Option<usize> {
-    Some(0)
 }

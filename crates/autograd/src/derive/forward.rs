@@ -1,10 +1,11 @@
 //! Forward mode as a transformation of the tape: it records tangents from the inputs up to the requested outputs.
 
 use wengert_macros::{precompiled, twins};
-use wengert_tensor::ops::Views as _;
+use wengert_tensor::ops::{TensorLike as _, Views as _};
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
+use super::path::Through;
 use crate::record::DETACH;
 use crate::rules::{self, Primitive, Tangent};
 use crate::{Error, Tape, Var};
@@ -42,21 +43,21 @@ impl<'t, T: Float> Tape<T> {
         inputs: &[(Var<'t, T>, Var<'t, T>)],
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        for (position, (input, tangent)) in inputs.iter().enumerate() {
-            let (expected, got) = (Box::new(input.shape()), Box::new(tangent.shape()));
-            if expected != got {
-                return Err(Error::SeedShape { position, expected, got, at });
-            }
-        }
         let belongs = |var: &Var<'t, T>| var.tape.id == self.id;
         if !outputs.iter().all(belongs) || !inputs.iter().all(|(input, tangent)| belongs(input) && belongs(tangent)) {
             return Err(Error::OtherTape { at });
+        }
+        for (position, (input, tangent)) in inputs.iter().enumerate() {
+            if !input.same_shape(tangent) {
+                let (expected, got) = (Box::new(input.shape()), Box::new(tangent.shape()));
+                return Err(Error::SeedShape { position, expected, got, at });
+            }
         }
         let Some(last) = outputs.iter().map(|output| output.index).max() else {
             return Ok(Vec::new());
         };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
-        let path = self.dependents(&sources, last, rules::flows_from);
+        let path = self.dependents(&sources, last, Through::Differentiable);
         // A node gets a tangent only if an output depends on it.
         let needed = self.reaching(&path, outputs.iter().copied());
         let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];

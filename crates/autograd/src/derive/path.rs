@@ -5,12 +5,29 @@ use std::panic::Location;
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Site, compat};
 
-use crate::rules::Primitive;
+use crate::rules::{self, Primitive};
 use crate::{Tape, Var};
 
-/// A function that returns the position of the first input of an operation through which a path may pass. The path may pass through all
-/// later inputs too. `None` means that it passes through no input.
-pub(crate) type Through = fn(Op) -> Option<usize>;
+/// The inputs of an operation through which a path may pass.
+#[derive(Clone, Copy)]
+pub(crate) enum Through {
+    /// The inputs with a derivative.
+    Differentiable,
+    /// All inputs.
+    Any,
+}
+
+impl Through {
+    /// Returns the position of the first of these inputs. The path may pass through all later inputs too. `None` means that it passes
+    /// through no input.
+    #[inline]
+    fn first_input(self, op: Op) -> Option<usize> {
+        match self {
+            Through::Differentiable => rules::flows_from(op),
+            Through::Any => Some(0),
+        }
+    }
+}
 
 /// The nodes through which derivatives (or batching) must pass. Each node from the first one on has a slot.
 pub(crate) struct Path {
@@ -46,7 +63,7 @@ impl<'t, T: Float> Tape<T> {
         let record = self.record.borrow();
         for slot in 0..marks.len() {
             let index = first + slot as Index;
-            let Some(from) = through(record.op(index)) else { continue };
+            let Some(from) = through.first_input(record.op(index)) else { continue };
             // For an input before `first`, the difference wraps to a number above all slots.
             let marked = |&input: &Index| marks.get(input.wrapping_sub(first) as usize) == Some(&true);
             marks[slot] |= record.operands(index)[from..].iter().any(marked);
@@ -63,7 +80,7 @@ impl<'t, T: Float> Tape<T> {
         let record = self.record.borrow();
         for slot in (0..reaching.len()).rev() {
             let index = path.first + slot as Index;
-            let from = (path.through)(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
+            let from = path.through.first_input(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
             for &input in from.map_or(&[][..], |from| &record.operands(index)[from..]) {
                 if let Some(below) = path.position(input) {
                     reaching[below] = true;

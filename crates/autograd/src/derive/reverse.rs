@@ -9,7 +9,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
-use super::path::Path;
+use super::path::{Path, Through};
 use crate::parameter::Change;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
@@ -115,7 +115,7 @@ impl<'t, T: Float> Tape<T> {
             return Ok(vec![None; inputs.len()]);
         };
         let wanted: Vec<Index> = inputs.iter().map(|input| input.index).collect();
-        let path = self.dependents(&wanted, last, rules::flows_from);
+        let path = self.dependents(&wanted, last, Through::Differentiable);
         let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
         for &(output, seed) in outputs {
             if let Some(slot) = path.position(output.index) {
@@ -181,16 +181,17 @@ impl<'t, T: Float> Tape<T> {
             let (Some([x, y]), [Some(first), Some(second)]) = (node.pair(), factors) else { return Ok(Some(slot)) };
             let line = record.location(index);
             record.on_behalf_of = Some(line);
-            for (factor, input, other) in [(first, x, y), (second, y, x)] {
-                let Some(below) = path.position(input) else { continue };
-                let term = factor.times(record, [g, other], node.shape, line);
-                let sum = match (adjoints.0[below], term) {
-                    (NONE, term) => term,
-                    (total, Some(term)) => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line)),
-                    (_, None) => None,
+            let mut add = |factor: LinearFactor, input: Index, other: Index| {
+                let Some(below) = path.position(input) else { return Some(()) };
+                let term = factor.times(record, [g, other], node.shape, line)?;
+                adjoints.0[below] = match adjoints.0[below] {
+                    NONE => term,
+                    total => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line))?,
                 };
-                let Some(sum) = sum else { return Err(Error::TapeFull { at }) };
-                adjoints.0[below] = sum;
+                Some(())
+            };
+            if add(first, x, y).and_then(|()| add(second, y, x)).is_none() {
+                return Err(Error::TapeFull { at });
             }
         }
         Ok(None)

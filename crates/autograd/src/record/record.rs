@@ -236,11 +236,17 @@ impl<T: Float, O> Record<T, O> {
         if location.is_none() {
             self.unlocated += 1;
         } else if self.unlocated > 0 {
-            for &input in inputs {
-                let own = &mut self.locations[input as usize];
-                self.unlocated -= usize::from(own.is_none());
-                *own = own.or(location);
-            }
+            self.locate_inputs(inputs, location);
+        }
+    }
+
+    // A separate function, because few operations have a constant as an input, and `push` is inlined.
+    #[inline(never)]
+    fn locate_inputs(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
+        for &input in inputs {
+            let own = &mut self.locations[input as usize];
+            self.unlocated -= usize::from(own.is_none());
+            *own = own.or(location);
         }
     }
 

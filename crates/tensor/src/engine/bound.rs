@@ -172,12 +172,7 @@ impl Binding {
     ) -> Result<Binding, Error> {
         assert_eq!(inputs.len(), program.inputs() as usize, "a program is run with as many inputs as it has");
         assert!(program.row().is_none() || shape.numel() > 0, "rows of no elements are not reduced");
-        let mut outputs: SmallVec<[Layout; 2]> = SmallVec::new();
-        for output in program.outputs() {
-            let shape = program.shape_of(output, shape);
-            addressable::<T>(&shape, at)?;
-            outputs.push(Layout::contiguous(shape));
-        }
+        let mut outputs = contiguous_outputs::<T>(program, shape, at)?;
         let count = shape.numel();
         let layout = |input: &Argument<'_, T>| match input {
             Argument::Number(_) => None,
@@ -190,18 +185,12 @@ impl Binding {
             _ => Access::Number,
         };
         let accesses: SmallVec<[Access; 4]> = layouts.iter().map(access).collect();
-        let mut row = accesses.iter().map(Access::row).fold(count, usize::min);
-        let mut reduced: SmallVec<[ReducedOutput; 2]> = SmallVec::new();
-        for (number, (output, layout)) in program.outputs().iter().zip(&outputs).enumerate() {
-            if let Output::Reduced(op, value, _) = *output {
-                let accumulator = Accumulator::new(op, shape, layout);
-                row = row.min(accumulator.space.row());
-                reduced.push(ReducedOutput { value: value as usize, output: number, accumulator, stage: STAGE });
-            }
-        }
+        let mut reduced = reduced_outputs(program, shape, &outputs);
         let joined: SmallVec<[usize; 4]> = program.outputs().iter().map(|output| output.joined_row(shape)).collect();
         let together = joined.iter().copied().max().unwrap_or(0);
         let cost = program.instructions().iter().map(Instruction::cost).sum();
+        let rows = reduced.iter().map(|reduced| reduced.accumulator.space.row());
+        let row = accesses.iter().map(Access::row).chain(rows).fold(count, usize::min);
         let mut tiling = match program.row() {
             _ if count == 0 => Tiling::default(),
             None if together == 0 => Tiling::of_program(count, row, cost),
@@ -242,6 +231,29 @@ impl Binding {
         };
         self.dtype == T::DTYPE && self.layouts.len() == inputs.len() && self.layouts.iter().zip(inputs).all(same)
     }
+}
+
+/// Returns the layout of each output of `program` over `shape`, if all are written in row-major order.
+fn contiguous_outputs<T: Float>(program: &Program, shape: &Shape, at: Site) -> Result<SmallVec<[Layout; 2]>, Error> {
+    let mut outputs = SmallVec::new();
+    for output in program.outputs() {
+        let shape = program.shape_of(output, shape);
+        addressable::<T>(&shape, at)?;
+        outputs.push(Layout::contiguous(shape));
+    }
+    Ok(outputs)
+}
+
+/// Returns the outputs of `program` over `shape` that are reductions. `outputs` are the layouts of all outputs.
+fn reduced_outputs(program: &Program, shape: &Shape, outputs: &[Layout]) -> SmallVec<[ReducedOutput; 2]> {
+    let mut reduced = SmallVec::new();
+    for (number, (output, layout)) in program.outputs().iter().zip(outputs).enumerate() {
+        if let Output::Reduced(op, value, _) = *output {
+            let accumulator = Accumulator::new(op, shape, layout);
+            reduced.push(ReducedOutput { value: value as usize, output: number, accumulator, stage: STAGE });
+        }
+    }
+    reduced
 }
 
 #[cfg(test)]

@@ -69,7 +69,6 @@ impl ShortAxis {
             return None;
         }
         let order = order(&shape[..first]);
-        let kept: Shape = order.iter().map(|&axis| shape[axis]).collect();
         let mut inputs = SmallVec::new();
         let mut run = length;
         for layout in layouts {
@@ -93,14 +92,7 @@ impl ShortAxis {
                     reduced.push(totals);
                     Layout::contiguous(program.shape_of(output, shape))
                 }
-                // The dimensions of this output are in the order in which it is computed.
-                _ => {
-                    let ones = std::iter::repeat_n(1, shape.rank() - first);
-                    let computed = Layout::contiguous(kept.iter().copied().chain(ones).collect());
-                    let all: SmallVec<[usize; 6]> = order.iter().copied().chain(first..shape.rank()).collect();
-                    let place = |axis: usize| all.iter().position(|&own| own == axis).unwrap_or(axis);
-                    computed.permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>())
-                }
+                _ => in_order(&order, shape, first),
             };
             outputs.push(layout);
         }
@@ -119,6 +111,16 @@ impl ShortAxis {
             )
         })
     }
+}
+
+/// Returns the layout of an output with one element for each row of `shape`. Rows begin with dimension `first`. The elements are in the
+/// order in which they are computed, where `order` is the order of the other dimensions.
+fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
+    let ones = std::iter::repeat_n(1, shape.rank() - first);
+    let computed = Layout::contiguous(order.iter().map(|&axis| shape[axis]).chain(ones).collect());
+    let all: SmallVec<[usize; 6]> = order.iter().copied().chain(first..shape.rank()).collect();
+    let place = |axis: usize| all.iter().position(|&own| own == axis).unwrap_or(axis);
+    computed.permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>())
 }
 
 /// Returns the order in which the dimensions outside the rows are iterated. If the last of them is short, the longest takes its place.
