@@ -47,12 +47,6 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     }
 }
 
-/// Returns the elements of one row: a slice if the operand `moves` along the row, otherwise one repeated element.
-#[inline]
-fn row_of<T: Copy>(data: &[T], first: usize, moves: bool, columns: usize) -> Operand<'_, T> {
-    if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
-}
-
 /// Computes `out = op(x, y)` for operands that broadcast to `shape`. Computes nothing and returns false if an operand needs more than two
 /// loops and has long rows.
 #[inline]
@@ -81,7 +75,7 @@ pub(crate) fn two<T: Element, U>(
     let Some(own) = rows_of(shape, [x.layout, y.layout]) else { return gathered_two(shape, x, y, out, f) };
     let columns = own.columns;
     if own.rows == 1 {
-        f(row_of(x.data, first, own.x_moves, columns), row_of(y.data, second, own.y_moves, columns), out);
+        f(Operand::row(x.data, first, own.x_moves, columns), Operand::row(y.data, second, own.y_moves, columns), out);
         return true;
     }
     if rows(own, &x.data[first..], &y.data[second..], out) {
@@ -91,8 +85,8 @@ pub(crate) fn two<T: Element, U>(
         return gathered_two(shape, x, y, out, f);
     }
     for (row, out) in out.chunks_exact_mut(columns).enumerate() {
-        let x = row_of(x.data, first + row * own.x_row, own.x_moves, columns);
-        f(x, row_of(y.data, second + row * own.y_row, own.y_moves, columns), out);
+        let x = Operand::row(x.data, first + row * own.x_row, own.x_moves, columns);
+        f(x, Operand::row(y.data, second + row * own.y_row, own.y_moves, columns), out);
     }
     true
 }

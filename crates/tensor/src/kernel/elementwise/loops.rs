@@ -165,145 +165,76 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
 /// Does the same as [`two`], with stores that bypass the caches. Incomplete cache lines are stored normally.
 #[inline(always)]
 pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
-    use Operand::{Slice, Splat};
     let len = out.len();
     let (head, rest) = out.split_at_mut(out.as_ptr().align_offset(64).min(len));
     let (first, (lines, tail)) = (head.len(), rest.as_chunks_mut::<16>());
     let last = first + lines.len() * 16;
     two(x.part(0, first), y.part(0, first), head, &f);
     two(x.part(last, len), y.part(last, len), tail, &f);
-    match (x.part(first, last), y.part(first, last)) {
-        (Slice(x), Slice(y)) => {
-            let (x, y) = (x.as_chunks::<16>().0, y.as_chunks::<16>().0);
-            for (i, line) in lines.iter_mut().enumerate() {
-                stream_sixteen(&x[i], &y[i], line, &f);
-            }
-        }
-        (Slice(x), Splat(y)) => {
-            let (x, y) = (x.as_chunks::<16>().0, [y; 16]);
-            for (i, line) in lines.iter_mut().enumerate() {
-                stream_sixteen(&x[i], &y, line, &f);
-            }
-        }
-        (Splat(x), Slice(y)) => {
-            let (x, y) = ([x; 16], y.as_chunks::<16>().0);
-            for (i, line) in lines.iter_mut().enumerate() {
-                stream_sixteen(&x, &y[i], line, &f);
-            }
-        }
-        (Splat(x), Splat(y)) => {
-            let (x, y) = ([x; 16], [y; 16]);
-            lines.iter_mut().for_each(|line| stream_sixteen(&x, &y, line, &f));
-        }
+    for (i, line) in lines.iter_mut().enumerate() {
+        let (x, y, mut results) = (x.sixteen(first + 16 * i), y.sixteen(first + 16 * i), [T::ZERO; 16]);
+        two_arrays(&x, &y, &mut results, &f);
+        cpu::stream_line(&results, line);
     }
 }
 
-/// Computes one or two cache lines of [`two_streamed`].
-#[inline(always)]
-fn stream_sixteen<T: Scalar>(x: &[T; 16], y: &[T; 16], line: &mut [T; 16], f: impl Fn(T, T) -> T) {
-    let mut results = *x;
-    for i in 0..16 {
-        results[i] = f(x[i], y[i]);
-    }
-    cpu::stream_line(&results, line);
-}
-
-/// Computes `out = f(x, y)` over rows and columns. If `x` is `None`, `out` is also the first operand. Each pair of operands has its own
-/// loop over rows: a common loop would keep the positions of all of them in memory.
+/// Computes `out = f(x, y)` over rows and columns. If `x` is `None`, `out` is also the first operand.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
-    use Operand::{Slice, Splat};
-    let RowBroadcast { columns, x_row, y_row, x_moves, y_moves, .. } = rows;
-    match (x, x_moves, y_moves) {
-        (None, _, true) => for_each_row(
-            rows,
-            out,
-            #[inline(always)]
-            |row, out| {
-                let y = &y[row * y_row..][..columns];
-                for i in 0..columns {
-                    out[i] = f(out[i], y[i]);
+    match (x, rows.x_moves, rows.y_moves) {
+        (Some(x), true, true) => two_rows::<T, true, true>(rows, x, y, out, f),
+        (Some(x), true, false) => two_rows::<T, true, false>(rows, x, y, out, f),
+        (Some(x), false, _) => two_rows::<T, false, true>(rows, x, y, out, f),
+        (None, _, y_moves) => {
+            for row in 0..rows.rows {
+                let out = &mut out[row * rows.columns..][..rows.columns];
+                match Operand::row(y, row * rows.y_row, y_moves, rows.columns) {
+                    Operand::Slice(y) => {
+                        for i in 0..out.len() {
+                            out[i] = f(out[i], y[i]);
+                        }
+                    }
+                    Operand::Splat(y) => {
+                        for i in 0..out.len() {
+                            out[i] = f(out[i], y);
+                        }
+                    }
                 }
-            },
-        ),
-        (None, _, false) => for_each_row(
-            rows,
-            out,
-            #[inline(always)]
-            |row, out| {
-                let y = y[row * y_row];
-                for i in 0..columns {
-                    out[i] = f(out[i], y);
-                }
-            },
-        ),
-        (Some(x), true, true) => for_each_row(
-            rows,
-            out,
-            #[inline(always)]
-            |row, out| two_short(Slice(&x[row * x_row..][..columns]), Slice(&y[row * y_row..][..columns]), out, &f),
-        ),
-        (Some(x), true, false) => for_each_row(
-            rows,
-            out,
-            #[inline(always)]
-            |row, out| two_short(Slice(&x[row * x_row..][..columns]), Splat(y[row * y_row]), out, &f),
-        ),
-        (Some(x), false, _) => for_each_row(
-            rows,
-            out,
-            #[inline(always)]
-            |row, out| two_short(Splat(x[row * x_row]), Slice(&y[row * y_row..][..columns]), out, &f),
-        ),
+            }
+        }
     }
 }
 
-/// Calls `f` with the number and the elements of each row.
+/// Computes [`rows`] of two operands of one kind each. With a common loop for all kinds, the compiler keeps too many positions.
 #[inline(always)]
-fn for_each_row<T>(rows: RowBroadcast, out: &mut [T], f: impl Fn(usize, &mut [T])) {
-    for row in 0..rows.rows {
-        f(row, &mut out[row * rows.columns..][..rows.columns]);
-    }
-}
-
-/// Computes [`two`] for a row of 16 or more elements in vectors, also at the end of the row. The loop of [`two`] takes larger steps and
-/// computes the remainder in smaller ones.
-#[inline(always)]
-fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
-    use Operand::{Slice, Splat};
-    match (x, y) {
-        _ if out.len() < 16 => two(x, y, out, f),
-        (Slice(x), Slice(y)) => by_sixteen(out, |i| sixteen(x, i), |i| sixteen(y, i), f),
-        (Slice(x), Splat(y)) => by_sixteen(out, |i| sixteen(x, i), |_| [y; 16], f),
-        (Splat(x), Slice(y)) => by_sixteen(out, |_| [x; 16], |i| sixteen(y, i), f),
-        (Splat(_), Splat(_)) => two(x, y, out, f),
-    }
-}
-
-/// Computes 16 or more elements in vectors. The last vector overlaps the one before it, unless the length is a multiple of 16.
-#[inline(always)]
-fn by_sixteen<T: Copy>(
+fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
+    rows: RowBroadcast,
+    x: &[T],
+    y: &[T],
     out: &mut [T],
-    x: impl Fn(usize) -> [T; 16],
-    y: impl Fn(usize) -> [T; 16],
     f: impl Fn(T, T) -> T,
 ) {
-    let (mut start, last) = (0, out.len() - 16);
-    while let Some(line) = out[start..].first_chunk_mut() {
-        two_arrays(&x(start), &y(start), line, &f);
+    let RowBroadcast { rows, columns, x_row, y_row, .. } = rows;
+    for row in 0..rows {
+        let out = &mut out[row * columns..][..columns];
+        let x = Operand::row(x, row * x_row, X_MOVES, columns);
+        two_short(x, Operand::row(y, row * y_row, Y_MOVES, columns), out, &f);
+    }
+}
+
+/// Computes [`two`] for a short row. A row of 16 or more elements is computed in vectors of 16. The last vector overlaps the one before
+/// it, unless the length is a multiple of 16.
+#[inline(always)]
+fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
+    let Some(last) = out.len().checked_sub(16) else { return two(x, y, out, f) };
+    let mut start = 0;
+    while let Some(vector) = out[start..].first_chunk_mut() {
+        two_arrays(&x.sixteen(start), &y.sixteen(start), vector, &f);
         if start == last {
             break;
         }
         start = last.min(start + 16);
     }
-}
-
-/// Returns 16 elements from `start` on.
-#[inline(always)]
-fn sixteen<T: Copy>(x: &[T], start: usize) -> [T; 16] {
-    let mut elements = [x[start]; 16];
-    elements.copy_from_slice(&x[start..start + 16]);
-    elements
 }
 
 /// Computes `out = f(x, y, z)`.

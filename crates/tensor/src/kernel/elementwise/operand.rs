@@ -22,6 +22,25 @@ impl<'a, T: Copy> Operand<'a, T> {
             splat => splat,
         }
     }
+
+    /// Returns a row that begins at `first`: a slice if the operand `moves` along the row, otherwise one number.
+    #[inline(always)]
+    pub(crate) fn row(data: &'a [T], first: usize, moves: bool, columns: usize) -> Self {
+        if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
+    }
+
+    /// Returns 16 elements from `start` on.
+    #[inline(always)]
+    pub(crate) fn sixteen(self, start: usize) -> [T; 16] {
+        match self {
+            Operand::Slice(elements) => {
+                let mut copy = [elements[start]; 16];
+                copy.copy_from_slice(&elements[start..start + 16]);
+                copy
+            }
+            Operand::Splat(value) => [value; 16],
+        }
+    }
 }
 
 /// A block of rows and columns with two operands. An operand may repeat one row, or have one value for each row.
