@@ -181,17 +181,16 @@ impl<'t, T: Float> Tape<T> {
             let (Some([x, y]), [Some(first), Some(second)]) = (node.pair(), factors) else { return Ok(Some(slot)) };
             let line = record.location(index);
             record.on_behalf_of = Some(line);
-            let mut add = |factor: LinearFactor, input: Index, other: Index| {
-                let Some(below) = path.position(input) else { return Some(()) };
-                let term = factor.times(record, [g, other], node.shape, line)?;
-                adjoints.0[below] = match adjoints.0[below] {
-                    NONE => term,
-                    total => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line))?,
+            for (factor, input, other) in [(first, x, y), (second, y, x)] {
+                let Some(below) = path.position(input) else { continue };
+                let term = factor.times(record, [g, other], node.shape, line);
+                let sum = match (adjoints.0[below], term) {
+                    (NONE, term) => term,
+                    (total, Some(term)) => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line)),
+                    (_, None) => None,
                 };
-                Some(())
-            };
-            if add(first, x, y).and_then(|()| add(second, y, x)).is_none() {
-                return Err(Error::TapeFull { at });
+                let Some(sum) = sum else { return Err(Error::TapeFull { at }) };
+                adjoints.0[below] = sum;
             }
         }
         Ok(None)
