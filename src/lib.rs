@@ -56,21 +56,100 @@
 //! - The same program gives the same bits on any number of threads. All random numbers come from a [`nn::Generator`].
 //! - Tensors copy on write: an in-place operation changes no other tensor.
 
-#[doc(inline)]
-pub use wengert_autograd as autograd;
+pub mod tensor {
+    //! Tensors with PyTorch's broadcasting: the crate `wengert-tensor`.
+    //!
+    //! | subject | place |
+    //! |---|---|
+    //! | a tensor, and every operation in one table | [`Tensor`], [`ops`] |
+    //! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`axis`], [`index_items`] |
+    //! | the broadcasting rule | [`broadcast`], [`explain`](mod@explain), [`explain_named`], [`Explanation`], [`compat`] |
+    //! | element types | [`DType`], [`Scalar`], [`Element`], [`Number`], [`Float`], [`Integer`] |
+    //! | random numbers | [`Generator`] |
+    //! | errors | [`Error`], [`ExpandMismatch`], [`Site`] |
+    //! | threads, instructions, memory | [`set_num_threads`], [`set_instruction_set`], [`set_pool_capacity`] |
+    //! | names of primitives, views | [`Unary`], [`Binary`], [`Compare`], [`Reduction`]; [`View`], [`Layout`], [`Strides`] |
+    //!
+    //! ```
+    //! use wengert::prelude::*;
+    //!
+    //! let maps = Tensor::<f32>::ones([4, 32, 14, 14]);
+    //! let bias = Tensor::<f32>::full([32, 1, 1], 0.5);
+    //! assert_eq!((maps + bias).shape(), &[4, 32, 14, 14]);
+    //! ```
+
+    // The glob imports everything, also items that the documentation hides. The list below it is the documented part. Two imports
+    // are needed because rustdoc would copy `prelude` too, whose traits have no names.
+    #[doc(hidden)]
+    pub use wengert_tensor::*;
+    #[doc(inline)]
+    pub use wengert_tensor::{
+        Axes, Binary, Compare, DType, Dims, Element, Error, ExpandMismatch, Explanation, Float, Generator,
+        InstructionSet, Integer, Layout, Number, PoolStatistics, Position, Reduction, Scalar, Shape, Site, Sizes,
+        Strides, Tensor, Unary, View, axis, broadcast, clear_pool, compat, explain, explain_named, index_items,
+        instruction_set, num_threads, ops, pool_statistics, program, set_instruction_set, set_num_threads,
+        set_pool_capacity,
+    };
+}
+
+pub mod autograd {
+    //! A tape, and derivatives of any order: the crate `wengert-autograd`.
+    //!
+    //! | subject | place |
+    //! |---|---|
+    //! | a recorded program and its variables | [`Tape`], [`Var`] |
+    //! | tensors of a model | [`Parameter`], [`Buffer`], [`Change`], [`Share`] |
+    //! | gradients | [`Gradients`], [`Key`], [`RecordedGradients`], [`GradientSink`], [`LossWith`] |
+    //! | derivatives of functions of tensors | [`transforms`] |
+    //! | the check of a derivative | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
+    //! | an operation of your own | [`Function`], [`FunctionCall`]; [`Operation`], [`Call`], [`BatchedCall`] |
+    //! | a picture of a program, the origin of a NaN | [`Graph`], [`NonFinite`], [`NonFiniteOperand`] |
+    //! | errors | [`Error`] |
+    //! | simplification of recorded programs | [`set_simplification`], [`simplification`] |
+    //!
+    //! ```
+    //! use wengert::prelude::*;
+    //!
+    //! let tape = Tape::<f64>::new();
+    //! let x = tape.var(&Tensor::from([1.0, 2.0, 3.0]));
+    //! let [dx] = (x * x * x).sum(..).grad([x]); // 3x²
+    //! assert_eq!(dx.value().to_vec(), [3.0, 12.0, 27.0]);
+    //! ```
+
+    // See the comment in `tensor`.
+    #[doc(hidden)]
+    pub use wengert_autograd::*;
+    #[doc(inline)]
+    pub use wengert_autograd::{
+        BatchedCall, Buffer, Call, Change, Error, Function, FunctionCall, Generator, GradCheck, GradientSink,
+        Gradients, Graph, Key, LossWith, NonFinite, NonFiniteOperand, Operation, Parameter, RecordedGradients, Share,
+        Tape, Var, assert_gradcheck, gradcheck, set_simplification, simplification, transforms,
+    };
+}
+
 #[doc(inline)]
 pub use wengert_nn as nn;
-#[doc(inline)]
-pub use wengert_tensor as tensor;
 
 #[doc(inline)]
 pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
 #[doc(inline)]
 pub use wengert_tensor::{Shape, Tensor, compat};
 
-/// The imports of most programs: tensors and their operations, the tape, the common layers, losses and optimisers.
+/// The imports of most programs.
+///
+/// | subject | items |
+/// |---|---|
+/// | tensors | [`Tensor`], [`Shape`], [`DType`](tensor::DType), [`Generator`](tensor::Generator), and the traits of all operations |
+/// | element types | [`Float`](tensor::Float), [`Number`](tensor::Number), [`Scalar`](tensor::Scalar), [`Element`](tensor::Element) |
+/// | functions of tensors and variables | [`cat`](tensor::ops::cat), [`stack`](tensor::ops::stack), [`where_`](tensor::ops::where_), [`einsum`](tensor::ops::einsum), [`one_hot`](tensor::ops::one_hot), [`mse_loss`](tensor::ops::mse_loss) and other losses |
+/// | derivatives | [`Tape`], [`Var`], [`Parameter`], [`Gradients`] |
+/// | layers | [`Linear`](nn::Linear), [`Conv2d`](nn::Conv2d), [`BatchNorm2d`](nn::BatchNorm2d), [`Dropout`](nn::Dropout), [`Embedding`](nn::Embedding), [`LSTM`](nn::LSTM), [`Sequential`](nn::Sequential) and others; the traits [`Module`](nn::Module) and [`Layer`](nn::Layer) |
+/// | training | [`Optimizer`](nn::Optimizer), [`Sgd`](nn::Sgd), [`Adam`](nn::Adam), [`AdamW`](nn::AdamW), [`cross_entropy`](nn::cross_entropy), [`accuracy`](nn::accuracy()) |
+/// | data and files | [`Samples`](nn::Samples), [`DataLoader`](nn::DataLoader), [`save`](nn::save), [`load`](nn::load) |
 pub mod prelude {
+    #[doc(no_inline)]
     pub use wengert_autograd::prelude::*;
+    #[doc(no_inline)]
     pub use wengert_nn::prelude::*;
 }
 

@@ -9,6 +9,7 @@ mod damaged_files_are_errors;
 mod every_file_runs;
 mod expand_and_sum_to_are_adjoint;
 mod fixtures;
+mod front_pages;
 mod gradcheck_every_operation;
 mod layers_are_pytorchs;
 mod levels;

@@ -16,29 +16,37 @@
 //! assert_eq!(ddx.value().to_vec(), [6.0, 12.0, 18.0]);
 //! ```
 //!
-//! | module | duty |
+//! | subject | items |
 //! |---|---|
-//! | `record` | an expression, with its data, its operations with parameters, and the lines of code that recorded it |
-//! | [`Tape`], [`Var`], [`Operation`] | the record; a `Copy` handle to a node; the interface of operations |
-//! | `evaluate` | values, computed by the engine of the tensor crate from the tape's expression |
-//! | `rules` | the derivative of every primitive, one line each, and how it works on a batch |
-//! | `variable` | recording of every tensor operation; the operators |
-//! | `derive` | reverse mode, forward mode and batching: all three only append nodes; [`Gradients`] |
-//! | [`transforms`] | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors |
-//! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
-//! | [`Graph`], [`NonFinite`] | the recorded program as a graph; the origin of its first NaN |
+//! | a recorded program, its variables | [`Tape`], [`Var`] |
+//! | tensors of a model: trained, or updated by statistics | [`Parameter`]; [`Buffer`], [`Change`], [`Share`] |
+//! | gradients that outlive the tape | [`Gradients`], [`Key`], [`LossWith`] |
+//! | gradients, each handed over as soon as it is computed | [`RecordedGradients`], [`GradientSink`] |
+//! | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors | [`transforms`] |
+//! | derivatives compared with central differences | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
+//! | an operation of your own, by its derivative | [`Function`], [`FunctionCall`] |
+//! | the interface of all operations with parameters | [`Operation`], [`Call`], [`BatchedCall`] |
+//! | the recorded program as text and as a picture | [`Graph`] |
+//! | the origin of the first NaN | [`NonFinite`], [`NonFiniteOperand`] |
+//! | the simplification of recorded programs | [`set_simplification`], [`simplification`] |
+//! | random numbers | [`Generator`] |
+//! | errors | [`Error`] |
 //!
-//! A module uses only the modules above it in this table.
+//! `docs/levels.md` in the repository lists the folders of the sources, lowest first.
+
+// rustdoc shows `impl` blocks in the order of the modules. The pages of `Tape` and `Var` begin with variables, values and gradients.
+mod tape;
+
+mod evaluate;
 
 mod derive;
+
 mod error;
-mod evaluate;
 pub mod gradcheck;
 mod inspect;
 mod parameter;
 mod record;
 mod rules;
-mod tape;
 pub mod transforms;
 mod variable;
 
@@ -52,11 +60,14 @@ pub use tape::{BatchedCall, Call, Operation, Tape, Var};
 pub use variable::{Function, FunctionCall};
 pub use wengert_tensor::plan::{set_simplification, simplification};
 
+#[doc(no_inline)]
 pub use wengert_tensor as tensor;
 pub use wengert_tensor::Generator;
 
 /// The imports of most programs: the tape, its variables, tensors and their operations.
 pub mod prelude {
     pub use crate::{Gradients, Parameter, Tape, Var};
+    // Copies of the pages of its traits, which have no names here, would hide the traits' own pages.
+    #[doc(no_inline)]
     pub use wengert_tensor::prelude::*;
 }

@@ -40,20 +40,165 @@
 //! assert!(last < 0.05);
 //! ```
 //!
-//! | module | contents |
+//! # Layers
+//!
+//! The layers have PyTorch's names, layouts and initial distributions. `n` is the batch, `c` the channels, and `l`, `h`, `w`, `d` are
+//! lengths.
+//!
+//! | layer | value |
 //! |---|---|
-//! | [`Module`] | parameters and buffers by path; derived for structs |
-//! | [`Layer`] and `layers` | layers, with PyTorch's names, layouts and initial distributions |
-//! | [`Optimizer`] and `optim` | optimisers |
-//! | `loss` | [`CrossEntropyLoss`], [`cross_entropy`] and other losses; [`accuracy`] |
-//! | [`init`], [`schedule`] | initial values of parameters; schedules of the learning rate |
-//! | [`Dataset`], [`DataLoader`] and `data`, [`Normalize`] | tables and other files; splits, batches, augmentation; normalization of inputs |
-//! | [`per_sample_gradients`], [`check_model`] | the gradients of each sample; a comparison of a model's derivatives with finite differences |
+//! | [`Linear`] | `x Wᵀ + b`, from `[…, in]` to `[…, out]` |
+//! | [`Bilinear`] | `x₁ᵀ W x₂ + b`, from two inputs to `[…, out]` |
+//! | [`Embedding`] | the row of a trained table for each index |
+//! | [`EmbeddingBag`] | the sum, mean or maximum of rows for each bag of indices ([`BagMode`]) |
+//! | [`Sequential`] | layers that are applied one after the other |
+//! | [`Identity`] | its input |
+//!
+//! | convolution or pooling | value |
+//! |---|---|
+//! | [`Conv1d`], [`Conv2d`], [`Conv3d`] | a convolution of sequences, images, volumes; all three are a [`Conv`] |
+//! | [`ConvTranspose1d`], [`ConvTranspose2d`], [`ConvTranspose3d`] | the adjoint of a convolution, which enlarges ([`ConvTranspose`]) |
+//! | [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`] | the maximum of each window ([`MaxPool`]) |
+//! | [`AvgPool1d`], [`AvgPool2d`], [`AvgPool3d`] | the mean of each window ([`AvgPool`]) |
+//! | [`LPPool1d`], [`LPPool2d`], [`LPPool3d`] | the p-norm of each window ([`LPPool`]) |
+//! | [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`] | means, for an output of a given size ([`AdaptiveAvgPool`]) |
+//! | [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`] | maxima, for an output of a given size ([`AdaptiveMaxPool`]) |
+//!
+//! | normalization or dropout | value |
+//! |---|---|
+//! | [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`] | each channel with mean 0 and variance 1 over the batch, then scaled and shifted ([`BatchNorm`]) |
+//! | [`LayerNorm`] | the same over the last dimensions of each example |
+//! | [`RMSNorm`] | the last dimensions, divided by their root mean square |
+//! | [`GroupNorm`] | mean 0 and variance 1 in each group of channels of each example |
+//! | [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`] | mean 0 and variance 1 in each channel of each example ([`InstanceNorm`]) |
+//! | [`Dropout`] | in training, 0 with probability `p`; the rest is enlarged |
+//! | [`Dropout1d`], [`Dropout2d`], [`Dropout3d`] | dropout of whole channels ([`DropoutChannels`]) |
+//! | [`AlphaDropout`], [`FeatureAlphaDropout`] | dropout for use after [`SELU`], of elements and of channels |
+//!
+//! | activation | value |
+//! |---|---|
+//! | [`ReLU`], [`ReLU6`], [`LeakyReLU`], [`PReLU`], [`RReLU`] | `max(x, 0)`; bounded by 6; with a fixed, trained or random slope below 0 |
+//! | [`ELU`], [`CELU`], [`SELU`] | `x` above 0, and an exponential below |
+//! | [`GELU`], [`GELUTanh`], [`SiLU`], [`Mish`] | `x` times a smooth step |
+//! | [`Sigmoid`], [`Tanh`], [`Softplus`], [`Softsign`], [`LogSigmoid`] | smooth functions of one number |
+//! | [`Hardtanh`], [`Hardsigmoid`], [`Hardswish`], [`Threshold`] | functions of straight pieces |
+//! | [`Softshrink`], [`Hardshrink`], [`Tanhshrink`] | functions that shrink small numbers |
+//! | [`Softmax`], [`LogSoftmax`], [`Softmin`] | positive numbers with sum 1 along a dimension, or their logarithms |
+//! | [`GLU`] | one half of a dimension, times the sigmoid of the other half |
+//!
+//! | sequences and attention | value |
+//! |---|---|
+//! | [`RNN`], [`LSTM`], [`GRU`] | a recurrent network over `[t, n, in]`; all three are a [`RecurrentLayer`] |
+//! | [`RNNCell`], [`LSTMCell`], [`GRUCell`] | one step of a recurrent network ([`RecurrentCell`]) |
+//! | [`MultiheadAttention`] | attention with several heads |
+//! | [`TransformerEncoder`], [`TransformerEncoderLayer`] | self-attention and linear layers, stacked |
+//! | [`TransformerDecoder`], [`TransformerDecoderLayer`] | the same, with attention to a second sequence |
+//! | [`LearnedPositions`], [`sinusoidal_positions`], [`rotary`] | encodings of positions ([`RotaryPairs`]) |
+//!
+//! | shape | value |
+//! |---|---|
+//! | [`Flatten`], [`Unflatten`] | merged dimensions; a divided dimension |
+//! | [`Pad`] | padding around the last dimensions ([`PadMode`]) |
+//! | [`PixelShuffle`] | channels moved into pixels |
+//! | [`Upsample`] | resampled images ([`InterpolateMode`]) |
+//!
+//! The settings and parts of these layers: [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`], [`RowLimit`],
+//! [`RecurrentBuilder`], [`RecurrentKind`], [`RecurrentState`], [`CellVariables`], [`Simple`], [`Gated`], [`LongShortTerm`],
+//! [`AttentionBuilder`], [`AttentionMasks`], [`AttentionCache`], [`DecoderCache`], [`TransformerOptions`].
+//!
+//! # Losses
+//!
+//! Each loss is a type with options, such as [`CrossEntropyLoss`], and a function with the default options, such as [`cross_entropy`].
+//!
+//! | loss | compares |
+//! |---|---|
+//! | [`CrossEntropyLoss`], [`cross_entropy`] | logits with class indices or probabilities |
+//! | [`NllLoss`], [`nll_loss`] | log-probabilities with class indices |
+//! | [`BceLoss`], [`BceWithLogitsLoss`] | probabilities or logits of two classes with 0 and 1 |
+//! | [`MseLoss`], [`L1Loss`], [`SmoothL1Loss`], [`HuberLoss`] | numbers with numbers |
+//! | [`GaussianNllLoss`], [`gaussian_nll_loss`] | predicted means and variances with numbers |
+//! | [`PoissonNllLoss`] | predicted rates with counts |
+//! | [`KlDivLoss`] | log-probabilities with probabilities |
+//! | [`CtcLoss`], [`ctc_loss`] | log-probabilities of steps with a shorter sequence of classes |
+//! | [`MultiMarginLoss`], [`multi_margin_loss`] | scores with class indices, by a margin |
+//! | [`MultilabelMarginLoss`], [`multilabel_margin_loss`] | scores with several labels, by a margin |
+//! | [`MultilabelSoftMarginLoss`], [`multilabel_soft_margin_loss`], [`SoftMarginLoss`] | scores with several labels, by a logarithm |
+//! | [`MarginRankingLoss`], [`margin_ranking_loss`] | the order of two scores |
+//! | [`CosineEmbeddingLoss`], [`cosine_embedding_loss`], [`HingeEmbeddingLoss`] | pairs that should be similar or different |
+//! | [`TripletMarginLoss`], [`triplet_margin_loss`] | the distances of an anchor to a positive and a negative example |
+//! | [`accuracy`] | logits with class indices: the fraction that is right, no loss |
+//!
+//! Their parts: [`LossReduction`], [`WeightedLoss`], [`CrossEntropy`], [`NegativeLogLikelihood`], [`MultiMargin`], [`LossOfThree`],
+//! [`FormulaOfThree`], [`CosineEmbedding`], [`GaussianNll`], [`MarginRanking`], [`MultilabelSoftMargin`].
+//!
+//! # Optimisers
+//!
+//! An [`Optimizer`] changes the parameters of a model by its gradients. Settings may differ between groups of parameters.
+//!
+//! | optimiser | a step |
+//! |---|---|
+//! | [`Sgd`] | the gradient, with momentum |
+//! | [`Adam`], [`AdamW`] | the mean gradient, divided by the root of the mean squared gradient; `AdamW` decouples the weight decay |
+//! | [`Adamax`], [`NAdam`], [`RAdam`] | variants of Adam: a maximum, Nesterov's momentum, a careful start |
+//! | [`Lion`] | the sign of the momentum |
+//! | [`RMSprop`], [`Adagrad`], [`Adadelta`] | the gradient, divided by the root of its mean or total square |
+//! | [`Asgd`] | the gradient, and a mean of each parameter's values |
+//! | [`Rprop`] | the sign of the gradient, with a length for each element; for whole data sets |
+//! | [`Lbfgs`] | a quasi-Newton step with a line search; for whole data sets |
+//! | [`WeightAverage`] | no step: a running average of a model's parameters |
+//!
+//! Their parts: [`Common`], [`Setting`], [`Range`], [`States`], [`Archive`], [`Resume`], [`PenalizedGradient`], [`DecayedParameter`].
+//!
+//! # Learning rates
+//!
+//! A [`Schedule`] gives the learning rate of each step.
+//!
+//! | schedule | rate |
+//! |---|---|
+//! | [`ConstantLR`](schedule::ConstantLR), [`LinearLR`](schedule::LinearLR) | a constant or linear start, then the full rate |
+//! | [`StepLR`](schedule::StepLR), [`MultiStepLR`](schedule::MultiStepLR) | a factor at regular or given steps |
+//! | [`ExponentialLR`](schedule::ExponentialLR), [`PolynomialLR`](schedule::PolynomialLR) | an exponential or polynomial decay |
+//! | [`CosineAnnealingLR`](schedule::CosineAnnealingLR), [`CosineAnnealingWarmRestarts`](schedule::CosineAnnealingWarmRestarts) | half a cosine, once or repeatedly |
+//! | [`OneCycleLR`](schedule::OneCycleLR), [`CyclicLR`](schedule::CyclicLR) | one rise and fall, or many ([`Anneal`](schedule::Anneal), [`Cycle`](schedule::Cycle)) |
+//! | [`ReduceLROnPlateau`](schedule::ReduceLROnPlateau) | a factor when a measure no longer improves ([`Plateau`](schedule::Plateau)) |
+//! | [`Warmup`](schedule::Warmup), [`SequentialLR`](schedule::SequentialLR), [`ChainedLR`](schedule::ChainedLR) | combinations of schedules |
+//!
+//! # Data
+//!
+//! | item | contents |
+//! |---|---|
+//! | [`Dataset`], [`Samples`], [`Sequences`], [`Padded`] | samples by index: tensors, inputs with targets, sequences of different lengths |
+//! | [`DataLoader`], [`Batches`] | the batches of an epoch, in an order that a seed determines |
+//! | [`augment`], [`split`](mod@split) | random changes of samples; training and held-out samples |
+//! | [`Normalize`] | a shift and a scale for inputs |
+//! | [`Table`], [`Classes`], [`read_table`] | tables with named columns; a column of classes; a table of numbers |
+//! | [`read_npy`], [`read_idx`] | arrays of NumPy, files of MNIST; `read_npz` with the feature `npz` |
+//! | [`read_text`], [`Vocabulary`], [`next_tokens`], [`pad_sequence`] | texts as sequences of tokens |
+//! | `ImageFolder`, `ImageReader` | folders of images, with the feature `images` |
+//!
+//! # Training and files
+//!
+//! | item | contents |
+//! |---|---|
+//! | [`Fit`], [`evaluate`], [`EarlyStopping`], [`Progress`] | a training loop |
+//! | [`History`], [`Epoch`], [`Scores`] | its results, epoch by epoch |
 //! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
-//! | [`Checkpoint`], `file`, `bytes` | models and the state of a training in files that PyTorch reads; atomic writing of files |
-//! | [`Fit`], [`History`] | a training loop; its results, epoch by epoch |
+//! | [`save`], [`load`], [`Saved`], [`LoadReport`] | models in files that PyTorch reads |
+//! | [`Checkpoint`] | the whole state of a training in one file |
+//! | [`write_atomically`] | a file, written completely or not at all |
 //! | `plots` | pictures of a training and its results, with the feature `plots` |
-//! | `error` | the error type |
+//!
+//! # Models and their parts
+//!
+//! | item | contents |
+//! |---|---|
+//! | [`Module`], [`Leaf`], [`LeafMut`], [`AnyBuffer`], [`update_buffers`] | parameters and buffers by path; derived for structs |
+//! | [`Layer`] | a map of one variable to another |
+//! | [`Parameter`], [`Buffer`] | a trained tensor; a tensor that no gradient changes |
+//! | [`init`], [`Generator`] | initial values of parameters; random numbers |
+//! | [`per_sample_gradients`] | the gradients of each sample |
+//! | [`check_model`], [`ModelFailure`] | a model's derivatives compared with finite differences |
+//! | [`Error`], [`Result`], [`KeyMismatch`], [`Place`] | errors |
 
 mod bytes;
 mod checkpoint;

@@ -12,6 +12,22 @@
 //! let sum = &maps + &bias.unsqueeze(-1).unsqueeze(-1);
 //! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
 //! ```
+//!
+//! | subject | items |
+//! |---|---|
+//! | a tensor, and every operation in one table | [`Tensor`], [`ops`] |
+//! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`axis`], [`index_items`] |
+//! | the broadcasting rule, explained in words and pictures | [`broadcast`], [`explain`](mod@explain), [`explain_named`], [`Explanation`] |
+//! | warnings, and PyTorch's rules before broadcasting | [`compat`] |
+//! | element types | [`DType`], [`Scalar`], [`Element`], [`Number`], [`Float`], [`Integer`] |
+//! | random numbers | [`Generator`] |
+//! | errors, and the caller's line | [`Error`], [`ExpandMismatch`], [`Site`] |
+//! | threads | [`num_threads`], [`set_num_threads`] |
+//! | vector instructions | [`InstructionSet`], [`instruction_set`], [`set_instruction_set`] |
+//! | memory for later results | [`PoolStatistics`], [`pool_statistics`], [`set_pool_capacity`], [`clear_pool`] |
+//! | names of primitives | [`Unary`], [`Binary`], [`Compare`], [`Reduction`] |
+//! | views, and the places of elements in memory | [`View`], [`Layout`], [`Strides`] |
+//! | fused programs over tensors | [`program`] |
 
 // The attribute `precompiled` writes paths that begin with `::wengert_tensor`, also in this crate.
 extern crate self as wengert_tensor;

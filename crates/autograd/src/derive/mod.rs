@@ -1,11 +1,13 @@
 //! Reverse mode, forward mode and batching. All three append nodes to the tape, and never change existing nodes.
 
+// See the comment on the order in `lib.rs`.
+mod reverse;
+
 mod batching;
 mod forward;
 mod gradients;
 mod path;
 mod recorded;
-mod reverse;
 #[cfg(test)]
 mod tests;
 

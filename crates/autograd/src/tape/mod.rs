@@ -1,10 +1,13 @@
 //! The tape and its variables.
 
-mod call;
-mod parameters;
-mod recording;
+// See the comment on the order in `lib.rs`.
 #[allow(clippy::module_inception)]
 mod tape;
+
+mod recording;
+
+mod call;
+mod parameters;
 #[cfg(test)]
 mod tests;
 mod training;
