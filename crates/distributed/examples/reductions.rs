@@ -123,6 +123,11 @@ fn efficiency(ranks: f64, model: (&str, f64, f64), network: (&str, f64, f64), st
     compute / (compute + predicted(ranks, 4.0 * model.1, network.1, network.2, by_mpi))
 }
 
+/// The width and height of the picture in pixels, and the units of the drawing in a pixel: plotters rounds each coordinate to a whole
+/// unit.
+const SIZE: (u32, u32) = (1100, 520);
+const UNITS: u32 = 10;
+
 /// Draws the prediction, and prints it as a table.
 fn plot(path: &str) -> Result<(), Box<dyn StdError>> {
     println!("| scaling | model | network | sum | 2 | 8 | 64 | 512 | 4096 |\n|---|---|---|---|---|---|---|---|---|");
@@ -141,29 +146,31 @@ fn plot(path: &str) -> Result<(), Box<dyn StdError>> {
     }
     let mut svg = String::new();
     draw(&mut svg).map_err(|error| error.to_string())?;
-    Ok(write_atomically(path, svg.as_bytes())?)
+    let header = |units: u32| format!("width=\"{}\" height=\"{}\"", SIZE.0 * units, SIZE.1 * units);
+    Ok(write_atomically(path, svg.replacen(&header(UNITS), &header(1), 1).as_bytes())?)
 }
 
 fn draw(svg: &mut String) -> Result<(), Box<dyn StdError + '_>> {
     let ink = RGBColor(60, 60, 60);
-    let text = |size: u32| ("sans-serif", size).into_font().color(&ink);
-    let area = SVGBackend::with_string(svg, (1100, 520)).into_drawing_area();
+    let text = |size: u32| ("sans-serif", size * UNITS).into_font().color(&ink);
+    let area = SVGBackend::with_string(svg, (SIZE.0 * UNITS, SIZE.1 * UNITS)).into_drawing_area();
     area.fill(&WHITE)?;
     let colours = [RGBColor(31, 119, 180), RGBColor(214, 96, 20), RGBColor(44, 140, 60)];
     for (strong, panel) in [false, true].into_iter().zip(area.split_evenly((1, 2))) {
         let title = ["Weak scaling: a batch for each rank", "Strong scaling: one batch for all"][usize::from(strong)];
         let mut chart = ChartBuilder::on(&panel)
             .caption(title, text(20))
-            .margin(15)
-            .x_label_area_size(45)
-            .y_label_area_size(55)
+            .margin(15 * UNITS)
+            .x_label_area_size(45 * UNITS)
+            .y_label_area_size(55 * UNITS)
             .build_cartesian_2d(1.0..12.0, 0.0..1.0)?;
         chart
             .configure_mesh()
             .x_desc("ranks")
             .y_desc("part of the time spent computing")
-            .axis_style(ink)
-            .bold_line_style(RGBColor(232, 232, 232))
+            .axis_style(ink.stroke_width(UNITS))
+            .set_all_tick_mark_size(5 * UNITS)
+            .bold_line_style(RGBColor(232, 232, 232).stroke_width(UNITS))
             .light_line_style(TRANSPARENT)
             .label_style(text(14))
             .axis_desc_style(text(15))
@@ -177,8 +184,8 @@ fn draw(svg: &mut String) -> Result<(), Box<dyn StdError + '_>> {
                     let power = f64::from(power) / 4.0;
                     (power, efficiency(power.exp2(), model, network, strong, false))
                 };
-                let line = LineSeries::new((4..=48).map(point), colour.stroke_width(width));
-                let legend = move |(x, y)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(width));
+                let line = LineSeries::new((4..=48).map(point), colour.stroke_width(width * UNITS));
+                let legend = move |(x, y)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(width * UNITS));
                 chart.draw_series(line)?.label(format!("{}; {}", model.0, network.0)).legend(legend);
             }
         }
@@ -187,7 +194,9 @@ fn draw(svg: &mut String) -> Result<(), Box<dyn StdError + '_>> {
                 .configure_series_labels()
                 .position(SeriesLabelPosition::UpperRight)
                 .background_style(WHITE)
-                .border_style(RGBColor(232, 232, 232))
+                .border_style(RGBColor(232, 232, 232).stroke_width(UNITS))
+                .legend_area_size(30 * UNITS)
+                .margin(10 * UNITS)
                 .label_font(text(12))
                 .draw()?;
         }

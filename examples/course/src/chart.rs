@@ -22,7 +22,15 @@ const COLOURS: [RGBColor; 10] = [
 ];
 const INK: RGBColor = RGBColor(60, 60, 60);
 const PALE: RGBColor = RGBColor(232, 232, 232);
-const SIZE: (u32, u32) = (560, 420);
+/// The width and height of a chart in pixels: alone, beside another, and in a longer row. A row of three is readable on a page that is
+/// 850 pixels wide.
+const SIZES: [(u32, u32); 3] = [(560, 420), (440, 340), (320, 300)];
+/// The width of a letter of a title, as a share of its height.
+const LETTER: f64 = 0.55;
+/// The units of a drawing in a pixel of its picture. plotters rounds each coordinate to a whole unit.
+const UNITS: u32 = 10;
+/// The lengths of a dash and of the gap after it.
+const DASH: (u32, u32) = (6 * UNITS, 4 * UNITS);
 
 /// A chart: layers over two axes, drawn in the order of their addition.
 pub struct Chart {
@@ -182,48 +190,93 @@ impl Chart {
     }
 
     fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        let text = |size: u32| ("sans-serif", size).into_font().color(&INK);
+        let text = |size: u32| ("sans-serif", size * UNITS).into_font().color(&INK);
         let ranges = self.shown();
         let [x, y] = ranges.clone();
+        let width = area.dim_in_pixel().0 / UNITS;
+        let marks = if width < SIZES[1].0 { 5 } else { 7 };
+        let letters = self.title.chars().count().max(1);
+        let title = (f64::from(width) / (LETTER * letters as f64)).clamp(10.0, 18.0) as u32;
         let mut chart = ChartBuilder::on(area)
-            .caption(&self.title, text(18))
-            .margin(14)
-            .margin_right(22)
-            .x_label_area_size(42)
-            .y_label_area_size(58)
+            .caption(&self.title, text(title))
+            .margin(14 * UNITS)
+            .margin_right(22 * UNITS)
+            .x_label_area_size(42 * UNITS)
+            .y_label_area_size(if self.axes[1].is_empty() { 40 } else { 58 } * UNITS)
             .build_cartesian_2d(x, y)
             .map_err(owned)?;
         let mut mesh = chart.configure_mesh();
         mesh.x_desc(self.axes[0])
             .y_desc(self.axes[1])
-            .axis_style(INK)
-            .bold_line_style(PALE)
+            .axis_style(INK.stroke_width(UNITS))
+            .set_all_tick_mark_size(5 * UNITS)
+            .bold_line_style(PALE.stroke_width(UNITS))
             .light_line_style(TRANSPARENT)
             .x_label_formatter(&short)
             .y_label_formatter(&short);
-        mesh.label_style(text(13)).axis_desc_style(text(14)).x_labels(7).y_labels(7).draw().map_err(owned)?;
+        mesh.label_style(text(13)).axis_desc_style(text(14)).x_labels(marks).y_labels(marks).draw().map_err(owned)?;
         for layer in &self.layers {
             let (name, colour, points) = (&layer.name, layer.colour, layer.points.iter().copied());
+            let line = colour.stroke_width(2 * UNITS);
             let drawn = match layer.kind {
-                Kind::Line => chart.draw_series(LineSeries::new(points, colour.stroke_width(2))),
-                Kind::Dashes => chart.draw_series(DashedLineSeries::new(points, 6, 4, colour.stroke_width(2))),
-                Kind::Points => chart.draw_series(points.map(|point| Circle::new(point, 3, colour.mix(0.7).filled()))),
-                Kind::Crosses => chart.draw_series(points.map(|point| Cross::new(point, 6, colour.stroke_width(3)))),
+                Kind::Line => chart.draw_series(LineSeries::new(points, line)),
+                Kind::Dashes => chart.draw_series(DashedLineSeries::new(points, DASH.0, DASH.1, line)),
+                Kind::Points => {
+                    chart.draw_series(points.map(|point| Circle::new(point, 3 * UNITS, colour.mix(0.7).filled())))
+                }
+                Kind::Crosses => chart.draw_series(points.map(|point| cross(point, colour))),
                 Kind::Rectangle => {
                     chart.draw_series([Rectangle::new([layer.points[0], layer.points[1]], colour.mix(0.18).filled())])
                 }
             };
             let series = drawn.map_err(owned)?;
             if !name.is_empty() {
-                series.label(name).legend(move |(x, y)| Rectangle::new([(x, y - 4), (x + 16, y + 4)], colour.filled()));
+                let kind = layer.kind;
+                series.label(name).legend(move |place| {
+                    let ([first, second, third], radius) = sample(kind, colour, place);
+                    let circle =
+                        Circle::new((place.0 + (12 * UNITS) as i32, place.1), radius, colour.mix(0.7).filled());
+                    EmptyElement::at((0, 0)) + first + second + third + circle
+                });
             }
         }
         if self.layers.iter().any(|layer| !layer.name.is_empty()) {
             let mut labels = chart.configure_series_labels();
-            labels.position(self.free_corner(&ranges)).background_style(WHITE.mix(0.85)).border_style(PALE);
-            labels.label_font(text(13)).margin(8).draw().map_err(owned)?;
+            labels.position(self.free_corner(&ranges)).background_style(WHITE.mix(0.85));
+            labels.border_style(PALE.stroke_width(UNITS)).legend_area_size(30 * UNITS);
+            labels.label_font(text(13)).margin(8 * UNITS).draw().map_err(owned)?;
         }
         Ok(())
+    }
+}
+
+/// Returns a cross of two thick lines.
+fn cross<C>(place: C, colour: RGBColor) -> Cross<C, u32> {
+    Cross::new(place, 6 * UNITS, colour.stroke_width(3 * UNITS))
+}
+
+/// Returns the sample of a layer for the legend, in the form of the layer: three paths, empty ones included, and the radius of a
+/// circle. `place` is the left end of the sample.
+fn sample(kind: Kind, colour: RGBColor, (x, y): (i32, i32)) -> ([PathElement<(i32, i32)>; 3], u32) {
+    let units = UNITS as i32;
+    let (length, half, arm) = (24 * units, 12 * units, 6 * units);
+    let line = colour.stroke_width(2 * UNITS);
+    let path = |points: &[(i32, i32)], style: ShapeStyle| PathElement::new(points, style);
+    let none = || path(&[], line);
+    let dash = |index: i32| {
+        let start = x + index * (DASH.0 + DASH.1) as i32;
+        path(&[(start, y), ((start + DASH.0 as i32).min(x + length), y)], line)
+    };
+    let thick = colour.stroke_width(3 * UNITS);
+    let stroke = |up: i32| path(&[(x + half - arm, y + up * arm), (x + half + arm, y - up * arm)], thick);
+    match kind {
+        Kind::Line => ([path(&[(x, y), (x + length, y)], line), none(), none()], 0),
+        Kind::Dashes => ([dash(0), dash(1), dash(2)], 0),
+        Kind::Points => ([none(), none(), none()], 3 * UNITS),
+        Kind::Crosses => ([stroke(1), stroke(-1), none()], 0),
+        Kind::Rectangle => {
+            ([path(&[(x, y), (x + length, y)], colour.mix(0.18).stroke_width(8 * UNITS)), none(), none()], 0)
+        }
     }
 }
 
@@ -238,16 +291,19 @@ fn short(value: &f64) -> String {
 ///
 /// If the drawing library fails.
 pub fn row_svg(charts: &[Chart]) -> Result<String> {
-    let mut svg = String::new();
+    let (width, height) = SIZES[charts.len().clamp(1, SIZES.len()) - 1];
+    let (width, mut svg) = (width * charts.len() as u32, String::new());
     {
-        let area = SVGBackend::with_string(&mut svg, (SIZE.0 * charts.len() as u32, SIZE.1)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (width * UNITS, height * UNITS)).into_drawing_area();
         area.fill(&WHITE).map_err(owned)?;
         for (chart, part) in charts.iter().zip(area.split_evenly((1, charts.len()))) {
             chart.draw(&part)?;
         }
         area.present().map_err(owned)?;
     }
-    Ok(svg)
+    // The `viewBox` stays in units, and the picture gets its size in pixels.
+    let header = |units: u32| format!("width=\"{}\" height=\"{}\"", width * units, height * units);
+    Ok(svg.replacen(&header(UNITS), &header(1), 1))
 }
 
 /// Converts an error of the drawing library to one without borrowed data.

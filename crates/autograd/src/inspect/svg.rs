@@ -25,6 +25,28 @@ struct Placed<'g> {
     top: usize,
 }
 
+/// A line from the bottom of an operand to the top of a result: a cubic Bézier curve.
+struct Edge {
+    from: (f64, usize),
+    to: (f64, usize),
+    /// The distance of the inner control points to the right of the ends. A line over several rows bends around the nodes in between.
+    around: f64,
+}
+
+impl Edge {
+    /// Returns the line between two nodes.
+    fn new(from: &Placed<'_>, to: &Placed<'_>) -> Self {
+        let (start, end) = (from.top + HEIGHT, to.top);
+        let bends = end > start + ROW && (from.middle - to.middle).abs() < AROUND;
+        Edge { from: (from.middle, start), to: (to.middle, end), around: if bends { 1.3 * AROUND } else { 0.0 } }
+    }
+
+    /// Returns a horizontal bound of the line, at its right. The curve is the one between the ends, moved by 3 t (1 - t) `around`.
+    fn right(&self) -> f64 {
+        self.from.0.max(self.to.0) + 0.75 * self.around
+    }
+}
+
 impl Graph {
     /// Returns the graph as an SVG image. Variables are filled boxes, constants boxes, and operations rounded boxes. Each node shows its
     /// index, shape and line of code. Lines lead from operands down to results.
@@ -40,29 +62,29 @@ impl Graph {
     /// ```
     pub fn to_svg(&self) -> String {
         let places = placed(&self.rows);
-        let width = places.iter().map(|node| node.middle + node.width / 2.0).fold(0.0, f64::max) + GAP as f64;
+        let by_index: HashMap<_, &Placed<'_>> = places.iter().map(|node| (node.row.index, node)).collect();
+        let mut edges = Vec::new();
+        for node in &places {
+            edges.extend(
+                node.row.inputs.iter().filter_map(|input| by_index.get(input)).map(|from| Edge::new(from, node)),
+            );
+        }
+        let nodes = places.iter().map(|node| node.middle + node.width / 2.0);
+        let width = nodes.chain(edges.iter().map(Edge::right)).fold(0.0, f64::max) + GAP as f64;
         let height = places.iter().map(|node| node.top + HEIGHT).max().unwrap_or(0) + GAP;
         let mut svg = format!(
             "<svg width=\"{width:.0}\" height=\"{height}\" viewBox=\"0 0 {width:.0} {height}\" xmlns=\"http://www.w3.org/2000/svg\" \
              font-family=\"monospace\" font-size=\"12\" fill=\"#3c3c3c\" text-anchor=\"middle\">\n<rect width=\"100%\" \
              height=\"100%\" fill=\"#ffffff\"/>\n"
         );
-        let by_index: HashMap<_, &Placed<'_>> = places.iter().map(|node| (node.row.index, node)).collect();
-        for node in &places {
-            for input in &node.row.inputs {
-                if let Some(from) = by_index.get(input) {
-                    let (start, end) = (from.top + HEIGHT, node.top);
-                    let (x, to, middle) = (from.middle, node.middle, (start + end) / 2);
-                    // A line over several rows bends around the nodes in between.
-                    let around = if end > start + ROW && (x - to).abs() < AROUND { 1.3 * AROUND } else { 0.0 };
-                    let _ = writeln!(
-                        svg,
-                        "<path d=\"M{x:.1} {start} C{:.1} {middle} {:.1} {middle} {to:.1} {end}\" fill=\"none\" stroke=\"#a0a0a0\"/>",
-                        x + around,
-                        to + around,
-                    );
-                }
-            }
+        for Edge { from: (x, start), to: (to, end), around } in edges {
+            let middle = (start + end) / 2;
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{x:.1} {start} C{:.1} {middle} {:.1} {middle} {to:.1} {end}\" fill=\"none\" stroke=\"#a0a0a0\"/>",
+                x + around,
+                to + around,
+            );
         }
         for Placed { row, middle, width, top } in &places {
             let [first, second] = labels(row);
@@ -152,5 +174,32 @@ mod tests {
             }
         }
         assert!(Tape::<f64>::new().graph().to_svg().ends_with("</svg>\n"));
+    }
+
+    /// Points of each curve are computed here, from the text of the picture.
+    #[test]
+    fn no_line_leaves_the_picture() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([3]));
+        // The last product leads back over several rows, to the right of all nodes.
+        let y = x.exp().sin().cos() * x;
+        let svg = y.graph().to_svg();
+        let numbers = |text: &str| -> Vec<f64> {
+            text.split([' ', '"', 'M', 'C']).filter_map(|number| number.parse().ok()).collect()
+        };
+        let width = numbers(svg.split("viewBox=").nth(1).unwrap())[2];
+        let mut bends = 0;
+        for path in svg.split("<path d=").skip(1) {
+            let [x0, _, x1, _, x2, _, x3, _] = numbers(path.split(" fill").next().unwrap())[..] else {
+                panic!("{path}")
+            };
+            for t in (0..=100).map(|k| f64::from(k) / 100.0) {
+                let s = 1.0 - t;
+                let at = s * s * s * x0 + 3.0 * s * s * t * x1 + 3.0 * s * t * t * x2 + t * t * t * x3;
+                assert!((0.0..=width).contains(&at), "{at} of {width}: {path}");
+            }
+            bends += usize::from(x1 > x0);
+        }
+        assert!(bends > 0, "no line bends, so the test shows nothing");
     }
 }

@@ -6,12 +6,15 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::SeriesLabelPosition::{LowerRight, UpperRight};
 use plotters::prelude::*;
 
-use super::style::{GRID, INK, colour, on_axis, significant, text};
+use super::style::{GRID, INK, UNITS, colour, in_pixels, on_axis, significant, text};
 use crate::history::{Epoch, History, Scores};
 use crate::{Error, Result};
 
 /// The width and height of a chart in pixels.
 const SIZE: (u32, u32) = (800, 500);
+
+/// The ratio of the largest to the smallest value from which on the vertical axis of a chart that need not begin at 0 is logarithmic.
+const LOGARITHMIC: f64 = 1e4;
 
 /// The colour of the line for random guesses.
 const CHANCE: RGBColor = RGBColor(170, 170, 170);
@@ -24,7 +27,7 @@ pub(super) struct Chart<'c> {
     pub(super) lines: Vec<(String, Vec<(f64, f64)>)>,
     /// True if points have markers, which make a single point visible.
     pub(super) markers: bool,
-    /// True if the vertical axis begins at 0 or below, or is logarithmic.
+    /// True if the vertical axis begins at 0 or below. If all values are positive and span more than a factor of 100, it is logarithmic.
     pub(super) from_zero: bool,
     /// True if both axes go from 0 to 1.
     pub(super) rates: bool,
@@ -67,7 +70,8 @@ impl Chart<'_> {
     }
 
     /// Draws the chart, and chooses the ranges of the axes.
-    pub(super) fn draw(&self) -> Result<String> {
+    pub(super) fn draw(mut self) -> Result<String> {
+        self.remove_huge();
         let drawn = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         let range = |value: fn(&(f64, f64)) -> f64| {
             drawn().map(value).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (v.min(low), v.max(high)))
@@ -82,7 +86,7 @@ impl Chart<'_> {
         let mut svg = String::new();
         let outcome = if self.rates {
             self.draw_on(&mut svg, 0.0..1.0, -0.01..1.01)
-        } else if self.from_zero && low > 1e-12 && high > 100.0 * low {
+        } else if low > 1e-12 && high > low * if self.from_zero { 1e2 } else { LOGARITHMIC } {
             self.draw_on(&mut svg, left..right, (0.8 * low..1.25 * high).log_scale())
         } else if high > least {
             let below = if self.from_zero { least } else { least - margin * (high - least) };
@@ -92,7 +96,19 @@ impl Chart<'_> {
             self.draw_on(&mut svg, left..right, least..least + 1.0)
         };
         outcome.map_err(|error| Error::Plot(error.to_string()))?;
-        Ok(svg)
+        Ok(in_pixels(&svg, SIZE))
+    }
+
+    /// Removes points that are too large to be drawn. A training that diverges has such losses. A logarithmic axis shows almost every
+    /// number, and a linear axis with one of them shows nothing else.
+    fn remove_huge(&mut self) {
+        let points = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
+        let largest = if points().all(|point| point.1 > 1e-12) { 1e300 } else { 1e12 };
+        for point in self.lines.iter_mut().flat_map(|(_, points)| points) {
+            if point.0.abs() > 1e12 || point.1.abs() > largest {
+                *point = (f64::NAN, f64::NAN);
+            }
+        }
     }
 
     /// Returns the corner of the chart for the legend, away from the ends of the lines.
@@ -130,20 +146,21 @@ impl Chart<'_> {
     {
         let marks = self.marks(&across);
         let [largest_x, largest_y] = self.largest();
-        let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+        let area = SVGBackend::with_string(svg, (SIZE.0 * UNITS, SIZE.1 * UNITS)).into_drawing_area();
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area)
             .caption(self.title, text(24))
-            .margin(20)
-            .x_label_area_size(50)
-            .y_label_area_size(70)
+            .margin(20 * UNITS)
+            .x_label_area_size(50 * UNITS)
+            .y_label_area_size(70 * UNITS)
             .build_cartesian_2d(across, up)?;
         chart
             .configure_mesh()
             .x_desc(self.x)
             .y_desc(self.y)
-            .axis_style(INK)
-            .bold_line_style(GRID)
+            .axis_style(INK.stroke_width(UNITS))
+            .set_all_tick_mark_size(5 * UNITS)
+            .bold_line_style(GRID.stroke_width(UNITS))
             .light_line_style(TRANSPARENT)
             .label_style(text(15))
             .axis_desc_style(text(17))
@@ -155,23 +172,29 @@ impl Chart<'_> {
             let colour = if self.rates && number > 0 { CHANCE } else { colour(number) };
             // A point that is not drawn interrupts the line.
             for run in points.split(|point| !is_drawn(point)) {
-                chart.draw_series(LineSeries::new(run.iter().copied(), colour.stroke_width(2)))?;
+                chart.draw_series(LineSeries::new(run.iter().copied(), colour.stroke_width(2 * UNITS)))?;
             }
             // The markers, and not the line, get the entry of the legend, because a single point has a marker and no line.
             let markers = points.iter().filter(|point| self.markers && is_drawn(point));
-            chart
-                .draw_series(markers.map(|&point| Circle::new(point, 2, colour.filled())))?
-                .label(name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(2)));
+            let (width, radius) = (2 * UNITS, if self.markers { 5 * UNITS / 2 } else { 0 });
+            chart.draw_series(markers.map(|&point| Circle::new(point, radius, colour.filled())))?.label(name).legend(
+                move |(x, y)| {
+                    let (end, middle) = (x + (22 * UNITS) as i32, x + (11 * UNITS) as i32);
+                    EmptyElement::at((0, 0))
+                        + PathElement::new([(x, y), (end, y)], colour.stroke_width(width))
+                        + Circle::new((middle, y), radius, colour.filled())
+                },
+            );
         }
         if self.lines.iter().any(|(name, _)| !name.is_empty()) {
             chart
                 .configure_series_labels()
                 .position(self.legend())
                 .background_style(WHITE)
-                .border_style(GRID)
+                .border_style(GRID.stroke_width(UNITS))
                 .label_font(text(15))
-                .margin(12)
+                .legend_area_size(30 * UNITS)
+                .margin(12 * UNITS)
                 .draw()?;
         }
         area.present()?;
@@ -184,7 +207,7 @@ fn scores<'e>(epoch: &'e Epoch, part: &str) -> Option<&'e Scores> {
     if part == "train" { Some(&epoch.train) } else { epoch.validation.as_ref() }
 }
 
-/// Returns true if a point is drawn. Larger values come from a training that diverged, and would flatten the rest of the curve.
+/// Returns true if a point is drawn: its coordinates are finite.
 fn is_drawn((x, y): &(f64, f64)) -> bool {
-    x.abs() <= 1e12 && y.abs() <= 1e12
+    x.is_finite() && y.is_finite()
 }

@@ -13,8 +13,8 @@ use crate::metrics::BinaryScores;
 
 impl History {
     /// Draws the losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic
-    /// if all are positive and they span more than a factor of 100. A loss that is infinite, NaN or beyond 10¹² leaves
-    /// a gap.
+    /// if all are positive and they span more than a factor of 100. A loss that is infinite, NaN or too large for the axis
+    /// leaves a gap: beyond 10³⁰⁰, or beyond 10¹² if a loss is 0 or negative.
     ///
     /// # Errors
     ///
@@ -23,7 +23,8 @@ impl History {
         Chart { title: "Loss per epoch", y: "mean loss", ..Chart::default() }.draw_history(self, "loss")
     }
 
-    /// Draws a metric against the epoch. Epochs without the metric leave a gap.
+    /// Draws a metric against the epoch. Epochs without the metric leave a gap. The axis of the metric is logarithmic if all
+    /// values are positive and they span more than a factor of 10,000.
     ///
     /// # Errors
     ///
@@ -44,7 +45,7 @@ impl History {
 }
 
 /// Draws lines through points, as an SVG image of 800 x 500 pixels, with a legend. A point that is not finite leaves a
-/// gap.
+/// gap. The vertical axis is logarithmic if all values are positive and they span more than a factor of 10,000.
 ///
 /// ```
 /// use wengert_nn::plots::lines;
@@ -144,6 +145,33 @@ mod tests {
         let mut alone = history(&[1.0]);
         alone.epochs[0].validation = None;
         assert!(!alone.loss_curve().unwrap().contains("validation"));
+    }
+
+    /// plotters rounds coordinates to whole units. These points differ by a quarter of a pixel.
+    #[test]
+    fn a_curve_is_drawn_in_tenths_of_a_pixel() {
+        let points: Vec<(f64, f64)> = (0..1000).map(|i| (f64::from(i), f64::from(i))).collect();
+        let svg = lines("t", ["x", "y"], &[("a", &points)]).unwrap();
+        assert!(svg.starts_with("<svg width=\"800\" height=\"500\" viewBox=\"0 0 8000 5000\""), "{}", &svg[..80]);
+        let path = svg.split("<polyline").max_by_key(|path| path.len()).unwrap();
+        let heights: std::collections::BTreeSet<&str> =
+            path.split([' ', '"']).filter_map(|pair| Some(pair.split_once(',')?.1)).collect();
+        assert!(heights.len() > 900, "1,000 points have only {} heights", heights.len());
+    }
+
+    /// A training that diverges keeps its shape: the axis becomes logarithmic, so each epoch has another height.
+    #[test]
+    fn a_diverging_loss_is_no_flat_line() {
+        let losses: Vec<f64> = (0..40).map(|epoch| 10f64.powi(epoch)).collect();
+        for svg in [history(&losses).loss_curve().unwrap(), {
+            let points: Vec<(f64, f64)> = (0..).map(f64::from).zip(losses).collect();
+            lines("t", ["x", "y"], &[("a", &points)]).unwrap()
+        }] {
+            let path = svg.split("<polyline").find(|path| path.contains("#1F77B4")).unwrap();
+            let heights: std::collections::BTreeSet<&str> =
+                path.split([' ', '"']).filter_map(|pair| Some(pair.split_once(',')?.1)).collect();
+            assert_eq!(heights.len(), 40);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use wengert_tensor::{Float, Tensor};
 
-use super::style::{GRID, INK, colour, on_axis, png, text};
+use super::style::{GRID, INK, UNITS, colour, in_pixels, on_axis, png, text};
 use crate::{Error, Result};
 
 /// The width and height of a picture in pixels.
@@ -105,7 +105,7 @@ fn draw<T: Float>(
         let background = svg.find("/>").map_or(0, |end| end + 3);
         svg.insert_str(background, &image);
     }
-    Ok(svg)
+    Ok(in_pixels(&svg, SIZE))
 }
 
 /// Returns the colour of a class.
@@ -122,24 +122,28 @@ fn chart(
     up: (f64, f64),
     points: &[(&[f64; 2], i64)],
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+    let area = SVGBackend::with_string(svg, (SIZE.0 * UNITS, SIZE.1 * UNITS)).into_drawing_area();
     area.fill(&WHITE).map_err(|error| error.to_string())?;
     let mut chart = ChartBuilder::on(&area)
         .caption(title, text(22))
-        .margin(16)
-        .x_label_area_size(34)
-        .y_label_area_size(54)
+        .margin(16 * UNITS)
+        .x_label_area_size(34 * UNITS)
+        .y_label_area_size(54 * UNITS)
         .build_cartesian_2d(across.0..across.1, up.0..up.1)
         .map_err(|error| error.to_string())?;
     let [wide, high] = [across, up].map(|(low, high)| low.abs().max(high.abs()));
     let (x_label, y_label) = (|x: &f64| on_axis(*x, wide), |y: &f64| on_axis(*y, high));
     let mut mesh = chart.configure_mesh();
-    mesh.axis_style(INK).bold_line_style(GRID).light_line_style(TRANSPARENT).label_style(text(14));
+    mesh.axis_style(INK.stroke_width(UNITS)).bold_line_style(GRID.stroke_width(UNITS)).light_line_style(TRANSPARENT);
+    mesh.label_style(text(14)).set_all_tick_mark_size(5 * UNITS);
     mesh.x_label_formatter(&x_label).y_label_formatter(&y_label);
     mesh.draw().map_err(|error| error.to_string())?;
     *place = chart.plotting_area().get_pixel_range();
     let circles = points.iter().flat_map(|&(&[x, y], class)| {
-        [Circle::new((x, y), 4, class_colour(class).filled()), Circle::new((x, y), 4, WHITE.stroke_width(1))]
+        [
+            Circle::new((x, y), 4 * UNITS, class_colour(class).filled()),
+            Circle::new((x, y), 4 * UNITS, WHITE.stroke_width(UNITS)),
+        ]
     });
     chart.draw_series(circles).map_err(|error| error.to_string())?;
     area.present().map_err(|error| error.to_string())?;

@@ -24,9 +24,19 @@ pub(super) const INK: RGBColor = RGBColor(60, 60, 60);
 /// The colour of grid lines.
 pub(super) const GRID: RGBColor = RGBColor(232, 232, 232);
 
-/// Returns the style of a text of this size.
+/// The units of a drawing in a pixel of its picture. plotters rounds each coordinate to a whole unit, and tenths of a pixel are
+/// invisible. One more digit for each coordinate is the price.
+pub(super) const UNITS: u32 = 10;
+
+/// Returns the style of a text whose size is given in pixels.
 pub(super) fn text(size: u32) -> TextStyle<'static> {
-    ("sans-serif", size).into_font().color(&INK)
+    ("sans-serif", size * UNITS).into_font().color(&INK)
+}
+
+/// Returns a drawing of `size` pixels in units as an SVG image with this size: its `viewBox` stays, and its width and height change.
+pub(super) fn in_pixels(drawing: &str, size: (u32, u32)) -> String {
+    let header = |(width, height): (u32, u32)| format!("width=\"{width}\" height=\"{height}\"");
+    drawing.replacen(&header((size.0 * UNITS, size.1 * UNITS)), &header(size), 1)
 }
 
 /// Returns the colour of the line or class with index `number`.
