@@ -174,6 +174,7 @@ mod guide {
         Extending "extending.md"
         FromPyTorch "from-pytorch.md"
         FromCandleAndBurn "from-candle-and-burn.md"
+        Registry "../registry.md"
     }
 
     #[doc = include_str!("../README.md")]

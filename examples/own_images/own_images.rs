@@ -22,7 +22,13 @@ use wengert::nn::plots::Page;
 use wengert::nn::schedule::CosineAnnealingLR;
 use wengert::nn::{EarlyStopping, Fit, ImageFolder, ImageReader, augment};
 use wengert::prelude::*;
-use wengert_course::{DIGITS, Options, Result, run};
+
+use course::{DIGITS, Options, Result, run};
+
+/// The command-line options of the course's examples, and the parts that this example does not use.
+#[allow(dead_code)]
+#[path = "src/lib.rs"]
+mod course;
 
 /// Height and width of all images after resizing; divisible by 4.
 const SIZE: usize = 32;
