@@ -236,3 +236,32 @@ fn the_pages_are_found() {
     assert!(found.len() > 20, "only {} pages were found", found.len());
     assert_eq!(code_spans("a `b` c\n```\n`d`\n```\n`e`"), ["b", "e"]);
 }
+
+/// rustdoc hides lines of code that begin with `#`. GitHub and editors show them.
+#[test]
+fn no_block_of_code_has_hidden_lines() {
+    let mut count = 0;
+    for (name, page) in pages() {
+        for block in page.split("```").skip(1).step_by(2).filter(|block| block.starts_with("rust")) {
+            count += 1;
+            let hidden = block.lines().find(|line| *line == "#" || line.starts_with("# "));
+            assert_eq!(hidden, None, "{name}: this line is hidden in rustdoc and shown elsewhere");
+        }
+    }
+    assert!(count > 20, "only {count} blocks were found");
+}
+
+/// A registry shows one page without the other files of the repository.
+#[test]
+fn the_page_of_the_registry_links_to_no_file() {
+    let manifest = text("Cargo.toml");
+    let name = manifest.split("\nreadme = \"").nth(1).and_then(|rest| rest.split('"').next()).expect("a readme");
+    let page = text(name);
+    let mut count = 0;
+    for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        count += 1;
+        assert!(link.starts_with("https://"), "{name}: {link} leads nowhere on a registry");
+    }
+    assert!(count > 0 && !page.contains("<img"), "{name} has no link, or a picture");
+    assert!(manifest.contains(&format!("\"{name}\"")), "Cargo.toml does not include {name} in the package");
+}

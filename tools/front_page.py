@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Writes the front page of the web site, the gallery of the examples' results, and two pages that rustdoc lacks.
+
+    tools/front_page.py FOLDER     the folder of `tools/site.sh`, with `api`, `results` and perhaps `book`
+
+The text of the front page is the beginning of README.md. The gallery has the rows of the table in examples/README.md, in their order.
+"""
+
+import re
+import sys
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; --ink: #262626; --soft: #5c5c5c; --paper: #ffffff; --shade: #f3f4f6; --line: #dddddd; --link: #14588f; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ink: #e6e6e6; --soft: #a8a8a8; --paper: #16181c; --shade: #22252b; --line: #3a3e46; --link: #7db8ec; }}
+}}
+body {{ font: 17px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 900px; margin: 0 auto; padding: 1.5em 1em 4em; }}
+h1 {{ font-size: 2em; margin: 0.6em 0 0.2em; }}
+h2 {{ font-size: 1.25em; margin: 2em 0 0.4em; border-bottom: 1px solid var(--line); }}
+a {{ color: var(--link); }}
+pre {{ background: var(--shade); padding: 0.8em 1em; overflow-x: auto; font-size: 0.82em; line-height: 1.45; border-radius: 6px; }}
+code {{ font-family: ui-monospace, monospace; }}
+img {{ max-width: 100%; height: auto; background: #ffffff; border-radius: 6px; }}
+p.small {{ color: var(--soft); font-size: 0.9em; }}
+ul.doors {{ list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(240px, 1fr)); gap: 0.8em; }}
+ul.doors li {{ background: var(--shade); border-radius: 6px; padding: 0.8em 1em; }}
+ul.doors a {{ font-weight: 600; }}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+# A page that leads to another one, for browsers without scripts too.
+REDIRECT = '<!doctype html>\n<meta charset="utf-8">\n<meta http-equiv="refresh" content="0; url={0}">\n<a href="{0}">{1}</a>\n'
+
+
+def inline(text):
+    """Returns a line of Markdown as HTML: code, emphasis, and the texts of links."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text.replace("&emsp;", "")).strip()
+    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text, quote=False))
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+
+
+def examples():
+    """Returns the name, the idea and the result of each example, in the order of the course."""
+    rows = re.findall(r"^\| (?:&emsp; )?\[`([^`]+)`\]\([^)]*\) \|(.*)\|(.*)\|$", (ROOT / "examples/README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    return [(name, idea.strip(), result.strip()) for name, idea, result in rows]
+
+
+def gallery(site):
+    """Writes the page of the results. Returns the number of examples on it."""
+    body, count = ['<p><a href="../index.html">Wengert</a></p>', "<h1>Results of the examples</h1>"], 0
+    for name, idea, _ in examples():
+        folder = site / "results" / name
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+        if not files:
+            continue
+        count += 1
+        body.append(f'<h2 id="{name}">{escape(name)}</h2>\n<p>{inline(idea)}</p>')
+        for file in files:
+            link = f"{name}/{file.name}"
+            if file.suffix in (".svg", ".png"):
+                body.append(f'<p><a href="{link}"><img src="{link}" alt="{escape(file.stem)}" loading="lazy"></a></p>')
+            else:
+                body.append(f'<p><a href="{link}">{escape(file.name)}</a></p>')
+    if not count:
+        body.append("<p>No example has run yet.</p>")
+    (site / "results/index.html").write_text(PAGE.format(title="Results of the examples", body="\n".join(body)), encoding="utf-8")
+    return count
+
+
+def front(site, results):
+    """Writes the front page: the beginning of README.md, and links to the parts that are there."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    name, sentence = re.match(r"# (.*)\n\n(.*)\n", readme).groups()
+    code = re.search(r"```rust\n(.*?)```", readme, re.DOTALL)[1]
+    has_book = (site / "book/index.html").is_file()
+    doors = [
+        ("book/index.html", "The guide", "broadcasting, gradients, training, second order, errors; from PyTorch, candle and burn", has_book),
+        ("api/wengert/index.html", "The documentation", "every type and function, with examples; press <code>s</code> to search", True),
+        ("results/index.html", "Pictures and reports", f"the results of {results} examples of the course", results > 0),
+        ("book/repository/examples/index.html", "The course", "numbered examples, from two tensors to a transformer", has_book),
+        ("book/reference/operations.html", "Operations", "behaviour at ties and edges, derivatives, accuracy", has_book),
+        ("book/reference/performance.html", "Speed", "measurements beside other frameworks, losses included", has_book),
+    ]
+    items = [f'<li><a href="{link}">{title}</a><br>{text}</li>' for link, title, text, there in doors if there]
+    body = [f"<h1>{escape(name)}</h1>", f"<p>{inline(sentence)}</p>", '<ul class="doors">', *items, "</ul>", f"<pre><code>{escape(code)}</code></pre>"]
+    picture = ROOT / "docs/guide/pictures/burgers.svg"
+    (site / "burgers.svg").write_bytes(picture.read_bytes())
+    body.append('<p><img src="burgers.svg" alt="Burgers\' equation solved by a network, beside the exact solution, at three times"></p>')
+    body.append('<p class="small">A network that solves an equation in seconds on two cores. The dashes are the network; the line is the exact solution.</p>')
+    (site / "index.html").write_text(PAGE.format(title=f"{name}: autograd for small models", body="\n".join(body)), encoding="utf-8")
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if sys.argv[1:] in (["-h"], ["--help"]) else 2
+    site = Path(sys.argv[1])
+    front(site, gallery(site))
+    (site / "api/index.html").write_text(REDIRECT.format("wengert/index.html", "wengert"), encoding="utf-8")
+    # rustdoc links to a list of all items of `nn`, and makes none for a crate that is re-exported as a module.
+    (site / "api/wengert/nn/all.html").write_text(REDIRECT.format("../../wengert_nn/all.html", "All items"), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

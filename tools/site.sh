@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Builds the web site of the project in one folder, which any static host can serve: a front page, the guide as a book, the documentation
+# of the crates, and the results of the examples.
+#
+#     tools/site.sh FOLDER [RESULTS [DOCUMENTATION]]
+#
+# RESULTS is the folder in which the examples wrote their pictures and reports; the default is `out`. DOCUMENTATION is the folder of
+# `cargo doc`; without it, the documentation is built. Needs Python 3. The last lines name the parts that are left out: the book if mdbook
+# is not installed, and the results of examples that did not run.
+set -euo pipefail
+if [ $# -eq 0 ] || [ "$1" = -h ] || [ "$1" = --help ]; then
+    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    exit 0
+fi
+mkdir -p "$1"
+site=$(realpath "$1")
+results=$(realpath -m "${2:-$(dirname "$0")/../out}")
+cd "$(dirname "$0")/.."
+missing=()
+
+# The documentation of the library crates, with the items of all features. Pages of an earlier state would stay otherwise.
+rm -rf "$site/api"
+doc=${3:-${CARGO_TARGET_DIR:-target}/doc}
+if [ $# -lt 3 ]; then
+    rm -rf "$doc"
+    cargo doc --quiet --no-deps -p wengert -p wengert-tensor -p wengert-autograd -p wengert-nn -p wengert-distributed -p wengert-macros \
+        --features wengert/images,wengert/npz,wengert/plots,wengert/progress
+fi
+cp -r "$doc" "$site/api"
+rm -f "$site/api/.lock"
+
+# The book.
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+rm -rf "$site/book"
+tools/book.py "$stage" --check
+if command -v mdbook >/dev/null; then
+    mdbook build "$stage" --dest-dir "$site/book"
+else
+    missing+=("the book: mdbook is not installed (cargo install mdbook)")
+fi
+
+# The results of the examples.
+rm -rf "$site/results"
+mkdir -p "$site/results"
+for example in examples/course/*.rs examples/own_images/*.rs; do
+    name=$(basename "$example" .rs)
+    if [ -d "$results/$name" ]; then
+        mkdir -p "$site/results/$name"
+        find "$results/$name" -maxdepth 1 -type f \( -name '*.svg' -o -name '*.html' -o -name '*.png' -o -name '*.txt' \) \
+            -exec cp {} "$site/results/$name/" \;
+    else
+        missing+=("the results of $name: cargo run --release --example $name")
+    fi
+done
+
+tools/front_page.py "$site"
+tools/check_links.py "$site"
+[ ${#missing[@]} = 0 ] || printf 'LEFT OUT: %s\n' "${missing[@]}"
+echo "The site is in $site."
