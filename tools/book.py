@@ -49,7 +49,7 @@ runnable = false
 
 # Lines of code have up to 120 letters. Pictures have a white background, which needs a margin on a dark page.
 STYLE = """:root { --content-max-width: 940px; }
-.content pre > code { font-size: 1.25rem; }
+.content pre > code { font-size: 1.3rem; }
 .content main img { max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; }
 .content main table { margin-inline: 0; }
 @media (max-width: 620px) { .content pre > code { font-size: 1.1rem; } }

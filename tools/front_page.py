@@ -94,6 +94,7 @@ def front(site, results):
         ("api/wengert/index.html", "The documentation", "every type and function, with examples; press <code>s</code> to search", True),
         ("results/index.html", "Pictures and reports", f"the results of {results} examples of the course", results > 0),
         ("book/repository/examples/index.html", "The course", "numbered examples, from two tensors to a transformer", has_book),
+        ("distributed/wengert_distributed/index.html", "Several machines", "the documentation of training over MPI", (site / "distributed").is_dir()),
         ("book/reference/operations.html", "Operations", "behaviour at ties and edges, derivatives, accuracy", has_book),
         ("book/reference/performance.html", "Speed", "measurements beside other frameworks, losses included", has_book),
     ]
@@ -114,7 +115,9 @@ def main():
     front(site, gallery(site))
     (site / "api/index.html").write_text(REDIRECT.format("wengert/index.html", "wengert"), encoding="utf-8")
     # rustdoc links to a list of all items of `nn`, and makes none for a crate that is re-exported as a module.
-    (site / "api/wengert/nn/all.html").write_text(REDIRECT.format("../../wengert_nn/all.html", "All items"), encoding="utf-8")
+    (site / "api/wengert/nn/all.html").write_text(REDIRECT.format("../all.html", "All items"), encoding="utf-8")
+    if (site / "distributed").is_dir():
+        (site / "distributed/index.html").write_text(REDIRECT.format("wengert_distributed/index.html", "wengert_distributed"), encoding="utf-8")
     return 0
 
 

@@ -18,16 +18,22 @@ results=$(realpath -m "${2:-$(dirname "$0")/../out}")
 cd "$(dirname "$0")/.."
 missing=()
 
-# The documentation of the library crates, with the items of all features. Pages of an earlier state would stay otherwise.
-rm -rf "$site/api"
-doc=${3:-${CARGO_TARGET_DIR:-target}/doc}
+# The documentation. Pages of an earlier state would stay, so its folder is made anew. The facade shows the items of the other crates under
+# its own paths, and alone it gives each of them once in the search. `wengert-distributed` links to the pages of these crates themselves.
+rm -rf "$site/api" "$site/distributed"
+built=${3:-${CARGO_TARGET_DIR:-target}/doc}
+document() {
+    rm -rf "$built"
+    cargo doc --quiet --no-deps "${@:2}"
+    rm -f "$built/.lock"
+    cp -r "$built" "$1"
+}
 if [ $# -lt 3 ]; then
-    rm -rf "$doc"
-    cargo doc --quiet --no-deps -p wengert -p wengert-tensor -p wengert-autograd -p wengert-nn -p wengert-distributed -p wengert-macros \
-        --features wengert/images,wengert/npz,wengert/plots,wengert/progress
+    document "$site/distributed" -p wengert-distributed -p wengert-tensor -p wengert-autograd -p wengert-nn -p wengert-macros
+    document "$site/api" -p wengert --features wengert/images,wengert/npz,wengert/plots,wengert/progress
+else
+    cp -r "$built" "$site/api"
 fi
-cp -r "$doc" "$site/api"
-rm -f "$site/api/.lock"
 
 # The book.
 stage=$(mktemp -d)

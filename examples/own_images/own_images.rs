@@ -26,7 +26,7 @@ use wengert::prelude::*;
 use course::{DIGITS, Options, Result, run};
 
 /// The command-line options of the course's examples, and the parts that this example does not use.
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "src/lib.rs"]
 mod course;
 

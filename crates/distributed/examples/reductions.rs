@@ -185,7 +185,9 @@ fn draw(svg: &mut String) -> Result<(), Box<dyn StdError + '_>> {
                     (power, efficiency(power.exp2(), model, network, strong, false))
                 };
                 let line = LineSeries::new((4..=48).map(point), colour.stroke_width(width * UNITS));
-                let legend = move |(x, y)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(width * UNITS));
+                let length = (22 * UNITS) as i32;
+                let legend =
+                    move |(x, y)| PathElement::new([(x, y), (x + length, y)], colour.stroke_width(width * UNITS));
                 chart.draw_series(line)?.label(format!("{}; {}", model.0, network.0)).legend(legend);
             }
         }

@@ -128,7 +128,7 @@ impl<T: Float> fmt::Debug for Tape<T> {
 /// # Operations
 ///
 /// The operations are methods of the traits of [`wengert_tensor::ops`], and functions there. `use wengert::prelude::*` imports them;
-/// in this crate the [`prelude`](crate::prelude) does.
+/// in the crate `wengert-autograd` its own `prelude` does.
 ///
 #[doc = include_str!("operations.md")]
 pub struct Var<'t, T: Float = f32> {

@@ -30,7 +30,7 @@ use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 /// # Operations
 ///
 /// Operations are methods of the traits of [`ops`](crate::ops), and functions there. `use wengert::prelude::*` imports the traits
-/// (in this crate the [`prelude`](crate::prelude)). Operators: `+ - * / %`, unary `-`, and the assigning operators. Each `name`
+/// (in the crate `wengert-tensor`, its own `prelude`). Operators: `+ - * / %`, unary `-`, and the assigning operators. Each `name`
 /// has a twin `try_name`, which returns the error that `name` panics with.
 ///
 #[doc = include_str!("operations.md")]
