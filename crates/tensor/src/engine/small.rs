@@ -117,7 +117,7 @@ mod tests {
     use crate::engine::access::Argument;
     use crate::engine::bound::{Binding, run_bound};
     use crate::kernel::testing::layouts::recipes;
-    use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+    use crate::{Binary, Compare, Reduction, Unary};
     use crate::{Shape, Site, Tensor};
     use proptest::collection::vec;
     use proptest::prelude::*;

@@ -5,6 +5,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use crate::Scalar;
 use crate::kernel::conv::direct::DirectConvolutions;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
+use crate::kernel::reduce::kernels::ReductionKernels;
 
 /// Types that stand for generic functions. The attribute `precompiled` of the crate `wengert-macros` generates code with them.
 ///
@@ -44,7 +45,7 @@ pub mod instances {
 use instances::{ElementInstances, FloatInstances};
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
-pub trait Element: Scalar + BlockKernels + DirectConvolutions {
+pub trait Element: Scalar + BlockKernels + ReductionKernels + DirectConvolutions {
     /// Returns the instance of a generic function for this element type.
     #[doc(hidden)]
     fn element_instance<F: ElementInstances>() -> F::Of<Self>;

@@ -1,4 +1,4 @@
-//! Single elements: the element type as a value, zero and one, and conversions.
+//! Single elements: the element type as a value, zero and one, conversions, and the arithmetic of reductions and matrix products.
 
 use crate::DType;
 use std::fmt::{Debug, Display};
@@ -83,3 +83,48 @@ impl Scalar for bool {
         i64::from(self)
     }
 }
+
+/// The arithmetic of reductions and matrix products. Integers wrap around. For truth values, "plus" is "or", and "times" is "and".
+/// Sealed: implemented for the five element types.
+#[doc(hidden)]
+pub trait Semiring: Scalar {
+    /// The smallest value; -∞ for floating-point numbers.
+    const LOWEST: Self;
+    /// The largest value; ∞ for floating-point numbers.
+    const HIGHEST: Self;
+    /// True if results are rounded, so that the order of additions matters.
+    const ROUNDS: bool = matches!(Self::DTYPE, DType::F32 | DType::F64);
+
+    fn plus(self, other: Self) -> Self;
+
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! semirings {
+    ($($type:ident $lowest:expr, $highest:expr, |$x:ident, $y:ident| $sum:expr, $product:expr;)*) => {$(
+        impl Semiring for $type {
+            const LOWEST: Self = $lowest;
+            const HIGHEST: Self = $highest;
+
+            #[inline(always)]
+            fn plus(self, $y: Self) -> Self {
+                let $x = self;
+                $sum
+            }
+
+            #[inline(always)]
+            fn times(self, $y: Self) -> Self {
+                let $x = self;
+                $product
+            }
+        }
+    )*};
+}
+
+semirings!(
+    f32 -f32::INFINITY, f32::INFINITY, |x, y| x + y, x * y;
+    f64 -f64::INFINITY, f64::INFINITY, |x, y| x + y, x * y;
+    i64 i64::MIN, i64::MAX, |x, y| x.wrapping_add(y), x.wrapping_mul(y);
+    u8 u8::MIN, u8::MAX, |x, y| x.wrapping_add(y), x.wrapping_mul(y);
+    bool false, true, |x, y| x | y, x & y;
+);

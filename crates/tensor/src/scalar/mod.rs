@@ -3,7 +3,9 @@
 
 pub(crate) mod cpu;
 pub(crate) mod element;
+pub(crate) mod functions;
 pub(crate) mod generator;
 pub(crate) mod instruction;
 pub(crate) mod math;
+pub(crate) mod reduction;
 pub(crate) mod special;

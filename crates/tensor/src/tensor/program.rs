@@ -38,7 +38,7 @@ impl Program {
 mod tests {
     use super::*;
     use crate::prelude::*;
-    use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+    use crate::{Binary, Compare, Reduction, Unary};
 
     fn at() -> Site {
         Site::here("test")

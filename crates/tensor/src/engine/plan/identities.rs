@@ -116,8 +116,8 @@ impl<T: Float> Values<T> {
                 None => times = times.saturating_mul(from[axis]),
             }
         }
-        if op == Reduction::Sum && times == 0 {
-            return self.number(T::ZERO, node);
+        if times == 0 {
+            return self.number(T::start(op), node);
         }
         let mut result = x;
         if axes != 0 {
@@ -126,9 +126,9 @@ impl<T: Float> Values<T> {
             let shape = self.intern_trimmed(&reduced);
             result = self.intern(Definition::Reduce(op, x, axes), shape, node);
         }
-        if op == Reduction::Sum && times > 1 {
+        if let (Some(function), true) = (op.repeated(), times > 1) {
             let times = self.number(T::from_f64(times as f64), node);
-            result = self.elementwise(Definition::Binary(Binary::Mul, result, times), node);
+            result = self.elementwise(Definition::Binary(function, result, times), node);
         }
         result
     }

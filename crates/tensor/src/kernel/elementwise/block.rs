@@ -10,7 +10,7 @@ use crate::kernel::elementwise::loops::three;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::strided::BLOCK;
 use crate::scalar::instruction::Instruction;
-use crate::{Binary, Compare, Reduction, Scalar, Unary};
+use crate::{Binary, Compare, Scalar, Unary};
 
 /// Operations over a block of elements. Sealed: implemented for the five element types, in `float`, `int` and `bool`.
 #[doc(hidden)]
@@ -49,53 +49,15 @@ pub trait BlockKernels: Scalar {
         Self::binary(op, Operand::Slice(before), y, x);
     }
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
-    /// Computes `total[i] = op(total[i], x[i])`. Returns whether the type has the reduction.
-    fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool;
-    /// Reduces a short slice. Returns `None` if the type does not have the reduction.
-    fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;
-    /// Computes `total[i] = op(total[i], x[i], x[stride + i], …)` over `rows` rows as long as `total`. Several rows are combined at a time,
-    /// so that the longest chain of dependent operations has at most `rows` / 8 + 7 operations.
-    fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
-        let width = total.len();
-        for row in 0..rows {
-            Self::accumulate(op, total, &x[row * stride..][..width]);
-        }
-    }
-    /// Applies [`reduce`](Self::reduce) to slices of `len` elements that are `stride` apart. There is one slice for each element of `out`.
-    fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
-        for (row, out) in out.iter_mut().enumerate() {
-            if let Some(total) = Self::reduce(op, &x[row * stride..][..len]) {
-                *out = total;
-            }
-        }
-    }
-    /// Does the same as [`reduce_each`](Self::reduce_each), for slices of 1 to 15 elements. If the type has no loop for short slices,
-    /// returns `false` and writes nothing.
-    fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
-        let _ = (op, x, len, stride, out);
-        false
-    }
-    /// Returns the result of reducing zero elements, if it is defined.
-    fn identity(op: Reduction) -> Option<Self> {
-        match op {
-            Reduction::Sum => Some(Self::ZERO),
-            Reduction::Prod => Some(Self::ONE),
-            Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
-        }
-    }
 }
 
-/// Further kernels for fused programs: masks as floating-point numbers, and reductions of short rows.
+/// Further kernels for fused programs: masks as floating-point numbers, and blocks of plain arithmetic.
 #[doc(hidden)]
 pub trait FloatBlockKernels: BlockKernels {
     /// Computes `out = x op y`, where 1 stands for true and 0 for false.
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Sets `totals[i]` to `op` of itself and row i of `x`, for rows of `row` elements. Each row is reduced in order.
-    fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
-    /// Returns the value from which a reduction starts. It is infinite for a minimum or maximum.
-    fn start(op: Reduction) -> Self;
     /// Runs `instructions` until one is not plain arithmetic. Returns the number of instructions that ran. Each value has `len` elements
     /// (64, 128 or 256 bytes). The first result is stored in `values` at `from`, and the others follow it.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;

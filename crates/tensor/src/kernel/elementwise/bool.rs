@@ -3,8 +3,7 @@
 use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::fold::fold_each;
-use crate::{Binary, Compare, Reduction, Unary};
+use crate::{Binary, Compare, Unary};
 
 impl BlockKernels for bool {
     fn supports_unary(op: Unary) -> bool {
@@ -34,25 +33,5 @@ impl BlockKernels for bool {
 
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
         compare(op, x, y, out, |holds| holds);
-    }
-
-    fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
-        match op {
-            Reduction::Sum | Reduction::Amax | Reduction::Max => fold_each(total, x, |total, x| total | x),
-            Reduction::Prod | Reduction::Amin | Reduction::Min => fold_each(total, x, |total, x| total & x),
-        }
-        true
-    }
-
-    fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-        // The loops stop early only between chunks, because stopping within a chunk would prevent vectorization.
-        Some(match op {
-            Reduction::Sum | Reduction::Amax | Reduction::Max => {
-                x.chunks(512).any(|x| x.iter().fold(false, |any, &x| any | x))
-            }
-            Reduction::Prod | Reduction::Amin | Reduction::Min => {
-                x.chunks(512).all(|x| x.iter().fold(true, |all, &x| all & x))
-            }
-        })
     }
 }

@@ -6,20 +6,15 @@ use std::thread::LocalKey;
 
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::elementwise::loops::{
-    self, by_slices, compare, one, one_array, one_guarded, one_long, one_mended, three, two, two_arrays,
+    self, by_slices, compare, one, one_array, one_guarded, one_long, one_mended, three, two, two_arrays, two_streamed,
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::kernel::reduce::fold::{
-    chains_in_turns, each_extreme, each_in_chains, extremes_in_turns, fold_each, fold_rows, fold_short_rows, has_nan,
-    in_turns,
-};
-use crate::kernel::reduce::short;
 use crate::kernel::strided::BLOCK;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Instruction;
-use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_number};
+use crate::scalar::math::{FloatMath, larger, smaller};
 use crate::scalar::special;
-use crate::{Binary, Compare, Reduction, Unary};
+use crate::{Binary, Compare, Unary};
 
 /// Implements the traits by the functions below. The methods are not default methods, because these would be compiled again in every
 /// dependent crate.
@@ -61,30 +56,6 @@ macro_rules! kernels {
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
                 compare(op, x, y, out, |holds| holds);
             }
-
-            fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
-                accumulate(op, total, x);
-                true
-            }
-
-            fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-                let mut total = [0.0];
-                reduce_each(op, x, x.len(), 0, &mut total);
-                Some(total[0])
-            }
-
-            fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
-                accumulate_rows(op, total, x, stride, rows);
-            }
-
-            fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
-                reduce_each(op, x, len, stride, out);
-            }
-
-            fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
-                short::reduce(op, x, len, stride, out);
-                true
-            }
         }
 
         impl FloatBlockKernels for $type {
@@ -94,19 +65,6 @@ macro_rules! kernels {
 
             fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
                 choose(mask, x, y, out);
-            }
-
-            fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]) {
-                short_rows(op, x, row, totals);
-            }
-
-            fn start(op: Reduction) -> Self {
-                match op {
-                    Reduction::Sum => 0.0,
-                    Reduction::Prod => 1.0,
-                    Reduction::Amax | Reduction::Max => -$type::INFINITY,
-                    Reduction::Amin | Reduction::Min => $type::INFINITY,
-                }
             }
 
             fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize {
@@ -241,86 +199,35 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
     }
 }
 
-/// A loop over the elements of two operands, which takes the operation as a function.
-trait ArithmeticLoop<T> {
-    /// Computes `out = f(x, y)`.
-    fn run(self, f: impl Fn(T, T) -> T);
-}
-
-/// The operands and the result of a loop over a block.
-struct OverBlock<'a, T> {
-    x: Operand<'a, T>,
-    y: Operand<'a, T>,
-    out: &'a mut [T],
-}
-
-impl<T: Copy> ArithmeticLoop<T> for OverBlock<'_, T> {
-    #[inline(always)]
-    fn run(self, f: impl Fn(T, T) -> T) {
-        two(self.x, self.y, self.out, f);
-    }
-}
-
-/// The operands and the result of a loop over rows and columns.
-struct OverRows<'a, T> {
-    rows: RowBroadcast,
-    x: Option<&'a [T]>,
-    y: &'a [T],
-    out: &'a mut [T],
-}
-
-impl<T: Copy> ArithmeticLoop<T> for OverRows<'_, T> {
-    #[inline(always)]
-    fn run(self, f: impl Fn(T, T) -> T) {
-        loops::rows(self.rows, self.x, self.y, self.out, f);
-    }
-}
-
-/// The loop over a block whose results bypass the caches.
-struct OverStream<'a, T> {
-    x: Operand<'a, T>,
-    y: Operand<'a, T>,
-    out: &'a mut [T],
-}
-
-impl<T: FloatMath> ArithmeticLoop<T> for OverStream<'_, T> {
-    #[inline(always)]
-    fn run(self, f: impl Fn(T, T) -> T) {
-        loops::two_streamed(self.x, self.y, self.out, f);
-    }
-}
-
-/// The loop over a fixed number of elements.
-struct OverArrays<'a, T, const N: usize> {
-    x: &'a [T; N],
-    y: &'a [T; N],
-    out: &'a mut [T; N],
-}
-
-impl<T: Copy, const N: usize> ArithmeticLoop<T> for OverArrays<'_, T, N> {
-    #[inline(always)]
-    fn run(self, f: impl Fn(T, T) -> T) {
-        two_arrays(self.x, self.y, self.out, f);
-    }
-}
-
-/// Returns whether `op` is one of the four operations of [`by_arithmetic`].
+/// Returns whether `op` is one of the four operations of [`with_arithmetic`].
 fn is_arithmetic(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
 }
 
-/// If `op` is an addition, subtraction, multiplication or division, runs `body` with its function and returns true. All loops over these
-/// four operations get the function here.
-#[inline(always)]
-fn by_arithmetic<T: FloatMath>(op: Binary, body: impl ArithmeticLoop<T>) -> bool {
-    match op {
-        Binary::Add => body.run(|x, y| x + y),
-        Binary::Sub => body.run(|x, y| x - y),
-        Binary::Mul => body.run(|x, y| x * y),
-        Binary::Div => body.run(|x, y| x / y),
-        _ => return false,
-    }
-    true
+/// Evaluates `$body` with `$f` as the function of `$op`, if `$op` is an addition, subtraction, multiplication or division.
+/// Otherwise evaluates `$other`. All loops over these four operations take their function from here.
+macro_rules! with_arithmetic {
+    ($op:expr, $f:ident => $body:expr, _ => $other:expr) => {
+        match $op {
+            Binary::Add => {
+                let $f = |x: T, y: T| x + y;
+                $body
+            }
+            Binary::Sub => {
+                let $f = |x: T, y: T| x - y;
+                $body
+            }
+            Binary::Mul => {
+                let $f = |x: T, y: T| x * y;
+                $body
+            }
+            Binary::Div => {
+                let $f = |x: T, y: T| x / y;
+                $body
+            }
+            _ => $other,
+        }
+    };
 }
 
 /// Returns whether floating-point numbers have `op`. The other operations are for integers.
@@ -346,10 +253,10 @@ fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
     rows(op, row, None, y, x);
 }
 
-/// Computes `out = op(x, y)` if `op` is one of the operations of [`by_arithmetic`].
+/// Computes `out = op(x, y)` for an operation of [`with_arithmetic`].
 #[inline(always)]
 fn two_values<T: FloatMath, const N: usize>(op: Binary, x: &[T; N], y: &[T; N], out: &mut [T; N]) {
-    by_arithmetic(op, OverArrays { x, y, out });
+    with_arithmetic!(op, f => two_arrays(x, y, out, f), _ => unreachable!("{op:?} has no loop over arrays"));
 }
 
 /// Computes [`arithmetic`] on values of `N` elements.
@@ -376,6 +283,32 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
         }
     }
     instructions.len()
+}
+
+/// Computes `out = op(x, y)` for an operation that is not one of [`with_arithmetic`].
+#[inline(always)]
+fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
+    match op {
+        Binary::Pow if FMA || !T::POW_NEEDS_FMA => powers::<T, FMA>(x, y, out),
+        Binary::Pow => library_of_two(x, y, out, T::powf),
+        Binary::Maximum => two(x, y, out, |x, y| larger(x, y)),
+        Binary::Minimum => two(x, y, out, |x, y| smaller(x, y)),
+        Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+        Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+        Binary::Atan2 => library_of_two(x, y, out, T::atan2),
+        Binary::Hypot => library_of_two(x, y, out, T::hypot),
+        Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
+        Binary::Fmod => library_of_two(x, y, out, T::rem),
+        Binary::Remainder => library_of_two(x, y, out, remainder),
+        Binary::FloorDivide => library_of_two(x, y, out, floor_divide),
+        Binary::Prelu => two(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
+        Binary::LogitWithin => library_of_two(x, y, out, logit_within),
+        Binary::Xlogy => library_of_two(x, y, out, xlogy),
+        Binary::Xlog1py => library_of_two(x, y, out, xlog1py),
+        Binary::Nextafter => library_of_two(x, y, out, nextafter),
+        Binary::Zeta => library_of_two(x, y, out, zeta),
+        _ => unreachable!("floating-point numbers have no {op:?}"),
+    }
 }
 
 /// Wraps a function of [`FloatMath`] in an inlined closure. A function passed by name might be compiled without the target
@@ -444,38 +377,15 @@ dispatched! {
     }
 
     fn binary<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
-        match op {
-            _ if by_arithmetic(op, OverBlock { x, y, out: &mut *out }) => {}
-            Binary::Pow if FMA || !T::POW_NEEDS_FMA => powers::<T, FMA>(x, y, out),
-            Binary::Pow => library_of_two(x, y, out, T::powf),
-            Binary::Maximum => two(x, y, out, |x, y| larger(x, y)),
-            Binary::Minimum => two(x, y, out, |x, y| smaller(x, y)),
-            Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
-            Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
-            Binary::Atan2 => library_of_two(x, y, out, T::atan2),
-            Binary::Hypot => library_of_two(x, y, out, T::hypot),
-            Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
-            Binary::Fmod => library_of_two(x, y, out, T::rem),
-            Binary::Remainder => library_of_two(x, y, out, remainder),
-            Binary::FloorDivide => library_of_two(x, y, out, floor_divide),
-            Binary::Prelu => two(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
-            Binary::LogitWithin => library_of_two(x, y, out, logit_within),
-            Binary::Xlogy => library_of_two(x, y, out, xlogy),
-            Binary::Xlog1py => library_of_two(x, y, out, xlog1py),
-            Binary::Nextafter => library_of_two(x, y, out, nextafter),
-            Binary::Zeta => library_of_two(x, y, out, zeta),
-            _ => unreachable!("floating-point numbers have no {op:?}"),
-        }
+        with_arithmetic!(op, f => two(x, y, out, f), _ => other_binary::<T, FMA>(op, x, y, out));
     }
 
     fn rows<T: FloatMath>(op: Binary, rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T]) {
-        let done = by_arithmetic(op, OverRows { rows, x, y, out });
-        debug_assert!(done, "{op:?} has no loop over rows");
+        with_arithmetic!(op, f => loops::rows(rows, x, y, out, f), _ => unreachable!("{op:?} has no loop over rows"));
     }
 
     fn stream<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
-        let done = by_arithmetic(op, OverStream { x, y, out });
-        debug_assert!(done, "{op:?} has no loop that streams");
+        with_arithmetic!(op, f => two_streamed(x, y, out, f), _ => unreachable!("{op:?} has no loop that streams"));
     }
 
     fn flags<T: FloatMath>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
@@ -494,80 +404,5 @@ dispatched! {
             64 if size_of::<T>() == 4 => by_arrays::<T, 64>(instructions, values, from),
             _ => unreachable!("lines are of 64, 128 or 256 bytes"),
         }
-    }
-
-    fn accumulate<T: FloatMath>(op: Reduction, total: &mut [T], x: &[T]) {
-        match op {
-            Reduction::Sum => fold_each(total, x, |total, x| total + x),
-            Reduction::Prod => fold_each(total, x, |total, x| total * x),
-            Reduction::Amax | Reduction::Max => fold_each(total, x, |total, x| larger(total, x)),
-            Reduction::Amin | Reduction::Min => fold_each(total, x, |total, x| smaller(total, x)),
-        }
-    }
-
-    fn short_rows<T: FloatMath>(op: Reduction, x: &[T], row: usize, totals: &mut [T]) {
-        let ordered = || !has_nan(x, row, row, totals.len());
-        match op {
-            Reduction::Sum => fold_short_rows(x, row, totals, |total, x| total + x),
-            Reduction::Prod => fold_short_rows(x, row, totals, |total, x| total * x),
-            Reduction::Amax | Reduction::Max if ordered() => {
-                fold_short_rows(x, row, totals, |total, x| larger_number(total, x));
-            }
-            Reduction::Amin | Reduction::Min if ordered() => {
-                fold_short_rows(x, row, totals, |total, x| smaller_number(total, x));
-            }
-            Reduction::Amax | Reduction::Max => fold_short_rows(x, row, totals, |total, x| larger(total, x)),
-            Reduction::Amin | Reduction::Min => fold_short_rows(x, row, totals, |total, x| smaller(total, x)),
-        }
-    }
-
-    fn accumulate_rows<T: FloatMath>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
-        match op {
-            Reduction::Sum => fold_rows(total, x, stride, rows, |total, x| total + x),
-            Reduction::Prod => fold_rows(total, x, stride, rows, |total, x| total * x),
-            Reduction::Amax | Reduction::Max => fold_rows(total, x, stride, rows, |total, x| larger(total, x)),
-            Reduction::Amin | Reduction::Min => fold_rows(total, x, stride, rows, |total, x| smaller(total, x)),
-        }
-    }
-
-    fn sums<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        each_in_chains(x, len, stride, out, T::ZERO, |total, x| total + x);
-    }
-
-    fn products<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        each_in_chains(x, len, stride, out, T::ONE, |total, x| total * x);
-    }
-
-    fn maxima<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        each_extreme(x, len, stride, out, -T::INFINITY, |total, x| larger_number(total, x));
-    }
-
-    fn minima<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        each_extreme(x, len, stride, out, T::INFINITY, |total, x| smaller_number(total, x));
-    }
-
-    fn reduce_in_turns<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        match op {
-            Reduction::Sum => chains_in_turns(x, len, stride, out, T::ZERO, |total, x| total + x),
-            Reduction::Prod => chains_in_turns(x, len, stride, out, T::ONE, |total, x| total * x),
-            Reduction::Amax | Reduction::Max => {
-                extremes_in_turns(x, len, stride, out, -T::INFINITY, |total, x| larger_number(total, x));
-            }
-            Reduction::Amin | Reduction::Min => {
-                extremes_in_turns(x, len, stride, out, T::INFINITY, |total, x| smaller_number(total, x));
-            }
-        }
-    }
-}
-
-/// Sets `out[i]` to the reduction of `x[i * stride .. i * stride + len]`. Each way to reduce is a separate function. In a common function,
-/// the loop over short lines had too few registers for its counters, and took a quarter longer.
-fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
-    match op {
-        _ if in_turns(len, out.len()) => reduce_in_turns(op, x, len, stride, out),
-        Reduction::Sum => sums(x, len, stride, out),
-        Reduction::Prod => products(x, len, stride, out),
-        Reduction::Amax | Reduction::Max => maxima(x, len, stride, out),
-        Reduction::Amin | Reduction::Min => minima(x, len, stride, out),
     }
 }

@@ -5,9 +5,8 @@ use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::fold::{fold_each, in_chains};
 use crate::scalar::special::gcd;
-use crate::{Binary, Compare, Reduction, Scalar, Unary};
+use crate::{Binary, Compare, Scalar, Unary};
 
 /// An integer type with its wrapping operations.
 trait Int:
@@ -21,7 +20,6 @@ trait Int:
     + Shr<u32, Output = Self>
 {
     const MIN: Self;
-    const MAX: Self;
     const BITS: u32;
 
     fn wrapping_add(self, y: Self) -> Self;
@@ -37,7 +35,6 @@ macro_rules! kernels {
     ($type:ident: $($name:ident),*) => {
         impl Int for $type {
             const MIN: Self = $type::MIN;
-            const MAX: Self = $type::MAX;
             const BITS: u32 = $type::BITS;
 
             $(
@@ -67,15 +64,6 @@ macro_rules! kernels {
 
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
                 compare(op, x, y, out, |holds| holds);
-            }
-
-            fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
-                accumulate(op, total, x);
-                true
-            }
-
-            fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-                Some(reduce(op, x))
             }
         }
     };
@@ -189,22 +177,4 @@ fn power(base: i64, exponent: i64) -> i64 {
 fn lcm(x: i64, y: i64) -> i64 {
     let divisor = gcd(x, y);
     if divisor == 0 { 0 } else { (x / divisor).wrapping_mul(y).wrapping_abs() }
-}
-
-fn accumulate<T: Int>(op: Reduction, total: &mut [T], x: &[T]) {
-    match op {
-        Reduction::Sum => fold_each(total, x, |total, x| total.wrapping_add(x)),
-        Reduction::Prod => fold_each(total, x, |total, x| total.wrapping_mul(x)),
-        Reduction::Amax | Reduction::Max => fold_each(total, x, |total, x| total.max(x)),
-        Reduction::Amin | Reduction::Min => fold_each(total, x, |total, x| total.min(x)),
-    }
-}
-
-fn reduce<T: Int>(op: Reduction, x: &[T]) -> T {
-    match op {
-        Reduction::Sum => in_chains(x, T::ZERO, |total, x| total.wrapping_add(x)),
-        Reduction::Prod => in_chains(x, T::ONE, |total, x| total.wrapping_mul(x)),
-        Reduction::Amax | Reduction::Max => in_chains(x, T::MIN, |total, x| total.max(x)),
-        Reduction::Amin | Reduction::Min => in_chains(x, T::MAX, |total, x| total.min(x)),
-    }
 }

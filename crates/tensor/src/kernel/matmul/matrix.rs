@@ -1,6 +1,4 @@
-//! Strided matrices, which are the operands of matrix products, and the addition and multiplication of their elements.
-
-use crate::Scalar;
+//! Strided matrices, the operands of matrix products.
 
 /// An operand of a matrix product: its first element and its strides.
 #[derive(Clone, Copy)]
@@ -70,37 +68,3 @@ pub struct Sizes {
     pub(crate) k: usize,
     pub(crate) add: bool,
 }
-
-/// The element types of matrix products, with their addition and multiplication. Sealed: implemented for the five element types.
-#[doc(hidden)]
-pub trait Semiring: Scalar {
-    fn plus(self, other: Self) -> Self;
-
-    fn times(self, other: Self) -> Self;
-}
-
-macro_rules! semirings {
-    ($($type:ident |$x:ident, $y:ident| $sum:expr, $product:expr;)*) => {$(
-        impl Semiring for $type {
-            #[inline(always)]
-            fn plus(self, $y: Self) -> Self {
-                let $x = self;
-                $sum
-            }
-
-            #[inline(always)]
-            fn times(self, $y: Self) -> Self {
-                let $x = self;
-                $product
-            }
-        }
-    )*};
-}
-
-semirings!(
-    f32 |x, y| x + y, x * y;
-    f64 |x, y| x + y, x * y;
-    i64 |x, y| x.wrapping_add(y), x.wrapping_mul(y);
-    u8 |x, y| x.wrapping_add(y), x.wrapping_mul(y);
-    bool |x, y| x | y, x & y;
-);

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use gemm_common::Parallelism;
 
-use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
+use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::small::{
     THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, thin,
 };
@@ -14,6 +14,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu;
+use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{
     MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
     MIN_THIN_TERMS,

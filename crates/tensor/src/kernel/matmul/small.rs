@@ -2,12 +2,13 @@
 
 use smallvec::SmallVec;
 
-use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
+use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, SmallProduct};
 use crate::kernel::transpose;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
+use crate::scalar::element::Semiring;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
 

@@ -6,7 +6,7 @@
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::{Binary, Element, Float, Layout, Reduction, Shape};
+use crate::{Element, Float, Layout, Reduction, Shape};
 
 /// The maximum number of elements that are added without a tree, in 64 chains.
 pub(crate) const LONG_RUN: usize = 4096;
@@ -28,21 +28,21 @@ pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
         T::accumulate(op, &mut total, &[slice_total(op, right)]);
         return total[0];
     }
-    T::reduce(op, x).expect("the operation was checked against the element type")
+    let mut total = [T::ZERO];
+    T::reduce_each(op, x, x.len(), 0, &mut total);
+    total[0]
 }
 
 /// Reduces an operand of `len` elements.
 pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
-    let times = |op: Binary, x: T| {
-        let mut result = [x];
-        T::binary(op, Operand::Splat(x), Operand::Splat(T::from_i64(len as i64)), &mut result);
-        result[0]
-    };
-    match (x, op) {
+    match (x, op.repeated()) {
         (Operand::Slice(x), _) => slice_total(op, x),
-        (Operand::Splat(x), Reduction::Sum) => times(Binary::Mul, x),
-        (Operand::Splat(x), Reduction::Prod) => times(Binary::Pow, x),
-        (Operand::Splat(x), Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min) => x,
+        (Operand::Splat(x), None) => x,
+        (Operand::Splat(x), Some(function)) => {
+            let mut total = [x];
+            T::binary(function, Operand::Splat(x), Operand::Splat(T::from_i64(len as i64)), &mut total);
+            total[0]
+        }
     }
 }
 
@@ -142,7 +142,7 @@ impl Accumulator {
         if let Segment::Slice(position) = segment {
             T::accumulate(op, &mut totals[position..position + len], values);
         } else if let Some((row, position)) = self.short_rows(start, len) {
-            T::short_rows(op, values, row, &mut totals[position..position + len / row]);
+            T::accumulate_lines(op, values, row, &mut totals[position..position + len / row]);
         } else if let (Some(times), true) = (space.repeats(), start.is_multiple_of(row)) {
             let (mut number, mut rest) = (start / row, values);
             while !rest.is_empty() {
@@ -177,7 +177,7 @@ impl Accumulator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::elementwise::block::BlockKernels;
+    use crate::kernel::reduce::kernels::ReductionKernels;
 
     #[test]
     fn totals_are_combined_in_a_tree() {
@@ -196,7 +196,7 @@ mod tests {
             for op in [Reduction::Sum, Reduction::Amax, Reduction::Amin] {
                 let (mut got, mut expected) = (vec![3; width], vec![3; width]);
                 accumulate_rows(op, &mut got, &x, width, rows);
-                x.chunks(width).for_each(|row| _ = i64::accumulate(op, &mut expected, row));
+                x.chunks(width).for_each(|row| i64::accumulate(op, &mut expected, row));
                 assert_eq!(got, expected, "{op:?} {width} {rows}");
             }
         }

@@ -4,6 +4,7 @@
 //! A *lane* is a line of elements along the dimension. In a contiguous lane, the extreme value is computed first, and then its first
 //! position is searched. Otherwise adjacent lanes are scanned together, row by row. Long lanes are split into segments. The results of the
 //! segments are compared in order, so the positions do not depend on the number of threads.
+use crate::kernel::reduce::accumulator::{LONG_RUN, slice_total};
 use crate::kernel::strided::{MAX_TASKS, TASK};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -14,7 +15,7 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
 /// The length of the segments of a contiguous lane, in elements. Each segment's extreme value is computed before its position is searched.
-const EXTREME_SEGMENT: usize = 4096;
+const EXTREME_SEGMENT: usize = LONG_RUN;
 
 /// The maximum number of adjacent lanes that are scanned together.
 const WIDE: usize = 1024;
@@ -78,12 +79,22 @@ fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     let op = if largest { Reduction::Amax } else { Reduction::Amin };
     let (mut best, mut start) = (None, 0);
     for (number, run) in x.chunks(EXTREME_SEGMENT).enumerate() {
-        let Some(extreme) = T::reduce(op, run) else { unreachable!("every type has an order") };
+        let extreme = slice_total(op, run);
         if best.is_none_or(|best| wins(largest, best, extreme)) {
             (best, start) = (Some(extreme), number * EXTREME_SEGMENT);
         }
     }
     best.map_or(0, |best| start + find(&x[start..x.len().min(start + EXTREME_SEGMENT)], best))
+}
+
+/// The lanes whose extreme elements are searched.
+struct Lanes<'a, T> {
+    largest: bool,
+    data: &'a [T],
+    /// The first elements of the lanes.
+    space: IterationSpace<1>,
+    /// The distance between elements of a lane.
+    step: isize,
 }
 
 /// Writes to `out`, for every lane, the position of the first largest (or smallest) element. A NaN counts as larger (or smaller) than all
@@ -95,59 +106,40 @@ pub(crate) fn arg<T: Element>(
     reduced: &Layout,
     out: &mut [i64],
 ) -> Result<(), AllocationError> {
-    let (lanes, count) = (out.len(), reduced.numel());
-    if lanes == 0 || count == 0 {
+    let (count, number) = (reduced.numel(), out.len());
+    if number == 0 || count == 0 {
         return Ok(());
     }
-    let rows = IterationSpace::new(kept.shape(), [kept]);
     let step = reduced.strides().first().map_or(1, |&stride| stride);
-    let each_lane = step == 1 && count >= SHORT || lanes < SHORT && count >= EXTREME_SEGMENT || lanes == 1;
+    let lanes = Lanes { largest, data, space: IterationSpace::new(kept.shape(), [kept]), step };
+    let each_lane = step == 1 && count >= SHORT || number < SHORT && count >= EXTREME_SEGMENT || number == 1;
     // A task computes a range of lanes. If there are few lanes, it computes only a range of the elements along them.
-    let per_strip = if each_lane { (TASK / count).max(lanes.div_ceil(MAX_TASKS)).max(1) } else { strip(&rows, lanes) };
-    let strips = lanes.div_ceil(per_strip);
-    let most = if strips < MAX_TASKS / 4 { lanes.saturating_mul(count) / PART } else { 1 };
+    let per_strip =
+        if each_lane { (TASK / count).max(number.div_ceil(MAX_TASKS)).max(1) } else { strip(&lanes.space, number) };
+    let strips = number.div_ceil(per_strip);
+    let most = if strips < MAX_TASKS / 4 { number.saturating_mul(count) / PART } else { 1 };
     let segments =
         most.min(MAX_TASKS / strips).min(count / EXTREME_SEGMENT.min(128)).max(count.div_ceil(1 << 31)).max(1);
     let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
     let segments = count.div_ceil(segment);
 
     // If lanes are split into segments, each segment has its own row of positions.
-    let mut positions = Scratch::new(if segments > 1 { segments * lanes } else { 0 })?;
-    let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, lanes, (1, per_strip));
-    let schedule = Schedule::parallel_from(PART, lanes.saturating_mul(count));
-    partition::run(strips * segments, schedule, grid, |number, mut out: Tile<i64>| {
-        let (number, first) = (number / strips, number % strips * per_strip);
-        let (from, out) = (number * segment, out.row(0));
+    let mut positions = Scratch::new(if segments > 1 { segments * number } else { 0 })?;
+    let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, number, (1, per_strip));
+    let schedule = Schedule::parallel_from(PART, number.saturating_mul(count));
+    partition::run(strips * segments, schedule, grid, |part, mut out: Tile<i64>| {
+        let (from, first) = (part / strips * segment, part % strips * per_strip);
         let size = segment.min(count - from);
-        if each_lane {
-            let mut lane = Vec::new();
-            for (i, out) in out.iter_mut().enumerate() {
-                let at = rows.position(0, first + i) as isize + from as isize * step;
-                let x = if step == 1 {
-                    &data[at as usize..][..size]
-                } else {
-                    lane.clear();
-                    match step {
-                        1.. => lane.extend(data[at as usize..].iter().step_by(step as usize).take(size)),
-                        _ => lane.extend((0..size as isize).map(|k| data[(at + k * step) as usize])),
-                    }
-                    &lane
-                };
-                *out = (from + of_lane(largest, x)) as i64;
-            }
-            return;
+        match each_lane {
+            true => lanes.one_by_one(first, from, size, out.row(0)),
+            false => lanes.together(first, from, size, out.row(0)),
         }
-        across(largest, data, (&rows, first), (step, from, size), out);
     });
-    if segments > 1 {
-        let value =
-            |lane: usize, position: i64| data[(rows.position(0, lane) as isize + position as isize * step) as usize];
-        for (lane, out) in out.iter_mut().enumerate() {
-            *out = positions[lane];
-            for position in positions[lane..].iter().step_by(lanes) {
-                if wins(largest, value(lane, *out), value(lane, *position)) {
-                    *out = *position;
-                }
+    for (lane, out) in out.iter_mut().enumerate().take(if segments > 1 { number } else { 0 }) {
+        *out = positions[lane];
+        for position in positions[lane..].iter().step_by(number) {
+            if wins(largest, lanes.value(lane, *out), lanes.value(lane, *position)) {
+                *out = *position;
             }
         }
     }
@@ -155,44 +147,63 @@ pub(crate) fn arg<T: Element>(
 }
 
 /// Returns the number of lanes that are scanned together: a whole row, or a part of it if the row is long.
-fn strip(rows: &IterationSpace<1>, lanes: usize) -> usize {
-    let row = rows.row();
+fn strip(space: &IterationSpace<1>, lanes: usize) -> usize {
+    let row = space.row();
     if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }
 }
 
-/// Computes the positions for the lanes from `first` on. Each lane is scanned over `size` elements that are `step` apart, beginning with
-/// element `from`.
-fn across<T: Element>(
-    largest: bool,
-    data: &[T],
-    (rows, first): (&IterationSpace<1>, usize),
-    (step, from, size): (isize, usize, usize),
-    out: &mut [i64],
-) {
-    let width = out.len();
-    let (mut best, mut at, mut lane) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
-    let slice = rows.segment(0, first, width);
-    for number in 0..size {
-        let moved = (from + number) as isize * step;
-        let row = match slice {
-            Segment::Slice(position) => &data[(position as isize + moved) as usize..][..width],
-            _ => {
+impl<T: Element> Lanes<'_, T> {
+    fn value(&self, lane: usize, position: i64) -> T {
+        self.data[(self.space.position(0, lane) as isize + position as isize * self.step) as usize]
+    }
+
+    /// Computes the positions for the lanes from `first` on, one lane after the other. Only the `size` elements from `from` on
+    /// are searched.
+    fn one_by_one(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
+        let (data, step, mut lane) = (self.data, self.step, Vec::new());
+        for (i, out) in out.iter_mut().enumerate() {
+            let at = self.space.position(0, first + i) as isize + from as isize * step;
+            let x = if step == 1 {
+                &data[at as usize..][..size]
+            } else {
                 lane.clear();
-                rows.walk(0, first, width, |position, stride, count| {
-                    let position = position as isize + moved;
-                    lane.extend((0..count as isize).map(|k| data[(position + k * stride) as usize]));
-                });
+                match step {
+                    1.. => lane.extend(data[at as usize..].iter().step_by(step as usize).take(size)),
+                    _ => lane.extend((0..size as isize).map(|k| data[(at + k * step) as usize])),
+                }
                 &lane
-            }
-        };
-        if number == 0 {
-            best.extend_from_slice(row);
-        } else {
-            challenge(largest, row, number as u32, &mut best, &mut at);
+            };
+            *out = (from + of_lane(self.largest, x)) as i64;
         }
     }
-    for (out, &at) in out.iter_mut().zip(&at) {
-        *out = (from + at as usize) as i64;
+
+    /// Computes [`one_by_one`](Self::one_by_one) for adjacent lanes together, row by row.
+    fn together(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
+        let width = out.len();
+        let (mut best, mut at, mut lane) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
+        let slice = self.space.segment(0, first, width);
+        for number in 0..size {
+            let moved = (from + number) as isize * self.step;
+            let row = match slice {
+                Segment::Slice(position) => &self.data[(position as isize + moved) as usize..][..width],
+                _ => {
+                    lane.clear();
+                    self.space.walk(0, first, width, |position, stride, count| {
+                        let position = position as isize + moved;
+                        lane.extend((0..count as isize).map(|k| self.data[(position + k * stride) as usize]));
+                    });
+                    &lane
+                }
+            };
+            if number == 0 {
+                best.extend_from_slice(row);
+            } else {
+                challenge(self.largest, row, number as u32, &mut best, &mut at);
+            }
+        }
+        for (out, &at) in out.iter_mut().zip(&at) {
+            *out = (from + at as usize) as i64;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod accumulator;
 pub(crate) mod arg;
-pub(crate) mod fold;
-pub(crate) mod short;
+pub(crate) mod kernels;
+mod lines;
+mod rows;
 pub(crate) mod strided;

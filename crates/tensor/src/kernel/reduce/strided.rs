@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::kernel::fill;
 use crate::kernel::reduce::accumulator::{LONG_RUN, NARROW, accumulate_rows, combine, side_by_side, slice_total};
-use crate::kernel::reduce::short::SHORT;
+use crate::kernel::reduce::lines::SHORT;
 use crate::kernel::strided::{MAX_TASKS, Source, TASK};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
@@ -319,12 +319,7 @@ impl<T: Element> Rows<'_, T> {
     /// Accumulates the rows `start .. end` in a balanced tree. Each leaf of the tree accumulates at most `leaf` rows.
     fn total(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
         if end - start <= leaf {
-            match T::identity(op) {
-                // Sums start from 0, as in PyTorch, so a sum of -0 is 0.
-                Some(identity) => out.fill(identity),
-                // The first row is accumulated again below, which does not change a maximum or minimum.
-                None => self.gather(start, out),
-            }
+            out.fill(T::start(op));
             return self.accumulate(op, start, end, out);
         }
         let middle = start + ((end - start) / 2).next_multiple_of(leaf);
@@ -341,9 +336,7 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops
     let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
     // Reading single elements costs several times as much as reading slices. The factor 8 accounts for this.
     let work = out.len() * count * size_of::<T>() * 8;
-    let in_lines = reduced.depth() == 1
-        && matches!(innermost(reduced, 0), (..SHORT, 1))
-        && T::reduce_short(op, &[], 1, 1, &mut []);
+    let in_lines = reduced.depth() == 1 && matches!(innermost(reduced, 0), (..SHORT, 1));
     partition::chunks(out, each, schedule(work), |task, out| {
         let start = task * each;
         if in_lines {
@@ -368,8 +361,79 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
     });
 }
 
-/// Computes adjacent results together, strip by strip. If there are too few strips for the threads, the rows are also divided into parts.
-/// The results of the parts are combined at the end.
+/// The division of the work of [`columns`] into blocks. A block is a strip of adjacent results and a part of the rows.
+struct Blocks {
+    /// The number of adjacent results.
+    width: usize,
+    /// The number of results in a strip. The last strip of adjacent results may have fewer.
+    strip: usize,
+    /// The number of strips of adjacent results, and of all strips.
+    strips: (usize, usize),
+    /// The number of rows in a part. The last part may have fewer.
+    part: usize,
+    parts: usize,
+    /// The number of rows that are added without a tree.
+    leaf: usize,
+    /// The number of blocks in a task.
+    each: usize,
+}
+
+impl Blocks {
+    /// Divides the reduction of elements of `size` bytes to `results` results.
+    fn new(kept: &Loops, reduced: &Loops, results: usize, size: usize) -> Self {
+        let (width, count) = (kept.row(), reduced.numel());
+        let (inner, stride) = innermost(reduced, 0);
+        let beside = if width < NARROW && stride == width { side_by_side(width) } else { 1 };
+        let leaf = match inner {
+            _ if beside > 1 => (64 * inner).min(256 * beside),
+            64.. => 256,
+            _ => 64,
+        };
+        let strips = (width * size).div_ceil(STRIP);
+        let strip = if strips == 1 { width } else { width.div_ceil(strips).next_multiple_of(16) };
+        let strips = width.div_ceil(strip);
+        let blocks = results / width * strips;
+        let total = results.saturating_mul(count);
+        let little = total.saturating_mul(size) < PARALLEL;
+        let parts = if little { 1 } else { (32 / blocks).min(count / 64).min(total / TASK).max(1) };
+        let unit = if beside > 1 { leaf } else { 64 };
+        let part = if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(unit) };
+        let parts = if parts == 1 { 1 } else { count.div_ceil(part) };
+        let each = match blocks * parts {
+            1 => 1,
+            all => (TASK * all).div_ceil(total).max(all.div_ceil(MAX_TASKS)),
+        };
+        Blocks { width, strip, strips: (strips, blocks), part, parts, leaf, each }
+    }
+
+    /// Returns the position of the first result of a strip. Strips are numbered in the order of their results. The results of each
+    /// part follow the results of the part before.
+    fn start(&self, strip: usize) -> usize {
+        strip / self.strips.0 * self.width + strip % self.strips.0 * self.strip
+    }
+
+    /// Computes the results of all parts, in tasks of several blocks.
+    fn run<T: Element>(&self, op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
+        let (count, blocks) = (reduced.numel(), self.strips.1 * self.parts);
+        let tasks = blocks.div_ceil(self.each);
+        let mut ends = [0; MAX_TASKS];
+        (1..).zip(&mut ends[..tasks]).for_each(|(task, end)| *end = self.start(blocks.min(task * self.each)));
+        let work = out.len() / self.parts * count * size_of::<T>();
+        partition::run(tasks, schedule(work), Partition::ends(out, &ends[..tasks]), |task, out| {
+            let mut rest = out;
+            for block in task * self.each..blocks.min((task + 1) * self.each) {
+                let (from, strip) = (block / self.strips.1 * self.part, block % self.strips.1);
+                let (start, left) = (self.start(strip), strip % self.strips.0 * self.strip);
+                let (out, later) = rest.split_at_mut(self.strip.min(self.width - left));
+                rest = later;
+                Rows { data, kept, start, reduced }.total(op, from, count.min(from + self.part), self.leaf, out);
+            }
+        });
+    }
+}
+
+/// Computes adjacent results together, strip by strip. If there are too few strips for the threads, the rows are also divided into
+/// parts. The totals of the parts are combined at the end.
 fn columns<T: Element>(
     op: Reduction,
     data: &[T],
@@ -377,59 +441,17 @@ fn columns<T: Element>(
     reduced: &Loops,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    let (width, count) = (kept.row(), reduced.numel());
-    let outer = out.len() / width;
-    let (inner, stride) = innermost(reduced, 0);
-    let beside = if width < NARROW && stride == width { side_by_side(width) } else { 1 };
-    let leaf = if beside > 1 {
-        (64 * inner).min(256 * beside)
-    } else if inner >= 64 {
-        256
+    let blocks = Blocks::new(kept, reduced, out.len(), size_of::<T>());
+    if blocks.parts > 1 {
+        let mut totals = Scratch::new(blocks.parts * out.len())?;
+        blocks.run(op, data, kept, reduced, &mut totals);
+        combine(op, &mut totals, out.len());
+        out.copy_from_slice(&totals[..out.len()]);
+    } else if blocks.strips.1 > 1 {
+        blocks.run(op, data, kept, reduced, out);
     } else {
-        64
-    };
-    let strips = (width * size_of::<T>()).div_ceil(STRIP);
-    let strip = if strips == 1 { width } else { width.div_ceil(strips).next_multiple_of(16) };
-    let strips = width.div_ceil(strip);
-    let blocks = outer * strips;
-    let total = out.len().saturating_mul(count);
-    let work = total.saturating_mul(size_of::<T>());
-    if blocks == 1 && work < PARALLEL {
-        Rows { data, kept, start: 0, reduced }.total(op, 0, count, leaf, out);
-        return Ok(());
+        Rows { data, kept, start: 0, reduced }.total(op, 0, reduced.numel(), blocks.leaf, out);
     }
-    let parts = if work < PARALLEL { 1 } else { (32 / blocks).min(count / 64).min(total / TASK).max(1) };
-    let part =
-        if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
-    let parts = count.div_ceil(part);
-
-    // Strips are numbered in the order of their results. There are `strips` strips in a row of `width` results, and `outer` rows in a part.
-    let number = blocks * parts;
-    let each = (TASK * number).div_ceil(total).max(number.div_ceil(MAX_TASKS));
-    let start = |number: usize| number / strips * width + number % strips * strip;
-    let tasks = number.div_ceil(each);
-    let mut ends = [0; MAX_TASKS];
-    (1..).zip(&mut ends[..tasks]).for_each(|(task, end)| *end = start(number.min(task * each)));
-    let all = |out: &mut [T]| {
-        partition::run(tasks, schedule(work), Partition::ends(out, &ends[..tasks]), |task, out| {
-            let mut rest = out;
-            for number in task * each..number.min((task + 1) * each) {
-                let (from, left) = (number / blocks * part, number % strips * strip);
-                let (out, later) = rest.split_at_mut(strip.min(width - left));
-                rest = later;
-                let rows = Rows { data, kept, start: start(number % blocks), reduced };
-                rows.total(op, from, count.min(from + part), leaf, out);
-            }
-        });
-    };
-    if parts == 1 {
-        all(out);
-        return Ok(());
-    }
-    let mut totals = Scratch::new(parts * out.len())?;
-    all(&mut totals);
-    combine(op, &mut totals, out.len());
-    out.copy_from_slice(&totals[..out.len()]);
     Ok(())
 }
 

@@ -67,13 +67,7 @@ pub(crate) fn compare<T: Sample>(op: Compare, x: T, y: T) -> bool {
 
 /// Returns the reduction of two elements by `op`.
 pub(crate) fn combine<T: Oracle>(op: Reduction, x: T, y: T) -> T {
-    let op = match op {
-        Reduction::Sum => Binary::Add,
-        Reduction::Prod => Binary::Mul,
-        Reduction::Amax | Reduction::Max => Binary::Maximum,
-        Reduction::Amin | Reduction::Min => Binary::Minimum,
-    };
-    T::of_two(op, x, y).expect("every type has it").exact()
+    T::of_two(op.function(), x, y).expect("every type has it").exact()
 }
 
 /// Computes a function of a real number in f64.

@@ -53,7 +53,7 @@ pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
 pub(crate) fn reduce<T: Oracle>(op: Reduction, column: &[T]) -> T {
     let (first, rest) = match column.split_first() {
         Some((&first, rest)) => (first, rest),
-        None => return if op == Reduction::Prod { T::ONE } else { T::ZERO },
+        None => return T::start(op),
     };
     rest.iter().fold(first, |total, &x| combine(op, total, x))
 }

@@ -15,7 +15,7 @@ use rand_pcg::Pcg64;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::strided::Source;
 use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample, generator};
-use crate::kernel::testing::numbers::{Expected, Oracle, compare};
+use crate::kernel::testing::numbers::{Expected, Oracle, combine, compare};
 use crate::kernel::testing::oracle::elements;
 use crate::kernel::testing::support::site;
 use crate::program::{Argument, BoundProgram, Instruction, Output, Program};
@@ -150,11 +150,11 @@ fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, kn
         whole &= x.is_finite() && x.to_f64().fract() == 0.0;
         let magnitude = x.to_f64().abs();
         match op {
-            Reduction::Sum => (total, size) = (total + x, size + magnitude),
-            Reduction::Prod => (total, size) = (total * x, size * magnitude.max(1.0)),
-            Reduction::Amax | Reduction::Max => total = if x > total || x.is_nan() { x } else { total },
-            Reduction::Amin | Reduction::Min => total = if x < total || x.is_nan() { x } else { total },
+            Reduction::Sum => size += magnitude,
+            Reduction::Prod => size *= magnitude.max(1.0),
+            _ => {}
         }
+        total = combine(op, total, x);
     }
     let exact = whole && size < 8e6 || !matches!(op, Reduction::Sum | Reduction::Prod);
     match known {

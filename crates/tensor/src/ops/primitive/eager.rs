@@ -278,25 +278,26 @@ impl<T: Float> Tensor<T> {
 impl<T: Element> Tensor<T> {
     /// Reduces over `axes`. The result has the shape `result`, in which the dimensions `axes` have size 1 or are missing.
     fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+        supported::<T>(T::supports_binary(op.function()), at)?;
         let once;
         let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
         let (layout, times) = match repeats {
             false => (self.layout(), 1),
             true => {
-                let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
+                let (layout, times) = unrepeated(op, self.layout(), axes);
                 once = layout;
                 (&once, times)
             }
         };
         Tensor::build(result, at, |out| {
             if layout.numel() == 0 {
-                out.fill(T::identity(op).unwrap_or(T::ZERO));
+                out.fill(T::start(op));
             }
             strided::reduce(op, Source { data: self.source().data, layout }, axes, out)?;
-            if times > 1 {
+            if let (Some(function), true) = (op.repeated(), times > 1) {
                 let times = Operand::Splat(T::from_i64(times as i64));
                 for total in out {
-                    T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
+                    T::binary(function, Operand::Splat(*total), times, std::slice::from_mut(total));
                 }
             }
             Ok(())
@@ -359,21 +360,19 @@ fn elementwise<T: Element, const N: usize>(
     Ok(result.with_layout(layout))
 }
 
-/// Replaces the expanded dimensions among `axes` by dimensions of size 1, if `op` allows it. Returns the new layout and the factor by which
-/// the result must be multiplied. A sum over an expanded dimension is one element times the size. A maximum or minimum is one element.
-fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
+/// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout and the count of equal elements that each
+/// of its elements stands for. A product keeps these dimensions, because a power has other rounding errors.
+fn unrepeated(op: Reduction, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
-    if op == Reduction::Prod && dtype != DType::Bool {
+    if op == Reduction::Prod {
         return (layout, times);
     }
     for &axis in axes {
         let size = layout.shape()[axis];
         if size > 1 && layout.strides()[axis] == 0 && layout.numel() > 0 {
             layout = layout.slice(axis, 0, 1, 1);
-            if op == Reduction::Sum && dtype != DType::Bool {
-                times *= size;
-            }
+            times *= size;
         }
     }
     (layout, times)

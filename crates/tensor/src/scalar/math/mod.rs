@@ -34,16 +34,18 @@ pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, co
     sum
 }
 
-/// Returns the larger of two numbers. Returns NaN if the first is NaN, and the first if both are equal.
+/// Returns the larger of two numbers. Returns NaN if one is NaN, and the first if both are equal or NaN.
 #[inline(always)]
-pub(crate) fn larger<T: FloatMath>(x: T, y: T) -> T {
-    if x >= y || x.is_nan() { x } else { y }
+#[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
+pub(crate) fn larger<T: Scalar>(x: T, y: T) -> T {
+    if x >= y || x != x { x } else { y }
 }
 
-/// Returns the smaller of two numbers. Returns NaN if the first is NaN, and the first if both are equal.
+/// Returns the smaller of two numbers. Returns NaN if one is NaN, and the first if both are equal or NaN.
 #[inline(always)]
-pub(crate) fn smaller<T: FloatMath>(x: T, y: T) -> T {
-    if x <= y || x.is_nan() { x } else { y }
+#[allow(clippy::eq_op)]
+pub(crate) fn smaller<T: Scalar>(x: T, y: T) -> T {
+    if x <= y || x != x { x } else { y }
 }
 
 /// Does the same as [`larger`] by a single instruction. The second number must not be NaN.
@@ -85,7 +87,6 @@ pub(crate) trait FloatMath:
     const BIAS: Self;
     const EPSILON: Self;
     const MAX: Self;
-    const INFINITY: Self;
 
     /// 1.5 · 2^[`DIGITS`](Self::DIGITS): adding and subtracting it rounds to an integer, and the low bits of the sum are that integer.
     const ROUND: Self;
@@ -354,7 +355,6 @@ macro_rules! from_std {
         const BIAS: Self = ($type::MAX_EXP - 1) as $type;
         const EPSILON: Self = $type::EPSILON;
         const MAX: Self = $type::MAX;
-        const INFINITY: Self = $type::INFINITY;
         const LN_2: Self = std::$type::consts::LN_2;
         const LOG2_E: Self = std::$type::consts::LOG2_E;
         const LOG10_E: Self = std::$type::consts::LOG10_E;
@@ -401,9 +401,9 @@ use from_std;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Binary;
     use crate::kernel::elementwise::block::BlockKernels;
     use crate::kernel::elementwise::operand::Operand;
-    use crate::scalar::instruction::Binary;
 
     /// Returns the distance from `got` to the correctly rounded `exact`, in units in the last place of `exact`.
     fn ulps(got: f32, exact: f64) -> f64 {

@@ -1,0 +1,139 @@
+//! The kernels of reductions for each element type. They choose the definition of the reduction once per call.
+
+use crate::kernel::reduce::{lines, rows};
+use crate::scalar::reduction::{Fold, with_fold};
+use crate::{Reduction, Scalar};
+
+/// Reductions of blocks of elements. Sealed: implemented for the five element types.
+#[doc(hidden)]
+pub trait ReductionKernels: Scalar {
+    /// Returns the start of a total, which is the total of no elements.
+    fn start(op: Reduction) -> Self;
+    /// Combines each total with its element of `x`.
+    fn accumulate(op: Reduction, totals: &mut [Self], x: &[Self]);
+    /// Combines each total with its elements in `rows` rows, `stride` apart. Several rows are combined at a time, so that at most
+    /// `rows` / 8 + 7 operations depend on each other.
+    fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize);
+    /// Combines each total with a line of `len` adjacent elements. Each line is reduced in order.
+    fn accumulate_lines(op: Reduction, x: &[Self], len: usize, totals: &mut [Self]);
+    /// Reduces lines of `len` elements, `stride` apart. There is one line for each element of `out`.
+    fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
+    /// Computes [`reduce_each`](Self::reduce_each) for lines of 1 to 15 elements, in the order of additions of
+    /// [`accumulate_rows`](Self::accumulate_rows).
+    fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
+}
+
+/// Implements the trait by generic functions. Default methods would be compiled again in every dependent crate.
+macro_rules! kernels {
+    ($($type:ident),*) => {$(
+        impl ReductionKernels for $type {
+            fn start(op: Reduction) -> Self {
+                with_fold!(op, F => <F as Fold<Self>>::START)
+            }
+
+            fn accumulate(op: Reduction, totals: &mut [Self], x: &[Self]) {
+                with_fold!(op, F => rows::accumulate::<Self, F>(totals, x));
+            }
+
+            fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize) {
+                with_fold!(op, F => rows::accumulate_rows::<Self, F>(totals, x, stride, rows));
+            }
+
+            fn accumulate_lines(op: Reduction, x: &[Self], len: usize, totals: &mut [Self]) {
+                with_fold!(op, F => lines::accumulate_lines::<Self, F>(x, len, totals));
+            }
+
+            fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+                with_fold!(op, F => lines::reduce::<Self, F>(x, len, stride, out));
+            }
+
+            fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+                with_fold!(op, F => lines::reduce_short::<Self, F>(x, len, stride, out));
+            }
+        }
+    )*};
+}
+
+kernels!(f32, f64, i64, u8, bool);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that reduced short lines have the bits of accumulated rows of the transposed elements.
+    fn check_against_accumulated_rows<T: ReductionKernels>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
+        for &op in Reduction::ALL {
+            for (len, gap) in (1..lines::SHORT).flat_map(|len| [0, 1, 90].map(|gap| (len, gap))) {
+                let (stride, lines) = (len + gap, 37);
+                let x: Vec<T> = (0..lines * stride).map(&number).collect();
+                let mut got = vec![number(0); lines];
+                T::reduce_short(op, &x, len, stride, &mut got);
+                let across: Vec<T> = (0..len * lines).map(|i| x[i % lines * stride + i / lines]).collect();
+                let mut expected = vec![T::start(op); lines];
+                T::accumulate_rows(op, &mut expected, &across, lines, len);
+                let bits = |totals: Vec<T>| totals.into_iter().map(&bits).collect::<Vec<_>>();
+                assert_eq!(bits(got), bits(expected), "{op:?} {len} {stride}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_lines_equal_rows_bit_by_bit() {
+        let mixed = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
+        let zeros = |i: usize| if i * 31 % 7 < 3 { -0.0 } else { 0.0 };
+        // These NaNs have several bit patterns.
+        let broken = |i: usize| match i % 17 {
+            3 | 4 => f64::from_bits(f64::NAN.to_bits() + ((i as u64) << 32)),
+            _ => ((i * 7919 % 1009) as f64 * 0.37).sin(),
+        };
+        for number in [mixed as fn(usize) -> f64, zeros, broken] {
+            check_against_accumulated_rows(number, f64::to_bits);
+            check_against_accumulated_rows(|i| number(i) as f32, |x: f32| u64::from(x.to_bits()));
+        }
+    }
+
+    /// Lines that are reduced in turns have the bits of lines that are reduced alone.
+    #[test]
+    fn turns_give_the_same_bits() {
+        let (stride, count) = (1500, 133);
+        let mut x: Vec<f32> = (0..stride * count).map(|i| (i as f32 * 0.37).sin() * 100.0).collect();
+        for line in [0, 7, 8, 50, 132] {
+            x[line * stride + line * 11 % 512] = f32::NAN;
+        }
+        for (len, &op) in
+            [512, 513, 640, 1000, 1500].into_iter().flat_map(|len| Reduction::ALL.iter().map(move |op| (len, op)))
+        {
+            let mut totals = vec![0.0; count];
+            with_fold!(op, F => lines::lines_in_turns::<f32, F>(&x, len, stride, &mut totals));
+            for (i, total) in totals.into_iter().enumerate() {
+                let (line, mut alone) = (&x[i * stride..][..len], [0.0]);
+                f32::reduce_each(op, line, len, len, &mut alone);
+                assert_eq!(total.to_bits(), alone[0].to_bits(), "{op:?} of line {i} of {len}");
+                assert_eq!(total.is_nan(), line.iter().any(|x| x.is_nan()));
+            }
+        }
+    }
+
+    /// A NaN changes only the result of its own line, on every code path.
+    #[test]
+    fn a_nan_belongs_to_one_line() {
+        for (len, gap) in [1, 16, 40, 100, 127, 128, 300].into_iter().flat_map(|len| [(len, 0), (len, 3)]) {
+            let (stride, lines) = (len + gap, 9);
+            let mut x: Vec<f32> = (0..stride * lines).map(|i| (i as f32 * 0.37).sin()).collect();
+            for broken in [None, Some(0), Some(4), Some(8)] {
+                if let Some(line) = broken {
+                    x[line * stride + len - 1] = f32::NAN;
+                }
+                let mut most = [0.0; 9];
+                f32::reduce_each(Reduction::Amax, &x, len, stride, &mut most);
+                for (line, &most) in most.iter().enumerate() {
+                    let own = &x[line * stride..][..len];
+                    match own.iter().any(|x| x.is_nan()) {
+                        true => assert!(most.is_nan(), "line {line} of {len}"),
+                        false => assert_eq!(most, own.iter().copied().fold(f32::NEG_INFINITY, f32::max)),
+                    }
+                }
+            }
+        }
+    }
+}

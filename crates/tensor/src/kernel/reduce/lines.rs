@@ -1,0 +1,271 @@
+//! Reductions of lines: each line of adjacent elements becomes one total.
+//!
+//! A line is folded in several independent chains. Each chain is one element of a local array, which the compiler keeps in vector
+//! registers. In a struct, the same chains stay in memory and take ten times as long.
+//!
+//! The loops use indices and are inlined. An iterator's `fold` may remain a separate function, compiled without the target
+//! features of its caller.
+#![allow(clippy::needless_range_loop, clippy::eq_op)] // Only a NaN is not equal to itself.
+
+use crate::scalar::cpu::{self, dispatched};
+use crate::scalar::element::Semiring;
+use crate::scalar::reduction::Fold;
+
+/// Lines with fewer elements are reduced by [`reduce_short`].
+pub(super) const SHORT: usize = 16;
+
+/// Lines with fewer elements are folded in eight chains, other lines in 64.
+const LINE_OF_CHAINS: usize = 64;
+
+/// For reductions that select an element: lines with fewer elements are folded in eight chains, if [`has_nan`] finds no NaN.
+const SHORT_LINE: usize = 128;
+
+/// The number of lines that are reduced in turns, and the length of a turn in elements. Intel's processors read memory faster in
+/// several streams than in one.
+const STREAMS: usize = 8;
+const TURN: usize = 256;
+
+/// A call with this number of elements or more is assumed to read memory and not a cache.
+const LARGE: usize = 1 << 16;
+
+/// Returns whether [`lines_in_turns`] should reduce `lines` lines of `len` elements.
+fn in_turns(len: usize, lines: usize) -> bool {
+    len * lines >= LARGE && len >= 2 * TURN && !cpu::is_amd()
+}
+
+/// Computes `out[i] = total of x[i * stride .. i * stride + len]`.
+pub(super) fn reduce<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+    // Separate functions. In a common function, the loop over short lines had too few registers for its counters, and took a
+    // quarter longer.
+    if !T::ROUNDS {
+        exact_lines::<T, F>(x, len, stride, out);
+    } else if in_turns(len, out.len()) {
+        lines_in_turns::<T, F>(x, len, stride, out);
+    } else {
+        lines::<T, F>(x, len, stride, out);
+    }
+}
+
+dispatched! {
+    /// Computes [`reduce`] for integers and truth values. The compiler chooses the order, because all orders give the same bits.
+    fn exact_lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        each_in_order(x, len, stride, out, F::START, F::combine_numbers, |_, total| total);
+    }
+
+    fn lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        // One decision serves all lines. A decision for each line took a sixth longer for short lines.
+        let few = if F::SELECTS { len < SHORT_LINE && !has_nan(x, len, stride, out.len()) } else { len < LINE_OF_CHAINS };
+        if few {
+            for i in 0..out.len() {
+                out[i] = line::<T, F, 8>(&x[i * stride..][..len]);
+            }
+        } else {
+            for i in 0..out.len() {
+                out[i] = long_line::<T, F>(&x[i * stride..][..len]);
+            }
+        }
+    }
+
+    /// Computes [`reduce`] for long lines of a large array. Several lines are read in turns.
+    pub(super) fn lines_in_turns<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        let whole = len / 64 * 64;
+        for (group, out) in out.chunks_mut(STREAMS).enumerate() {
+            let x = &x[group * STREAMS * stride..];
+            let mut chains = [([F::START; 64], [F::START; 64]); STREAMS];
+            for from in (0..whole).step_by(TURN) {
+                for line in 0..out.len() {
+                    let (mut totals, mut nans) = chains[line];
+                    for chunk in x[line * stride..][from..whole.min(from + TURN)].as_chunks::<64>().0 {
+                        extend::<T, F>(&mut totals, &mut nans, chunk);
+                    }
+                    chains[line] = (totals, nans);
+                }
+            }
+            for line in 0..out.len() {
+                let ((totals, nans), x) = (chains[line], &x[line * stride..][..len]);
+                let rest = &x[whole..];
+                out[line] = if F::SELECTS {
+                    selected::<T, F>(self::line::<T, F, 8>(rest), any_nan(rest), totals, nans, x)
+                } else {
+                    with_rest::<T, F, 64>(totals, rest)
+                };
+            }
+        }
+    }
+
+    /// Computes [`reduce`] for lines of 1 to 15 elements. Elements are combined in the order of
+    /// [`accumulate_rows`](super::rows::accumulate_rows): eight in a tree, and the rest in sequence. So a sum has the same bits
+    /// whether its elements are adjacent or a row apart.
+    pub(super) fn reduce_short<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        match !F::SELECTS || !has_nan(x, len, stride, out.len()) {
+            true if len < 8 => each_in_order(x, len, stride, out, F::START, F::combine_numbers, |_, total| total),
+            true => each_in_tree(x, len, stride, out, F::START, F::combine_numbers),
+            false if len < 8 => each_in_order(x, len, stride, out, F::START, F::combine, |_, total| total),
+            false => each_in_tree(x, len, stride, out, F::START, F::combine),
+        }
+    }
+
+    /// Folds each of the adjacent lines of `len` elements in order, and combines the result with the line's total.
+    pub(super) fn accumulate_lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, totals: &mut [T]) {
+        match !F::SELECTS || !has_nan(x, len, len, totals.len()) {
+            true => each_in_order(x, len, len, totals, F::START, F::combine_numbers, F::combine_numbers),
+            false => each_in_order(x, len, len, totals, F::START, F::combine, F::combine),
+        }
+    }
+}
+
+/// Folds each line in order by `f`. Sets `out[i]` to `finish(out[i], total of line i)`.
+#[inline(always)]
+fn each_in_order<T: Copy>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T,
+    finish: impl Fn(T, T) -> T,
+) {
+    // Constant lengths let the compiler vectorize over adjacent lines.
+    match (len, stride) {
+        (2, 2) => each_of(x, 2, 2, out, start, f, finish),
+        (3, 3) => each_of(x, 3, 3, out, start, f, finish),
+        (4, 4) => each_of(x, 4, 4, out, start, f, finish),
+        _ => each_of(x, len, stride, out, start, f, finish),
+    }
+}
+
+#[inline(always)]
+fn each_of<T: Copy>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T,
+    finish: impl Fn(T, T) -> T,
+) {
+    let x = &x[..if out.is_empty() { 0 } else { (out.len() - 1) * stride + len }];
+    for i in 0..out.len() {
+        let (line, mut total) = (&x[i * stride..][..len], start);
+        for j in 0..len {
+            total = f(total, line[j]);
+        }
+        out[i] = finish(out[i], total);
+    }
+}
+
+/// Folds each line of eight elements or more: the first eight in a tree, and the rest in sequence.
+#[inline(always)]
+fn each_in_tree<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T) {
+    for (number, out) in out.iter_mut().enumerate() {
+        let [a, b, c, d, e, g, h, k, rest @ ..] = &x[number * stride..][..len] else { return };
+        let mut total = f(start, f(f(f(*a, *b), f(*c, *d)), f(f(*e, *g), f(*h, *k))));
+        for i in 0..rest.len() {
+            total = f(total, rest[i]);
+        }
+        *out = total;
+    }
+}
+
+/// Folds a line of 64 elements or more in 64 chains.
+#[inline(always)]
+fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
+    if !F::SELECTS {
+        return line::<T, F, 64>(x);
+    }
+    // The rest comes first. After the chunks, it would move the chains out of the registers.
+    let (chunks, rest) = x.as_chunks::<64>();
+    let (total, has_nan) = (line::<T, F, 8>(rest), any_nan(rest));
+    let (mut totals, mut nans) = ([F::START; 64], [F::START; 64]);
+    for chunk in chunks {
+        extend::<T, F>(&mut totals, &mut nans, chunk);
+    }
+    selected::<T, F>(total, has_nan, totals, nans, x)
+}
+
+/// Folds a line without NaNs in `N` chains. The compiler keeps the chains in vector registers. Their totals are combined pairwise.
+#[inline(always)]
+fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
+    let (chunks, rest) = x.as_chunks::<N>();
+    let mut totals = [F::START; N];
+    for chunk in chunks {
+        for i in 0..N {
+            totals[i] = F::combine_numbers(totals[i], chunk[i]);
+        }
+    }
+    with_rest::<T, F, N>(totals, rest)
+}
+
+/// Combines the totals of the chains with the remaining elements, which are fewer than `N`.
+#[inline(always)]
+fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]) -> T {
+    // The remaining elements have chains of their own. Adding them to `totals` would move `totals` out of the registers.
+    let (eights, rest) = rest.as_chunks::<8>();
+    let mut few = [F::START; 8];
+    for eight in eights {
+        for i in 0..8 {
+            few[i] = F::combine_numbers(few[i], eight[i]);
+        }
+    }
+    let mut last = F::START;
+    for i in 0..rest.len() {
+        last = F::combine_numbers(last, rest[i]);
+    }
+    F::combine_numbers(F::combine_numbers(combined::<T, F, N>(totals), combined::<T, F, 8>(few)), last)
+}
+
+/// Adds a chunk to 64 chains. For a reduction that selects an element, sets `nans` to a NaN in each chain that has one: comparing
+/// numbers and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
+#[inline(always)]
+fn extend<T: Semiring, F: Fold<T>>(totals: &mut [T; 64], nans: &mut [T; 64], chunk: &[T; 64]) {
+    for i in 0..64 {
+        totals[i] = F::combine_numbers(totals[i], chunk[i]);
+        if F::SELECTS {
+            nans[i] = nan_or(chunk[i], nans[i]);
+        }
+    }
+}
+
+/// Returns `x` if it is NaN, otherwise `y`. Without this function, which reads `x` once, the loop of [`extend`] is not vectorized.
+#[inline(always)]
+fn nan_or<T: Copy + PartialEq>(x: T, y: T) -> T {
+    if x != x { x } else { y }
+}
+
+/// Returns the element that a reduction selects from the line `x`: the first NaN, or else the best number. `total` and `has_nan`
+/// belong to the rest after the whole chunks of 64 elements.
+#[inline(always)]
+fn selected<T: Semiring, F: Fold<T>>(total: T, has_nan: bool, totals: [T; 64], nans: [T; 64], x: &[T]) -> T {
+    let total = F::combine_numbers(total, combined::<T, F, 64>(totals));
+    let bad = has_nan | any_nan(&nans);
+    if bad { x.iter().copied().find(|x| x != x).unwrap_or(total) } else { total }
+}
+
+/// Combines all totals pairwise.
+#[inline(always)]
+fn combined<T: Semiring, F: Fold<T>, const N: usize>(mut totals: [T; N]) -> T {
+    let mut width = N / 2;
+    while width > 0 {
+        for i in 0..width {
+            totals[i] = F::combine_numbers(totals[i], totals[i + width]);
+        }
+        width /= 2;
+    }
+    totals[0]
+}
+
+/// Returns whether `lines` lines of `len` elements, `stride` apart, contain a NaN. The gaps between the lines are searched too. If
+/// the gaps are large, returns true without a search. Without NaNs, a maximum takes one instruction.
+#[inline(always)]
+fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, lines: usize) -> bool {
+    stride > 4 * len || any_nan(&x[..if lines == 0 { 0 } else { (lines - 1) * stride + len }])
+}
+
+#[inline(always)]
+fn any_nan<T: Copy + PartialEq>(x: &[T]) -> bool {
+    let mut any = false;
+    for i in 0..x.len() {
+        any |= x[i] != x[i];
+    }
+    any
+}
