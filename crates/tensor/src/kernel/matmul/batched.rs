@@ -16,7 +16,7 @@ use crate::thresholds::matmul::{
     COLUMN_UNIT, MANY_ROWS, MAX_COLUMN_PARTS, MIN_PARALLEL, MIN_PARALLEL_COLUMN, MIN_SPLIT_SUM, MIN_WIDE,
     NARROW_COLUMN_UNIT, ROW_UNIT,
 };
-use crate::{Element, Layout, Reduction, Shape};
+use crate::{Element, Layout, Reduction};
 
 /// The values to which a product is added.
 #[derive(Clone, Copy)]
@@ -28,12 +28,96 @@ pub(crate) enum Onto<'a, T> {
     Elements(Source<'a, T>),
 }
 
-impl<T: Copy> Onto<'_, T> {
-    /// For [`Onto::Elements`], writes the elements from `start` on to `out`. Does nothing for the other variants.
-    fn begin(self, space: Option<&IterationSpace<1>>, start: usize, out: &mut [T]) {
-        if let (Onto::Elements(Source { data, .. }), Some(space)) = (self, space) {
+/// The batch of products `x[b] y[b] + onto[b]`.
+struct Batch<'a, T> {
+    x: Source<'a, T>,
+    y: Source<'a, T>,
+    onto: Onto<'a, T>,
+    /// The elements of [`Onto::Elements`].
+    onto_space: Option<IterationSpace<1>>,
+    /// The first elements of the matrices of both operands.
+    matrices: IterationSpace<2>,
+    sizes: Sizes,
+}
+
+impl<'a, T: Element> Batch<'a, T> {
+    fn new(x: Source<'a, T>, y: Source<'a, T>, onto: Onto<'a, T>) -> Self {
+        let rank = x.layout.shape().rank();
+        let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
+        let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
+        let onto_space = match onto {
+            Onto::Elements(Source { layout, .. }) => Some(IterationSpace::new(layout.shape(), [layout])),
+            Onto::Nothing | Onto::Out => None,
+        };
+        let sizes = Sizes {
+            m: x.layout.shape()[rank - 2],
+            n: y.layout.shape()[rank - 1],
+            k: x.layout.shape()[rank - 1],
+            add: !matches!(onto, Onto::Nothing),
+        };
+        let matrices = IterationSpace::new(outer_x.shape(), [&outer_x, &outer_y]);
+        Batch { x, y, onto, onto_space, matrices, sizes }
+    }
+
+    /// Writes the elements of [`Onto::Elements`] from `start` on to `out`. Does nothing for the other variants.
+    fn begin(&self, start: usize, out: &mut [T]) {
+        if let (Onto::Elements(Source { data, .. }), Some(space)) = (self.onto, &self.onto_space) {
             fill::spread(space, data, start, out);
         }
+    }
+
+    /// Returns the operands of product `b`.
+    fn operands(&self, b: usize) -> (Matrix<'a, T>, Matrix<'a, T>) {
+        let matrix = |operand: usize, Source { data, layout }: Source<'a, T>| {
+            let [.., row_stride, column_stride] = layout.strides()[..] else {
+                unreachable!("matrices have two dimensions")
+            };
+            Matrix { data, offset: self.matrices.position(operand, b), row_stride, column_stride }
+        };
+        (matrix(0, self.x), matrix(1, self.y))
+    }
+
+    /// Computes the products from `first` on.
+    fn products(&self, first: usize, out: &mut [T]) -> Result<(), AllocationError> {
+        let each = self.sizes.m * self.sizes.n;
+        for (b, out) in (first..).zip(out.chunks_mut(each)) {
+            let (left, right) = self.operands(b);
+            self.begin(b * each, out);
+            T::whole_product(self.sizes, left, right, out)?;
+        }
+        Ok(())
+    }
+
+    /// Computes a single product, divided by columns.
+    fn by_columns(&self, columns: usize, out: &mut [T]) -> Result<(), AllocationError> {
+        let (Sizes { m, n, .. }, (left, right)) = (self.sizes, self.operands(0));
+        let grid = Grid::equal(out, n, (m, columns));
+        partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, mut out| {
+            let (_, first) = out.first();
+            (0..m).for_each(|row| self.begin(row * n + first, out.row(row)));
+            T::product_into(Sizes { n: out.width(), ..self.sizes }, left, right.from(0, first), out)
+        })
+    }
+
+    /// Computes a single product, divided by terms: each part sums a range of the terms of every result.
+    fn by_terms(&self, out: &mut [T]) -> Result<(), AllocationError> {
+        let (Sizes { m, n, k, add }, (left, right)) = (self.sizes, self.operands(0));
+        let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
+        let mut sums = Scratch::new(parts * m * n)?;
+        partition::try_chunks(&mut sums, m * n, Schedule::Parallel, |part, out| {
+            let first = part * each;
+            let sizes = Sizes { m, n, k: each.min(k - first), add: false };
+            T::product(sizes, left.from(0, first), right.from(first, 0), out)
+        })?;
+        let (first, others) = sums.split_at_mut(m * n);
+        others.chunks_exact(m * n).for_each(|other| T::accumulate(Reduction::Sum, first, other));
+        if add {
+            self.begin(0, out);
+            T::accumulate(Reduction::Sum, out, first);
+        } else {
+            out.copy_from_slice(first);
+        }
+        Ok(())
     }
 }
 
@@ -45,61 +129,31 @@ pub(crate) fn matmul<T: Element>(
     onto: Onto<T>,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    let space = match onto {
-        Onto::Elements(Source { layout, .. }) => Some(IterationSpace::new(layout.shape(), [layout])),
-        Onto::Nothing | Onto::Out => None,
-    };
-    let begin = |start: usize, out: &mut [T]| onto.begin(space.as_ref(), start, out);
-    let add = !matches!(onto, Onto::Nothing);
-    let rank = x.layout.shape().rank();
-    let (m, k) = (x.layout.shape()[rank - 2], x.layout.shape()[rank - 1]);
-    let n = y.layout.shape()[rank - 1];
     if out.is_empty() {
         return Ok(());
     }
+    let batch = Batch::new(x, y, onto);
+    let Sizes { m, n, k, add } = batch.sizes;
     if k == 0 {
         if !add {
             out.fill(T::ZERO);
         }
-        begin(0, out);
+        batch.begin(0, out);
         return Ok(());
     }
-    let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
-    let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
-    let batch = IterationSpace::new(outer_x.shape(), [&outer_x, &outer_y]);
-    let matrices = |b: usize| {
-        let matrix = |number: usize, source: Source<'_, T>| {
-            let strides = source.layout.strides();
-            let (row_stride, column_stride) = (strides[rank - 2], strides[rank - 1]);
-            (batch.position(number, b), row_stride, column_stride)
-        };
-        let ((left, left_row, left_column), (right, right_row, right_column)) = (matrix(0, x), matrix(1, y));
-        (
-            Matrix { data: x.data, offset: left, row_stride: left_row, column_stride: left_column },
-            Matrix { data: y.data, offset: right, row_stride: right_row, column_stride: right_column },
-        )
-    };
-    let products = |first: usize, out: &mut [T]| {
-        for (b, out) in (first..).zip(out.chunks_mut(m * n)) {
-            let (left, right) = matrices(b);
-            begin(b * m * n, out);
-            T::whole_product(Sizes { m, n, k, add }, left, right, out)?;
-        }
-        Ok(())
-    };
-    let count = Shape::from(&x.layout.shape()[..rank - 2]).numel();
+    let count = out.len() / (m * n);
     let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
     let parallel = if n == 1 && SHORT_SUMS.contains(&k) { MIN_PARALLEL_COLUMN } else { MIN_PARALLEL };
     if work < parallel {
-        return products(0, out);
+        return batch.products(0, out);
     }
     if count > 1 {
         let per_part = (MIN_PARALLEL / 4 / (m * n * k)).max(1);
         return partition::try_chunks(out, per_part * m * n, Schedule::Parallel, |part, out| {
-            products(part * per_part, out)
+            batch.products(part * per_part, out)
         });
     }
-    let (left, right) = matrices(0);
+    let (left, right) = batch.operands(0);
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
@@ -112,38 +166,14 @@ pub(crate) fn matmul<T: Element>(
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {
-        let columns = n.div_ceil(parts).next_multiple_of(unit);
-        let grid = Grid::equal(out, n, (m, columns));
-        return partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, mut out| {
-            let (_, first) = out.first();
-            (0..m).for_each(|row| begin(row * n + first, out.row(row)));
-            T::product_into(Sizes { m, n: out.width(), k, add }, left, right.from(0, first), out)
-        });
+        return batch.by_columns(n.div_ceil(parts).next_multiple_of(unit), out);
     }
     if m == 1 || whole && k >= MIN_SPLIT_SUM && m * n <= k * (m + n) / 8 {
-        // Each part computes the sums of all results over a range of their terms.
-        let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
-        let mut sums = Scratch::new(parts * m * n)?;
-        partition::try_chunks(&mut sums, m * n, Schedule::Parallel, |part, out| {
-            let first = part * each;
-            let sizes = Sizes { m, n, k: each.min(k - first), add: false };
-            T::product(sizes, left.from(0, first), right.from(first, 0), out)
-        })?;
-        let (first, others) = sums.split_at_mut(m * n);
-        others.chunks_exact(m * n).for_each(|other| {
-            T::accumulate(Reduction::Sum, first, other);
-        });
-        if add {
-            begin(0, out);
-            T::accumulate(Reduction::Sum, out, first);
-        } else {
-            out.copy_from_slice(first);
-        }
-        return Ok(());
+        return batch.by_terms(out);
     }
     partition::try_ranges(out, ROW_UNIT * n, least, |first, out| {
-        begin(first * ROW_UNIT * n, out);
-        T::product(Sizes { m: out.len() / n, n, k, add }, left.from(first * ROW_UNIT, 0), right, out)
+        batch.begin(first * ROW_UNIT * n, out);
+        T::product(Sizes { m: out.len() / n, ..batch.sizes }, left.from(first * ROW_UNIT, 0), right, out)
     })
 }
 

@@ -33,51 +33,55 @@ pub(crate) fn each<T: Element, U: Element>(
     let order: Vec<usize> = (0..shape.rank()).filter(|&other| other != axis).chain([axis]).collect();
     let lanes = x.layout.permute(&order);
     let space = IterationSpace::new(lanes.shape(), [&lanes]);
-    let gather = |number: usize, lane: &mut Vec<T>| {
-        lane.clear();
-        space.walk(0, number * size, size, |position, stride, count| {
-            lane.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
-        });
-    };
     let count = out.len() / len;
     let schedule = Schedule::parallel_from(MIN_PARALLEL, size * count);
     if inner == 1 {
-        let one = |number: usize, out: &mut [U]| {
+        return partition::chunks(out, len, schedule, |number: usize, out: &mut [U]| {
             let mut lane = Vec::with_capacity(size);
-            gather(number, &mut lane);
+            space.walk(0, number * size, size, |position, stride, count| {
+                lane.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
+            });
             f(&lane, out);
-        };
-        return partition::chunks(out, len, schedule, one);
+        });
     }
     let stride = x.layout.strides()[axis];
     // Adjacent lanes are processed together, because each cache line has an element of every one of them.
     let groups = inner.div_ceil(ADJACENT);
-    let number = count / inner * groups;
     let grid = Grid::equal(out, inner, (len, ADJACENT));
-    partition::run(number, schedule, grid, |number, mut out: Tile<U>| {
+    partition::run(count / inner * groups, schedule, grid, |number, out: Tile<U>| {
         let (outer, first) = (number / groups, number % groups * ADJACENT);
-        let width = ADJACENT.min(inner - first);
-        // Lanes whose size is a power of two would compete for the same places in the cache. The 16 extra elements avoid this.
-        let pitch = size + 16;
-        let mut lanes = vec![T::ZERO; pitch * width];
         let starts: SmallVec<[usize; ADJACENT]> =
-            (0..width).map(|k| space.position(0, (outer * inner + first + k) * size)).collect();
-        for j in 0..size {
-            for (k, &start) in starts.iter().enumerate() {
-                lanes[k * pitch + j] = x.data[(start as isize + j as isize * stride) as usize];
-            }
-        }
-        let apart = len + 16;
-        let mut results = vec![U::ZERO; apart * width];
-        for (lane, result) in lanes.chunks(pitch).zip(results.chunks_mut(apart)) {
-            f(&lane[..size], &mut result[..len]);
-        }
-        for j in 0..len {
-            for (out, result) in out.row(j).iter_mut().zip(results[j..].iter().step_by(apart)) {
-                *out = *result;
-            }
-        }
+            (first..inner.min(first + ADJACENT)).map(|lane| space.position(0, (outer * inner + lane) * size)).collect();
+        adjacent(x.data, &starts, stride, size, out, &f);
     });
+}
+
+/// Calls `f` with each of several lanes of `size` elements, and writes the results to the columns of `out`.
+fn adjacent<T: Element, U: Element>(
+    data: &[T],
+    starts: &[usize],
+    stride: isize,
+    size: usize,
+    mut out: Tile<U>,
+    f: &impl Fn(&[T], &mut [U]),
+) {
+    let (len, width) = (out.height(), starts.len());
+    // Lanes whose size is a power of two would compete for the same places in the cache. The 16 extra elements avoid this.
+    let (pitch, apart) = (size + 16, len + 16);
+    let (mut lanes, mut results) = (vec![T::ZERO; pitch * width], vec![U::ZERO; apart * width]);
+    for j in 0..size {
+        for (k, &start) in starts.iter().enumerate() {
+            lanes[k * pitch + j] = data[(start as isize + j as isize * stride) as usize];
+        }
+    }
+    for (lane, result) in lanes.chunks(pitch).zip(results.chunks_mut(apart)) {
+        f(&lane[..size], &mut result[..len]);
+    }
+    for j in 0..len {
+        for (out, result) in out.row(j).iter_mut().zip(results[j..].iter().step_by(apart)) {
+            *out = *result;
+        }
+    }
 }
 
 /// Writes the cumulative sums of the lane to `out`. `f32` is summed in `f64`, and integers wrap.
