@@ -1,9 +1,9 @@
 //! The derivatives of every operation agree with central differences, in reverse and forward mode, for orders 1 and 2. The inputs are a
 //! grid of shapes that broadcast, with transposed, expanded and empty operands. If possible, one operand is also used as both operands.
 //!
-//! No operation can be forgotten. The primitives come from `Unary::ALL` and `Binary::ALL`; a new one fails here until it has a
-//! domain. The operations come from the sources; a new one fails here until it has a row in a table, or an entry in [`WITHOUT`]
-//! with a reason.
+//! No operation can be forgotten. The primitives come from `Unary::ALL`, `Binary::ALL` and `Reduction::ALL`; a new elementwise
+//! primitive fails here until it has a domain. The operations come from the sources; a new one fails here until it has a row in a
+//! table, or an entry in [`WITHOUT`] with a reason.
 
 mod documentation;
 pub mod elementwise;
@@ -19,10 +19,10 @@ use std::collections::BTreeSet;
 use crate::sources;
 use wengert::prelude::*;
 use wengert::tensor::ops::{TensorLike, broadcast_tensors};
-use wengert::tensor::{Binary, Site, Unary};
+use wengert::tensor::{Binary, Reduction, Site, Unary};
 
 use self::elementwise::{domain_of_binary, domain_of_unary};
-use self::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, tensor};
+use self::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, UNEQUAL, tensor};
 use self::row::{Operands, Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
 
 /// All tables.
@@ -118,6 +118,17 @@ fn primitives_of_two_operands_one_half() {
 #[test]
 fn primitives_of_two_operands_other_half() {
     primitives_of_two_operands(1);
+}
+
+#[test]
+fn primitive_reductions() {
+    let at = Site::here("test");
+    for &op in Reduction::ALL {
+        one_operand(op.name(), UNEQUAL, |x| {
+            let axes: Vec<usize> = (0..x.shape().rank()).collect();
+            if x.shape().numel() == 0 { x } else { x.apply_reduce(op, &axes, at).unwrap() }
+        });
+    }
 }
 
 #[test]
