@@ -37,8 +37,10 @@ pub trait Splitting: TensorLike {
     fn try_split_sizes(&self, sizes: &[usize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("split_sizes");
         let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
+        // A wrapping sum could equal the size although a part reaches past the end.
+        let total = sizes.iter().try_fold(0usize, |total, &size| total.checked_add(size));
         ensure!(
-            sizes.iter().sum::<usize>() == whole,
+            total == Some(whole),
             at,
             "split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension \
                  {axis}), but got split_sizes={sizes:?}"
@@ -189,6 +191,15 @@ mod tests {
         assert!(x.try_chunk_into::<2>(0).is_err());
         assert!(x.try_split_into([3, 3], 0).is_err());
         let [] = Tensor::<i64>::zeros([0]).split_into([], 0);
+    }
+
+    #[test]
+    fn sizes_whose_sum_overflows_are_refused() {
+        let x = Tensor::<i64>::arange(100).narrow(0, 10, 3);
+        for sizes in [[40, usize::MAX - 36], [4, usize::MAX], [usize::MAX, 4]] {
+            assert!(x.try_split_sizes(&sizes, 0).is_err(), "{sizes:?}");
+            assert!(x.try_split_into(sizes, 0).is_err(), "{sizes:?}");
+        }
     }
 
     #[test]
