@@ -336,6 +336,24 @@ mod tests {
         }
     }
 
+    /// The stride is much larger than the input. The work depends on the number of windows, taps and elements only.
+    #[test]
+    fn wide_strides_take_no_time() {
+        // Two windows that begin far before and far after the input, and one window.
+        let two = WindowAxis { input: 4, kernel: 4, output: 2, stride: 1 << 40, dilation: 1, before: 1 << 39 };
+        let first = WindowAxis { input: 4, kernel: 3, output: 2, stride: 1 << 32, dilation: 1, before: 1 };
+        let dilated =
+            WindowAxis { input: 5, kernel: 2, output: 2, stride: 1 << 32, dilation: 1 << 33, before: 1 << 33 };
+        for axes in [[WindowAxis::NONE, WindowAxis::NONE, two], [WindowAxis::NONE, first, two], [first, dilated, two]] {
+            for (groups, channels, out) in [(2, 1, 1), (1, 5, 3)] {
+                let geometry = Geometry { batch: 2, groups, channels, out, axes };
+                check::<f64>(&geometry);
+                check_directly::<f64>(&geometry);
+                check_directly::<f32>(&geometry);
+            }
+        }
+    }
+
     fn axis() -> impl Strategy<Value = WindowAxis> {
         let sizes = (1..5usize, 1..4usize, 1..4usize, 0..4usize, 0..14usize);
         sizes.prop_map(|(kernel, stride, dilation, before, more)| {

@@ -11,7 +11,7 @@
 //! All sums stay in registers. The partition depends only on shapes. [`efficiency`] estimates whether a direct convolution may be
 //! faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
 
-use crate::kernel::conv::geometry::Geometry;
+use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, MicroKernels, TileSums};
 use crate::kernel::matmul::product::Products;
@@ -148,7 +148,8 @@ impl<T: Products> Sum<'_, T> {
     }
 }
 
-/// Copies the planes of each block of `x`, and writes their weighted sums to the planes of `out`.
+/// Copies the planes of each block of `x`, and writes their weighted sums to the planes of `out`. Changes no element that no sum
+/// computes.
 fn compute_sums<T: Products>(
     blocks: usize,
     groups: usize,
@@ -157,6 +158,9 @@ fn compute_sums<T: Products>(
     sums: &[Sum<T>],
     out: &mut [T],
 ) -> Result<(), AllocationError> {
+    if sums.is_empty() {
+        return Ok(());
+    }
     let (inputs, plane, block_len) = (sums[0].inputs, planes.len(), out.len() / blocks);
     let from = x.len() / blocks / inputs;
     let fill = |x: &[T], source: &mut [T]| {
@@ -335,6 +339,24 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
     geometry.windows() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
 }
 
+/// The input elements along one axis that have the same remainder modulo the stride. All of them use the same taps.
+struct Residue {
+    remainder: usize,
+    /// The first element, as a multiple of the stride from the start of the padding, and the number of elements.
+    first: usize,
+    count: usize,
+}
+
+/// Returns the residues along an axis whose elements are read by a tap. There are at most as many as taps, whatever the stride is.
+fn residues(axis: &WindowAxis) -> Vec<Residue> {
+    let residue = |remainder: usize| {
+        let first = axis.before.saturating_sub(remainder).div_ceil(axis.stride);
+        let end = (axis.input + axis.before).saturating_sub(remainder).div_ceil(axis.stride);
+        (end > first).then(|| Residue { remainder, first, count: end - first })
+    };
+    Packed::input(axis).parts.into_iter().filter_map(residue).collect()
+}
+
 /// Computes the adjoint of [`forward`] with respect to `x`.
 fn input_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
@@ -344,57 +366,164 @@ fn input_gradient<T: Products>(
     x: &mut [T],
 ) -> Result<(), AllocationError> {
     let planes = Planes(std::array::from_fn(|k| Packed::output(&geometry.axes[k])));
-    let strides = planes.strides();
-    let size = geometry.axes.map(|axis| axis.input);
-    let step = [size[1] * size[2], size[2], 1];
-    let mut sums = Vec::new();
-    // Input elements with the same remainder modulo the stride use the same taps, so each remainder is a separate sum.
-    let [depth, height, width] = geometry.axes.map(|axis| axis.stride);
-    for number in 0..depth * height * width {
-        let part = [number / (height * width), number / width % height, number % width];
-        let first: [usize; 3] = std::array::from_fn(|k| {
-            let axis = &geometry.axes[k];
-            axis.before.saturating_sub(part[k]).div_ceil(axis.stride)
-        });
-        let end: [usize; 3] = std::array::from_fn(|k| {
-            let axis = &geometry.axes[k];
-            (axis.input + axis.before).saturating_sub(part[k]).div_ceil(axis.stride)
-        });
-        if (0..3).any(|k| end[k] <= first[k]) {
-            continue;
-        }
-        let seen = |k: usize| {
-            let axis = geometry.axes[k];
-            let (part, room, from) = (part[k], reach(&axis), first[k]);
-            let taps = (0..axis.kernel).filter(move |tap| tap * axis.dilation % axis.stride == part);
-            taps.map(move |tap| (tap, (room + from - tap * axis.dilation / axis.stride) * strides[k]))
-        };
-        let (mut numbers, mut taps) = (Vec::new(), Vec::new());
-        for (d, i) in seen(0) {
-            for (h, j) in seen(1) {
-                for (w, k) in seen(2) {
-                    numbers.push((d * geometry.axes[1].kernel + h) * geometry.axes[2].kernel + w);
-                    taps.push(i + j + k);
-                }
+    let [depth, height, width] = geometry.axes.map(|axis| residues(&axis));
+    let read = |residues: &[Residue]| residues.iter().map(|residue| residue.count).sum::<usize>();
+    if read(&depth) * read(&height) * read(&width) < geometry.plane() {
+        // No window reads the other elements.
+        x.fill(T::ZERO);
+    }
+    let mut sums = Vec::with_capacity(depth.len() * height.len() * width.len());
+    for d in &depth {
+        for h in &height {
+            for w_residue in &width {
+                sums.push(residue_sum(kernels, geometry, &planes, w, [d, h, w_residue])?);
             }
         }
-        let place = |k: usize| (first[k] * geometry.axes[k].stride + part[k] - geometry.axes[k].before) * step[k];
-        let windows = WindowRun {
-            counts: std::array::from_fn(|k| end[k] - first[k]),
-            strides,
-            start: (0..3).map(place).sum(),
-            steps: std::array::from_fn(|k| geometry.axes[k].stride * step[k]),
-        };
-        let rows = [geometry.taps(), geometry.rows()];
-        let weights = Weights::new(kernels, w, geometry.groups, geometry.channels, geometry.out, rows, &numbers)?;
-        let (plane, result) = (planes.len(), geometry.plane());
-        sums.push(Sum { kernels, plane, inputs: geometry.out, taps, weights, windows, result });
     }
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Computes the adjoint of [`forward`] with respect to `w`. A run continues past the end of a row of windows; its elements there are
-/// multiplied by zeros.
+/// Returns the sum that computes the input elements of one residue per axis.
+fn residue_sum<'k, T: Products>(
+    kernels: &'k dyn MicroKernels<T>,
+    geometry: &Geometry,
+    planes: &Planes,
+    w: &[T],
+    residues: [&Residue; 3],
+) -> Result<Sum<'k, T>, AllocationError> {
+    let strides = planes.strides();
+    let size = geometry.axes.map(|axis| axis.input);
+    let step = [size[1] * size[2], size[2], 1];
+    let seen = |k: usize| {
+        let (axis, residue) = (geometry.axes[k], residues[k]);
+        let taps = (0..axis.kernel).filter(move |tap| tap * axis.dilation % axis.stride == residue.remainder);
+        taps.map(move |tap| (tap, (reach(&axis) + residue.first - tap * axis.dilation / axis.stride) * strides[k]))
+    };
+    let (mut numbers, mut taps) = (Vec::new(), Vec::new());
+    for (d, i) in seen(0) {
+        for (h, j) in seen(1) {
+            for (w, k) in seen(2) {
+                numbers.push((d * geometry.axes[1].kernel + h) * geometry.axes[2].kernel + w);
+                taps.push(i + j + k);
+            }
+        }
+    }
+    let place = |k: usize| {
+        let (axis, residue) = (&geometry.axes[k], residues[k]);
+        (residue.first * axis.stride + residue.remainder - axis.before) * step[k]
+    };
+    // A single element has no next element. The product with its stride could overflow.
+    let distance = |k: usize| if residues[k].count == 1 { 1 } else { geometry.axes[k].stride * step[k] };
+    let windows = WindowRun {
+        counts: residues.map(|residue| residue.count),
+        strides,
+        start: (0..3).map(place).sum(),
+        steps: std::array::from_fn(distance),
+    };
+    let rows = [geometry.taps(), geometry.rows()];
+    let weights = Weights::new(kernels, w, geometry.groups, geometry.channels, geometry.out, rows, &numbers)?;
+    let (plane, result) = (planes.len(), geometry.plane());
+    Ok(Sum { kernels, plane, inputs: geometry.out, taps, weights, windows, result })
+}
+
+/// The adjoint of [`forward`] with respect to the weights, as partial sums over the batch. Each partial sum consists of dot products of
+/// runs. Past the end of a row of windows, input elements are multiplied by zeros.
+struct WeightSums<'a, T: Products> {
+    kernels: &'a dyn MicroKernels<T>,
+    geometry: &'a Geometry,
+    planes: Planes,
+    windows: WindowRun,
+    /// The number of partial sums, and the number of images in each.
+    parts: usize,
+    images: usize,
+    /// The number of images in a run. Several small images form one run.
+    per_run: usize,
+    /// The position of the first element of each weight's run.
+    runs: Vec<usize>,
+    /// The number of slices of rows that are computed separately, and the number of rows in each.
+    slices: usize,
+    height: usize,
+}
+
+impl<'a, T: Products> WeightSums<'a, T> {
+    fn new(kernels: &'a dyn MicroKernels<T>, geometry: &'a Geometry) -> Self {
+        let planes = Planes(std::array::from_fn(|k| Packed::input(&geometry.axes[k])));
+        let counts = geometry.axes.map(|axis| axis.output);
+        let windows =
+            WindowRun { counts, strides: planes.strides(), start: 0, steps: [counts[1] * counts[2], counts[2], 1] };
+        let most = match geometry.groups * geometry.weights() {
+            _ if geometry.groups >= 8 => 1,
+            ..=0x1_0000 => MAX_SUMS,
+            _ => 4,
+        };
+        let images = geometry.batch.div_ceil(geometry.batch.min(most));
+        let parts = geometry.batch.div_ceil(images);
+        let per_run = (RUN_ELEMENTS / (geometry.channels * planes.len())).clamp(1, images);
+        let taps = input_taps(geometry, &planes, per_run * planes.part());
+        let plane = per_run * planes.len();
+        let runs = (0..geometry.channels).flat_map(|c| taps.iter().map(move |tap| c * plane + tap)).collect();
+        let slices = if parts * geometry.groups >= 4 { 1 } else { geometry.out.min(4) };
+        let height = geometry.out.div_ceil(slices);
+        let slices = geometry.out.div_ceil(height);
+        WeightSums { kernels, geometry, planes, windows, parts, images, per_run, runs, slices, height }
+    }
+
+    /// Returns the length of a run of `images` images. Runs are padded with zeros, so that their length is a multiple of the length of a
+    /// vector.
+    fn run(&self, images: usize) -> usize {
+        ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.lanes())
+    }
+
+    /// Sets `sums` to one slice of rows of one group of one partial sum. `unit` counts the slices, then the groups.
+    fn compute(&self, unit: usize, x: &[T], z: &[T], sums: &mut [T]) -> Result<(), AllocationError> {
+        let Geometry { batch, groups, channels, out, .. } = *self.geometry;
+        let (part, group, slice) = (unit / self.slices / groups, unit / self.slices % groups, unit % self.slices);
+        let rows = slice * self.height..out.min((slice + 1) * self.height);
+        sums.fill(T::ZERO);
+        let mut source = Scratch::zeroed(channels * self.per_run * self.planes.len() + SLACK)?;
+        let length = self.run(self.per_run);
+        let mut results = Scratch::zeroed(rows.len() * length)?;
+        let end = batch.min((part + 1) * self.images);
+        for first in (part * self.images..end).step_by(self.per_run) {
+            let images = self.per_run.min(end - first);
+            if images < self.per_run {
+                results.fill(T::ZERO);
+            }
+            for image in 0..images {
+                let block = (first + image) * groups + group;
+                self.copy_input(x, block, image, &mut source);
+                self.copy_results(z, (block, image), rows.clone(), &mut results);
+            }
+            let whole = self.run(images);
+            for from in (0..whole).step_by(SEGMENT) {
+                let segment = (from, SEGMENT.min(whole - from));
+                dots(self.kernels, (&source, &self.runs), (&results, length), segment, sums);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the planes of a block of `x` as image number `image` of the runs in `source`.
+    fn copy_input(&self, x: &[T], block: usize, image: usize, source: &mut [T]) {
+        let (plane, part) = (self.geometry.plane(), self.planes.part());
+        let x = &x[block * self.geometry.channels * plane..][..self.geometry.channels * plane];
+        let pairs = x.chunks_exact(plane).zip(source.chunks_exact_mut(self.per_run * self.planes.len()));
+        pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.per_run * part));
+    }
+
+    /// Copies the given rows of a block of `z` as image number `image` of the runs in `results`.
+    fn copy_results(&self, z: &[T], (block, image): (usize, usize), rows: std::ops::Range<usize>, results: &mut [T]) {
+        let windows = self.geometry.windows();
+        for (row, to) in rows.zip(results.chunks_exact_mut(self.run(self.per_run))) {
+            let z = &z[(block * self.geometry.out + row) * windows..][..windows];
+            let to = &mut to[image * self.planes.part()..];
+            self.windows
+                .segments(0, self.windows.run(), |at, place, count| copy(&z[place..][..count], &mut to[at..][..count]));
+        }
+    }
+}
+
+/// Computes the adjoint of [`forward`] with respect to `w`.
 fn weight_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -402,76 +531,17 @@ fn weight_gradient<T: Products>(
     z: &[T],
     w: &mut [T],
 ) -> Result<(), AllocationError> {
-    let planes = Planes(std::array::from_fn(|k| Packed::input(&geometry.axes[k])));
-    let counts = geometry.axes.map(|axis| axis.output);
-    let windows =
-        WindowRun { counts, strides: planes.strides(), start: 0, steps: [counts[1] * counts[2], counts[2], 1] };
-    let parts = geometry.batch.min(if geometry.groups >= 8 {
-        1
-    } else if w.len() <= 1 << 16 {
-        MAX_SUMS
-    } else {
-        4
-    });
-    let each = geometry.batch.div_ceil(parts);
-    let parts = geometry.batch.div_ceil(each);
-    // Several small images are joined to one run.
-    let (part, run) = (planes.part(), windows.run());
-    let per_run = (RUN_ELEMENTS / (geometry.channels * planes.len())).clamp(1, each);
-    let plane = per_run * planes.len();
-    // Runs are padded with zeros, so that their length is a multiple of the length of a vector.
-    let long = |images: usize| ((images - 1) * part + run).next_multiple_of(kernels.lanes());
-    let length = long(per_run);
-    let taps = input_taps(geometry, &planes, per_run * part);
-    let runs: Vec<usize> = (0..geometry.channels).flat_map(|c| taps.iter().map(move |tap| c * plane + tap)).collect();
-    let slices = if parts * geometry.groups >= 4 { 1 } else { geometry.out.min(4) };
-    let height = geometry.out.div_ceil(slices);
-    let slices = geometry.out.div_ceil(height);
-    let len = w.len();
-    let sum = |unit: usize, mut sums: Tile<T>| {
-        let (number, group, slice) = (unit / slices / geometry.groups, unit / slices % geometry.groups, unit % slices);
-        let rows = slice * height..geometry.out.min((slice + 1) * height);
-        let sums = sums.row(0);
-        sums.fill(T::ZERO);
-        let mut source = Scratch::zeroed(geometry.channels * plane + SLACK)?;
-        let mut results = Scratch::zeroed(rows.len() * length)?;
-        let end = geometry.batch.min((number + 1) * each);
-        for first in (number * each..end).step_by(per_run) {
-            let images = per_run.min(end - first);
-            if images < per_run {
-                results.fill(T::ZERO);
-            }
-            for number in 0..images {
-                let block = (first + number) * geometry.groups + group;
-                let x = &x[block * geometry.channels * geometry.plane()..][..geometry.channels * geometry.plane()];
-                let pairs = x.chunks_exact(geometry.plane()).zip(source.chunks_exact_mut(plane));
-                pairs.for_each(|(x, to)| planes.copy(x, &mut to[number * part..], per_run * part));
-                for (row, to) in rows.clone().zip(results.chunks_exact_mut(length)) {
-                    let z = &z[(block * geometry.out + row) * geometry.windows()..][..geometry.windows()];
-                    let to = &mut to[number * part..];
-                    windows.segments(0, run, |at, place, count| copy(&z[place..][..count], &mut to[at..][..count]));
-                }
-            }
-            let whole = long(images);
-            for from in (0..whole).step_by(SEGMENT) {
-                dots(kernels, (&source, &runs), (&results, length), (from, SEGMENT.min(whole - from)), sums);
-            }
-        }
-        Ok(())
-    };
-    let cut = (1, height * geometry.rows());
-    if parts == 1 {
-        return partition::try_run(
-            geometry.groups * slices,
-            Schedule::Parallel,
-            Grid::equal(w, geometry.weights(), cut),
-            sum,
-        );
+    let sums = WeightSums::new(kernels, geometry);
+    let (units, len) = (sums.parts * geometry.groups * sums.slices, w.len());
+    let cut = (1, sums.height * geometry.rows());
+    let compute = |unit: usize, mut out: Tile<T>| sums.compute(unit, x, z, out.row(0));
+    if sums.parts == 1 {
+        return partition::try_run(units, Schedule::Parallel, Grid::equal(w, geometry.weights(), cut), compute);
     }
-    let mut sums = Scratch::new(parts * len)?;
-    let grid = Grid::equal(&mut sums, geometry.weights(), cut);
-    partition::try_run(parts * geometry.groups * slices, Schedule::Parallel, grid, sum)?;
-    add_up(&sums, w);
+    let mut partial = Scratch::new(sums.parts * len)?;
+    let grid = Grid::equal(&mut partial, geometry.weights(), cut);
+    partition::try_run(units, Schedule::Parallel, grid, compute)?;
+    add_up(&partial, w);
     Ok(())
 }
 

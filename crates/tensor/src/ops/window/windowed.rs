@@ -91,8 +91,9 @@ impl ConvolutionForm {
                 input: x[2 + k],
                 kernel: w[2 + k],
                 output: z[2 + k],
-                stride: self.stride[k],
-                dilation: self.dilation[k],
+                // A single window or a single tap has no next one. Products with the distance could overflow.
+                stride: if z[2 + k] == 1 { self.stride[k].min(x[2 + k]) } else { self.stride[k] },
+                dilation: if w[2 + k] == 1 { 1 } else { self.dilation[k] },
                 before: self.before[k],
             },
         };

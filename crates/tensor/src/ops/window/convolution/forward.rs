@@ -6,7 +6,7 @@ use crate::ops::window::convolution::check::{add_bias, check_bias, check_channel
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windowed::{ConvolutionForm, Slot, Windowed};
 use crate::ops::window::windows::{Window, at_least, per_dimension, remove_batch};
-use crate::{Error, Number, Shape, Site, ensure};
+use crate::{Error, Number, Scalar as _, Shape, Site, ensure};
 
 /// Computes a convolution over the last `rank` dimensions of `x`.
 pub(crate) fn convolve<A: Windowed<Elem: Number>>(
@@ -29,6 +29,9 @@ pub(crate) fn convolve<A: Windowed<Elem: Number>>(
     check_bias(bias, &kernel, kernel[0], at)?;
     let extents: Vec<usize> =
         (0..rank).map(|k| own[2 + k].saturating_add(sides[k].0).saturating_add(sides[k].1)).collect();
+    if extents.iter().any(|&extent| extent > isize::MAX as usize) {
+        return Err(Error::TooLarge { shape: extents.into(), dtype: A::Elem::DTYPE, at }.into());
+    }
     let list =
         |sizes: &mut dyn Iterator<Item = usize>| sizes.map(|size| size.to_string()).collect::<Vec<_>>().join(" x ");
     ensure!(

@@ -6,7 +6,7 @@ use crate::ops::window::convolution::check::{add_bias, check_bias, check_channel
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windowed::{ConvolutionForm, Slot, Windowed};
 use crate::ops::window::windows::{Window, at_least, remove_batch};
-use crate::{Error, Number, Shape, Site, ensure};
+use crate::{Error, Number, Scalar as _, Shape, Site, ensure};
 
 /// Computes a transposed convolution over the last `rank` dimensions of `x`.
 pub(crate) fn convolve_transposed<A: Windowed<Elem: Number>>(
@@ -46,6 +46,9 @@ pub(crate) fn convolve_transposed<A: Windowed<Elem: Number>>(
             &own[2..],
             padding[k]
         );
+        if size > isize::MAX as usize {
+            return Err(Error::TooLarge { shape: [size].into(), dtype: A::Elem::DTYPE, at }.into());
+        }
         result.push(size - 2 * padding[k]);
     }
     let form = ConvolutionForm::new([result, kernel, own], &windows, &padding, options.groups);
