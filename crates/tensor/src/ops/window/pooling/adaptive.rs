@@ -61,11 +61,7 @@ fn avg_pool<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site
     let counts = check(x, rank, size, None, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let shape = x.shape();
-    let spans = counts.iter().zip(&shape[2..]).map(|(&count, &size)| {
-        let windows = || (0..count).map(|number| window(number, count, size));
-        let spans = windows().map(|(start, len)| (start, start + len));
-        WindowSpans::new(size, spans.collect(), windows().map(|(_, len)| len as f64).collect())
-    });
+    let spans = counts.iter().zip(&shape[2..]).map(|(&count, &size)| WindowSpans::to_size(size, count));
     remove_batch(average(&x, spans.collect(), at)?, added, at)
 }
 

@@ -38,10 +38,12 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     let (values, form) = (batch.to_tensor(at)?.elements(at)?, form::<A>(&shape, &plan, at)?);
     let indices = Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))?;
     let plane = count(&shape[2..]);
-    let starts: Vec<i64> = (0..shape[0] * shape[1]).map(|number| (number * plane) as i64).collect();
     let mut per_plane = Shape::ones(shape.rank());
     per_plane[..2].copy_from_slice(&shape[..2]);
-    let positions = indices.plus(&Tensor::try_from_vec(starts, per_plane)?, at)?;
+    let starts = Tensor::build(&per_plane, at, |out| {
+        out.iter_mut().enumerate().for_each(|(number, out)| *out = (number * plane) as i64);
+    })?;
+    let positions = indices.plus(&starts, at)?;
     let values = batch.apply_take(&positions, at)?;
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
 }

@@ -1,13 +1,13 @@
 //! Mean pooling: the sum of each window, divided by the number of elements that count (see the options).
 
 use crate::kernel::pool::mean as kernel;
-use crate::kernel::pool::mean::WindowSpans;
+use crate::kernel::pool::mean::{Divisor, WindowSpans};
 use crate::ops::Result;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
-use crate::ops::window::pooling::plan::{Axis, Plan};
+use crate::ops::window::pooling::plan::Plan;
 use crate::ops::window::windowed::{MeanForm, Windowed};
-use crate::ops::window::windows::{add_batch, remove_batch};
+use crate::ops::window::windows::{Window, add_batch, remove_batch};
 use crate::{Axes, Float, Shape, Site, Sizes};
 
 /// Returns the mean of each window.
@@ -22,17 +22,14 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = plan.axes.iter().enumerate().map(|(number, axis)| {
         // The kernel multiplies the divisors of both dimensions, so a given divisor belongs to only one of them.
-        let divisor = |window: usize| match (options.divisor_override, number) {
-            (None, _) => counted_elements(axis, window, options) as f64,
-            (Some(divisor), 0) => divisor as f64,
-            _ => 1.0,
+        let divisor = match (options.divisor_override, number) {
+            (None, _) if options.count_include_pad => Divisor::Padded,
+            (None, _) => Divisor::Inside,
+            (Some(divisor), 0) => Divisor::Is(divisor as f64),
+            _ => Divisor::Is(1.0),
         };
-        let windows = 0..axis.count;
-        WindowSpans::new(
-            axis.size,
-            windows.clone().map(|window| clip(axis, window)).collect(),
-            windows.map(divisor).collect(),
-        )
+        let Window { kernel, stride, .. } = axis.window;
+        WindowSpans::moving(axis.size, axis.count, [kernel, stride, axis.padding], divisor)
     });
     remove_batch(average(&x, spans.collect(), at)?, added, at)
 }
@@ -49,22 +46,4 @@ pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpan
     // With one pooled dimension, the plane has a single row.
     let rows = spans.pop().unwrap_or_else(WindowSpans::none);
     x.apply_avg_pool(&MeanForm { input, output, windows: kernel::MeanPool { rows, columns } }, at)
-}
-
-/// Returns the range of the elements of window `number` that lie inside the input.
-fn clip(axis: &Axis, number: usize) -> (usize, usize) {
-    let start = number * axis.window.stride;
-    let position = |padded: usize| padded.saturating_sub(axis.padding).min(axis.size);
-    (position(start), position(start.saturating_add(axis.window.kernel)))
-}
-
-/// Returns the divisor of a window's mean. It is at least 1, so that the mean of no elements is 0.
-fn counted_elements(axis: &Axis, number: usize, options: &PoolOptions) -> usize {
-    if !options.count_include_pad {
-        let (first, end) = clip(axis, number);
-        return (end - first).max(1);
-    }
-    let start = number * axis.window.stride;
-    let end = start.saturating_add(axis.window.kernel).min(axis.size + 2 * axis.padding);
-    end.saturating_sub(start).max(1)
 }

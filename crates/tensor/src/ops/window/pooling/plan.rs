@@ -3,7 +3,7 @@
 use crate::ops::TensorLike;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::windows::{Window, at_least};
-use crate::{Error, Shape, Site, Sizes, ensure};
+use crate::{Error, Scalar as _, Shape, Site, Sizes, ensure};
 
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,10 @@ impl Plan {
                  dilation={dilation}"
             );
             let size = shape[planes + 1 + k];
+            let padded = size.saturating_add(padding.saturating_mul(2));
+            if padded.max(window.span()) > isize::MAX as usize {
+                return Err(Error::TooLarge { shape: [padded, window.span()].into(), dtype: A::Elem::DTYPE, at });
+            }
             let count = count_windows(size, padding, window, options.ceil_mode);
             axes.push(Axis { size, window, padding, count: count.max(0) as usize });
             counts.push(count);
