@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use wengert_macros::twins;
 use wengert_tensor::ops::{Views as _, try_cat};
 use wengert_tensor::plan::Index;
-use wengert_tensor::{Float, Shape, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::{Call, Error, Operation, Tape, Var};
 
@@ -69,7 +69,7 @@ pub trait Function<T: Float = f32>: 'static {
     /// If the function refuses inputs of these shapes.
     fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String>;
 
-    /// Returns the results, which have the shapes that [`shapes`](Self::shapes) returns.
+    /// Returns the results, which have the shapes that [`shapes`](Self::shapes) returns. Other shapes are an error of the evaluation.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ pub trait Function<T: Float = f32>: 'static {
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
 
     /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of an unused result is
-    /// zeros. `None` stands for a derivative that is zero everywhere.
+    /// zeros. `None` stands for a derivative that is zero everywhere. The derivative panics if the list has another length than the inputs.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 }
 
@@ -96,16 +96,18 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the inputs' shapes, or an input belongs to another tape.
+    /// If the function refuses the inputs' shapes, no memory can hold results of the declared shapes, or an input belongs to another
+    /// tape.
     pub fn try_apply_function<'t>(
         &'t self,
         function: impl Function<T>,
         inputs: &[Var<'t, T>],
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        let at = wengert_tensor::Site::here("apply_function");
+        let at = Site::here("apply_function");
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
         let shapes = function.shapes(&shapes).map_err(|message| Error::Refused { message, at })?;
-        let packed = self.try_apply(Packed { function, shapes: shapes.clone(), last: RefCell::default() }, inputs)?;
+        let operation = Packed { function, shapes: shapes.clone(), last: RefCell::default(), at };
+        let packed = self.try_apply(operation, inputs)?;
         unpacked(packed, &shapes)
     }
 }
@@ -116,6 +118,8 @@ struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
     last: RefCell<Option<Recorded>>,
+    /// The line that called the function.
+    at: Site,
 }
 
 /// The gradients that the rule recorded last. The rule gives the gradients of all inputs, so it is recorded only once.
@@ -131,11 +135,22 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 
     fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(Shape::from([self.shapes.iter().map(|shape| shape.numel()).sum::<usize>()]))
+        let add = |total: usize, shape: &Shape| total.checked_add(shape.checked_numel()?);
+        let total = self.shapes.iter().try_fold(0, add).filter(|&total| total <= isize::MAX as usize / size_of::<T>());
+        let refusal =
+            || format!("'{}' declares results that no memory can hold: {:?}", self.function.name(), self.shapes);
+        total.map(|total| Shape::from([total])).ok_or_else(refusal)
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         let results = self.function.run(inputs)?;
+        let declared = |(result, shape): (&Tensor<T>, &Shape)| result.shape() == shape;
+        if results.len() != self.shapes.len() || !results.iter().zip(&self.shapes).all(declared) {
+            let shapes: Vec<&Shape> = results.iter().map(Tensor::shape).collect();
+            let message =
+                format!("'{}' gave results of shapes {shapes:?}, but declared {:?}", self.function.name(), self.shapes);
+            return Err(Error::Refused { message, at: self.at });
+        }
         let flat = results.iter().map(|result| result.try_flatten(0, -1)).collect::<Result<Vec<_>, _>>()?;
         Ok(try_cat(&flat, 0)?)
     }
@@ -147,11 +162,19 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
             let parts = |packed| unpacked(packed, &self.shapes).unwrap_or_else(|error| crate::raise(error));
             let call = FunctionCall { inputs: call.inputs().to_vec(), outputs: parts(call.output()) };
             let gradients = self.function.vjp(&call, &parts(g));
+            if gradients.len() != call.inputs.len() {
+                let (name, expected, got) = (self.function.name(), call.inputs.len(), gradients.len());
+                let message = format!("the vjp rule of '{name}' gave {got} gradients for {expected} inputs");
+                crate::raise(Error::Refused { message, at: self.at });
+            }
+            if gradients.iter().flatten().any(|gradient| gradient.tape().id != tape.id) {
+                crate::raise(Error::OtherTape { at: self.at });
+            }
             let gradients: Vec<Option<Index>> = gradients.iter().map(|gradient| gradient.map(|g| g.index)).collect();
             self.last.replace(Some(Recorded { of: key, gradients: gradients.clone() }));
             gradients
         });
-        gradients.get(input).copied().flatten().map(|index| tape.at(index))
+        gradients[input].map(|index| tape.at(index))
     }
 }
 
@@ -224,6 +247,61 @@ mod tests {
         );
         // The gradient with respect to x of the sum of x y (x + y).
         assert_eq!(gradients, &x * &y * 2.0 + y.square());
+    }
+
+    /// A function whose results do not have the shapes that it declares.
+    struct Undeclared {
+        declared: Vec<Shape>,
+        given: Vec<Shape>,
+        gradients: usize,
+    }
+
+    impl Function<f64> for Undeclared {
+        fn name(&self) -> &'static str {
+            "undeclared"
+        }
+
+        fn shapes(&self, _inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+            Ok(self.declared.clone())
+        }
+
+        fn run(&self, _inputs: &[Tensor<f64>]) -> Result<Vec<Tensor<f64>>, Error> {
+            Ok(self.given.iter().map(Tensor::ones).collect())
+        }
+
+        fn vjp<'t>(&self, call: &FunctionCall<'t, f64>, _gradients: &[Var<'t, f64>]) -> Vec<Option<Var<'t, f64>>> {
+            vec![Some(call.inputs[0]); self.gradients]
+        }
+    }
+
+    #[test]
+    fn results_of_other_shapes_than_declared_are_an_error() {
+        let shapes = |sizes: &[&[usize]]| sizes.iter().map(|&sizes| Shape::from(sizes)).collect::<Vec<_>>();
+        let declared = shapes(&[&[2, 3], &[2]]);
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        // The third list has as many elements as declared, so that the shapes tell the difference, not the sum.
+        for given in [&[&[2usize, 3][..]][..], &[&[2, 3], &[3]], &[&[3, 2], &[2]], &[&[2, 3], &[2], &[2]], &[]] {
+            let function = Undeclared { declared: declared.clone(), given: shapes(given), gradients: 1 };
+            let results = tape.apply_function(function, &[x]);
+            let text = results[0].try_value().unwrap_err().to_string();
+            assert!(text.starts_with("'undeclared' gave results of shapes [") && text.contains(file!()), "{text}");
+        }
+        for declared in [shapes(&[&[usize::MAX], &[2]]), shapes(&[&[1 << 40, 1 << 40]]), shapes(&[&[1 << 62]])] {
+            let function = Undeclared { declared, given: Vec::new(), gradients: 1 };
+            let text = tape.try_apply_function(function, &[x]).unwrap_err().to_string();
+            assert!(text.starts_with("'undeclared' declares results that no memory can hold: ["), "{text}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the vjp rule of 'undeclared' gave 2 gradients for 1 inputs")]
+    fn a_rule_gives_one_gradient_for_each_input() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        let one = vec![Shape::from([2])];
+        let results = tape.apply_function(Undeclared { declared: one.clone(), given: one, gradients: 2 }, &[x]);
+        let _ = results[0].sum(..).try_backward();
     }
 
     #[test]
