@@ -2,8 +2,8 @@
 //!
 //! The first use of fresh memory costs a page fault for each 4 KiB, which takes longer than the arithmetic that fills it. A training loop
 //! requests the same sizes in every step, and gets the same memory each time. Sizes are rounded up to one of four classes between
-//! successive powers of two, so at most a fifth of a buffer is unused. Buffers that would exceed the pool's capacity return to the system
-//! at once.
+//! successive powers of two, so at most a fifth of a buffer is unused. When a released buffer would exceed the pool's capacity, buffers of
+//! the sizes that were requested longest ago return to the system.
 //!
 //! Buffers are aligned to cache lines, because vectors that cross cache lines cost a third of the speed. Large buffers use huge pages if
 //! the system has them, which avoids TLB misses.
@@ -25,13 +25,68 @@ use crate::{DType, Scalar};
 static LIMIT: AtomicUsize = AtomicUsize::new(POOL_CAPACITY);
 static REUSED: AtomicU64 = AtomicU64::new(0);
 static FRESH: AtomicU64 = AtomicU64::new(0);
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0, buffers: 0 });
+static POOL: Mutex<Pool> = Mutex::new(Pool::new());
 
 struct Pool {
     /// The buffers in the pool, by kind of element ([`kind`]) and size in bytes.
-    free: BTreeMap<(u8, usize), Vec<Allocation>>,
+    classes: BTreeMap<(u8, usize), Class>,
     bytes: usize,
     buffers: usize,
+    /// The number of requests until now.
+    requests: u64,
+}
+
+/// The buffers of one size.
+#[derive(Default)]
+struct Class {
+    free: Vec<Allocation>,
+    /// The number of the last request of this size.
+    requested: u64,
+}
+
+impl Pool {
+    const fn new() -> Self {
+        Pool { classes: BTreeMap::new(), bytes: 0, buffers: 0, requests: 0 }
+    }
+
+    /// Removes a buffer of `bytes` bytes, if there is one.
+    fn take(&mut self, kind: u8, bytes: usize) -> Option<Allocation> {
+        self.requests += 1;
+        let class = self.classes.entry((kind, bytes)).or_default();
+        class.requested = self.requests;
+        let memory = class.free.pop()?;
+        self.bytes -= bytes;
+        self.buffers -= 1;
+        Some(memory)
+    }
+
+    /// Adds a buffer. Returns the buffers that exceed `limit` bytes, which the caller drops after it has released the lock.
+    fn put(&mut self, kind: u8, memory: Allocation, limit: usize) -> Vec<Allocation> {
+        let mut removed = Vec::new();
+        let key = (kind, memory.bytes);
+        while self.bytes.saturating_add(memory.bytes) > limit {
+            let old = if memory.bytes <= limit { self.remove_older(key) } else { None };
+            let Some(old) = old else {
+                removed.push(memory);
+                return removed;
+            };
+            removed.push(old);
+        }
+        self.bytes += memory.bytes;
+        self.buffers += 1;
+        self.classes.entry(key).or_default().free.push(memory);
+        removed
+    }
+
+    /// Removes a buffer of the size that was requested longest ago. Returns `None` if no size was requested before size `key` was.
+    fn remove_older(&mut self, key: (u8, usize)) -> Option<Allocation> {
+        let newest = self.classes.get(&key).map_or(0, |class| class.requested);
+        let older = self.classes.values_mut().filter(|class| class.requested < newest && !class.free.is_empty());
+        let old = older.min_by_key(|class| class.requested)?.free.pop()?;
+        self.bytes -= old.bytes;
+        self.buffers -= 1;
+        Some(old)
+    }
 }
 
 /// Contents and counters of the pool.
@@ -61,7 +116,8 @@ pub fn pool_statistics() -> PoolStatistics {
     }
 }
 
-/// Sets the maximum number of bytes in the pool (1 GiB by default); 0 switches it off. Excess buffers return to the system.
+/// Sets the maximum number of bytes in the pool (1 GiB by default); 0 switches it off. Excess buffers return to the system, first those
+/// of the sizes that were requested longest ago.
 pub fn set_pool_capacity(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
     if lock().bytes > bytes {
@@ -73,9 +129,9 @@ pub fn set_pool_capacity(bytes: usize) {
 pub fn clear_pool() {
     let mut pool = lock();
     (pool.bytes, pool.buffers) = (0, 0);
-    let free = std::mem::take(&mut pool.free);
+    let classes = std::mem::take(&mut pool.classes);
     drop(pool);
-    drop(free);
+    drop(classes);
 }
 
 fn lock() -> MutexGuard<'static, Pool> {
@@ -176,15 +232,8 @@ impl<T> DerefMut for PooledBuffer<T> {
 impl<T> Drop for PooledBuffer<T> {
     fn drop(&mut self) {
         let Some(memory) = self.memory.take() else { return };
-        let mut pool = lock();
-        if pool.bytes + memory.bytes <= LIMIT.load(Ordering::Relaxed) {
-            pool.bytes += memory.bytes;
-            pool.buffers += 1;
-            pool.free.entry((self.kind, memory.bytes)).or_default().push(memory);
-            return;
-        }
-        drop(pool);
-        drop(memory);
+        let removed = lock().put(self.kind, memory, LIMIT.load(Ordering::Relaxed));
+        drop(removed);
     }
 }
 
@@ -202,12 +251,7 @@ pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
 /// Returns a buffer of `len` elements (`bytes` bytes) with unspecified values, if the pool has one. The pool must
 /// [serve](serves) this length.
 pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<T>> {
-    let bytes = class(bytes);
-    let mut pool = lock();
-    let memory = pool.free.get_mut(&(kind::<T>(), bytes))?.pop()?;
-    pool.bytes -= bytes;
-    pool.buffers -= 1;
-    drop(pool);
+    let memory = lock().take(kind::<T>(), class(bytes))?;
     REUSED.fetch_add(1, Ordering::Relaxed);
     Some(PooledBuffer::new(memory, len))
 }
@@ -230,6 +274,31 @@ mod tests {
             assert!(class >= bytes && class.is_multiple_of(64), "{bytes}");
             assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");
         }
+    }
+
+    /// A full pool gives way to the sizes that are requested now.
+    #[test]
+    fn a_pool_full_of_one_size_serves_another() {
+        let (mut pool, limit, [old, new]) = (Pool::new(), 16 << 10, [4 << 10, 2 << 10]);
+        let cycle = |pool: &mut Pool, bytes: usize| {
+            let taken = pool.take(0, bytes);
+            let reused = taken.is_some();
+            let memory = taken.unwrap_or_else(|| Allocation::zeroed(bytes).unwrap());
+            let removed: usize = pool.put(0, memory, limit).iter().map(|memory| memory.bytes).sum();
+            (reused, removed)
+        };
+        let four: Vec<Allocation> =
+            (0..4).map(|_| pool.take(0, old).unwrap_or_else(|| Allocation::zeroed(old).unwrap())).collect();
+        four.into_iter().for_each(|memory| assert!(pool.put(0, memory, limit).is_empty()));
+        assert_eq!(cycle(&mut pool, new), (false, old));
+        assert_eq!(cycle(&mut pool, new), (true, 0));
+        // The rest of the old buffers are still there, and the totals are right.
+        assert_eq!(cycle(&mut pool, old), (true, 0));
+        assert_eq!((pool.bytes, pool.buffers), (3 * old + new, 4));
+        // A buffer that no capacity can hold removes no other buffer, and neither does one of an older size.
+        assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
+        assert_eq!(pool.put(0, Allocation::zeroed(4 * new).unwrap(), limit).len(), 1);
+        assert_eq!((pool.bytes, pool.buffers), (3 * old + new, 4));
     }
 
     #[test]
