@@ -125,7 +125,7 @@ struct Blocks<'a, T: Float> {
 impl<T: Float> Blocks<'_, T> {
     /// Runs the blocks of one task. `outputs` has the task's part of each output, or its totals for the output.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::arena().with_borrow_mut(|arena| {
+        T::with_arena(|arena| {
             // Slots begin at a cache line and consist of whole cache lines.
             let width = self.tiling.block.next_multiple_of(64 / size_of::<T>());
             let layout = Slots::new(self.registers.slots, outputs.len());

@@ -114,7 +114,7 @@ struct LaneRun<'a, T: Float> {
 impl<T: Float> LaneRun<'_, T> {
     /// Runs the blocks of one task. `outputs` has the task's part of each output, or its totals for the output.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::arena().with_borrow_mut(|arena| {
+        T::with_arena(|arena| {
             // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
             let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(64 / size_of::<T>());
             let count = self.registers.slots + self.inputs.len() + 2;

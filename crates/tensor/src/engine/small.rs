@@ -26,7 +26,7 @@ pub(crate) fn run<T: Float>(
     let (count, row) = (tiling.count, tiling.row);
     let given = inputs.len() * block;
     let all = given + instructions.len() * block;
-    T::arena().with_borrow_mut(|arena| {
+    T::with_arena(|arena| {
         // One spare block comes after the blocks of the values.
         let needed = all + block + VECTOR_BYTES / size_of::<T>();
         if arena.len() < needed {

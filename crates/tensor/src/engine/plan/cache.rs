@@ -45,12 +45,14 @@ pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, ro
             && entry.expression.same(expression)
             && entry.known.iter().all(|&node| known.has(node))
     };
-    let found = CACHE.with_borrow_mut(|cache| {
+    // `try_with` fails while the thread ends, for example if a destructor evaluates a tape. Then no plan is kept.
+    let found = CACHE.try_with(|cache| {
+        let cache = &mut *cache.borrow_mut();
         let position = cache.iter().position(|cached| cached.entry.downcast_ref().is_some_and(serves))?;
         cache[..=position].rotate_right(1);
         cache[0].entry.downcast_ref::<Entry<T>>().map(|entry| Rc::clone(&entry.plan))
     });
-    found.unwrap_or_else(|| {
+    found.ok().flatten().unwrap_or_else(|| {
         let plan = Rc::new(planner::plan(expression, known, roots, simplify));
         let nodes = expression.len();
         if nodes <= MAX_PLANNED_NODES {
@@ -64,7 +66,8 @@ pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, ro
 
 /// Adds a plan to the cache, and removes the least recently used plans.
 fn keep(new: Cached) {
-    CACHE.with_borrow_mut(|cache| {
+    let _ = CACHE.try_with(|cache| {
+        let cache = &mut *cache.borrow_mut();
         cache.insert(0, new);
         let mut nodes = 0;
         let fits = |cached: &Cached| {

@@ -63,6 +63,17 @@ pub trait FloatBlockKernels: BlockKernels {
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
     /// Returns the thread-local memory for the registers of programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
+    /// Runs `work` with the memory of [`arena`](Self::arena). While a thread ends, a destructor may compute after this memory was
+    /// released. Then `work` gets an empty vector.
+    fn with_arena<R>(work: impl FnOnce(&mut Vec<Self>) -> R) -> R {
+        let mut work = Some(work);
+        let done = Self::arena().try_with(|arena| work.take().map(|work| work(&mut arena.borrow_mut())));
+        match (done, work) {
+            (Ok(Some(result)), _) => result,
+            (_, Some(work)) => work(&mut Vec::new()),
+            (_, None) => unreachable!("the work has run or is left"),
+        }
+    }
 }
 
 crate::scalar::cpu::dispatched! {

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
+use std::io::Write as _;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -149,9 +150,11 @@ pub fn set_handler(handler: impl Fn(&Warning) + Send + Sync + 'static) {
     *HANDLER.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
 }
 
-/// Prints a warning to standard error, followed by the two shapes and its hint.
+/// Prints a warning to standard error, followed by the two shapes and its hint. If standard error is closed or full, the warning is
+/// lost and the program goes on.
 pub fn stderr_handler(warning: &Warning) {
-    eprintln!("{}", warning.details());
+    // `eprintln` would panic if the write fails.
+    let _ = writeln!(std::io::stderr().lock(), "{}", warning.details());
 }
 
 /// Passes a warning to the program's logger (the `log` crate), with level `warn` and target `wengert`.
@@ -194,7 +197,10 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        COLLECTORS.with_borrow_mut(|collectors| collectors.retain(|other| !Rc::ptr_eq(other, &self.collected)));
+        // A collector may outlive the list, for example in another thread-local variable. Then there is nothing to remove.
+        let _ = COLLECTORS.try_with(|collectors| {
+            collectors.borrow_mut().retain(|other| !Rc::ptr_eq(other, &self.collected));
+        });
     }
 }
 
@@ -203,7 +209,9 @@ impl Drop for Collector {
 #[cold]
 pub(crate) fn emit(warning: Warning) {
     let key = warning.key();
-    if let Some(collector) = COLLECTORS.with_borrow(|collectors| collectors.last().cloned()) {
+    // While a thread ends, its list of collectors may already be destroyed. Then the handler gets the warning.
+    let collector = COLLECTORS.try_with(|collectors| collectors.borrow().last().cloned()).unwrap_or_default();
+    if let Some(collector) = collector {
         let mut collected = collector.borrow_mut();
         if collected.reported.insert(key) {
             collected.warnings.push(warning);
