@@ -208,4 +208,56 @@ fn windows_of_any_size() {
     assert!(x.try_adaptive_avg_pool1d(isize::MAX).is_err());
     assert!(x.try_interpolate(isize::MAX, wengert::tensor::ops::InterpolateMode::Nearest).is_err());
     assert!(x.try_repeat(&[1, 1, usize::MAX]).is_err());
+    // The windows themselves take no memory.
+    let wide = Tensor::scalar(1.0f32).expand([1isize << 30, 1 << 30]);
+    assert!(is_out_of_memory(wide.try_avg_pool1d(2, &PoolOptions::default())));
+    assert!(is_out_of_memory(wide.try_adaptive_avg_pool1d(1 << 29)));
+    let (plane, kernel) = (Tensor::<f32>::ones([1, 1, 1, 1]), Tensor::<f32>::ones([1, 1, 3, 3]));
+    let options = ConvOptions::default().padding(isize::MAX).dilation(isize::MAX);
+    assert!(is_too_large(plane.try_conv_transpose2d(&kernel, None, &options)));
+}
+
+/// Strides far beyond the input cost neither time nor memory.
+#[test]
+fn strides_of_any_size() {
+    use wengert::tensor::ops::ConvOptions;
+
+    let (one, weight) = (Tensor::<f32>::ones([1, 1, 1]), Tensor::from([[[1.0f32, 2.0, 3.0, 4.0]]]));
+    for stride in [1isize << 27, 1 << 32, isize::MAX] {
+        let y = one.conv_transpose1d(&weight, None, &ConvOptions::default().stride(stride));
+        assert_eq!(y.to_vec(), [1.0, 2.0, 3.0, 4.0]);
+    }
+    let (plane, weight) = (Tensor::<f32>::ones([1, 1, 2, 2]), Tensor::<f32>::ones([1, 1, 2, 2]));
+    let options = ConvOptions::default().stride(1isize << 32).padding(1isize << 31);
+    assert_eq!(plane.conv_transpose2d(&weight, None, &options).to_vec(), [0.0; 4]);
+}
+
+#[test]
+fn operations_that_would_compute_for_hours_are_refused() {
+    let x = Tensor::scalar(1.0f32).expand([TEBI]);
+    for result in [x.try_softmax(0), x.try_log_softmax(0), x.try_softmin(0)] {
+        assert!(is_out_of_memory(result));
+    }
+}
+
+#[test]
+fn a_tape_refuses_matrices_that_no_memory_can_hold() {
+    use wengert::prelude::Tape;
+    use wengert::tensor::ops::Diagonals;
+
+    let tape = Tape::<f32>::new();
+    let x = tape.var(&Tensor::scalar(1.0)).expand([TEBI]);
+    assert!(x.try_diag(0).is_err() && x.try_diag_embed(0, 0, 1).is_err());
+    let small = tape.var(&Tensor::ones([2]));
+    assert!(small.try_diag(isize::MAX).is_err() && small.try_diag(1 << 31).is_ok());
+}
+
+#[test]
+fn a_size_beyond_isize_is_refused_even_without_elements() {
+    for sizes in [[0, usize::MAX], [usize::MAX, 0], [0, isize::MAX as usize + 1]] {
+        assert!(Tensor::<f64>::try_full(sizes, 0.0).is_err());
+        assert!(Tensor::<f64>::try_from_vec(Vec::new(), sizes).is_err());
+        assert!(Tensor::<f64>::zeros([0]).try_reshape(sizes).is_err());
+    }
+    assert_eq!(Tensor::<f64>::zeros([0, isize::MAX as usize]).shape(), &[0, isize::MAX as usize]);
 }

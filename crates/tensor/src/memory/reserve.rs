@@ -56,6 +56,14 @@ pub fn addressable<T: Scalar>(shape: &Shape, at: Site) -> Result<usize, Error> {
     }
 }
 
+/// Returns an error if the available memory cannot hold a tensor of `shape`. Operations that compute for a long time before they allocate
+/// the result call this function first.
+pub(crate) fn check_fits<T: Scalar>(shape: &Shape, at: Site) -> Result<(), Error> {
+    let count = addressable::<T>(shape, at)?;
+    let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
+    bytes_of::<T>(count).and_then(check).map_err(refused)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -232,7 +232,7 @@ impl Tensor<i64> {
     /// If memory cannot hold the tensor.
     pub fn try_randperm(n: usize, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randperm");
-        Tensor::build(&Sizes::from([n]).resolve_plain(at)?, at, |out| {
+        Tensor::build(&Shape::from([n]), at, |out| {
             for (out, i) in out.iter_mut().zip(0..) {
                 *out = i;
             }

@@ -99,14 +99,17 @@ impl Position for usize {
     }
 }
 
-/// Implements the conversions from one integer or a list of integers of several types.
+/// A size that does not fit into `isize`. Every operation refuses negative sizes except -1.
+const UNREPRESENTABLE: isize = isize::MIN;
+
+/// Implements the conversions from one number or a list of numbers of several types. `$beyond` replaces a number that does not fit. Every
+/// operation refuses it.
 macro_rules! from_numbers {
-    ($name:ident, $listed:expr, $($number:ty)*) => {$(
+    ($name:ident, $listed:expr, $beyond:expr, $($number:ty)*) => {$(
         impl From<&[$number]> for $name {
             fn from(numbers: &[$number]) -> Self {
-                // A value that does not fit becomes `isize::MAX`, which every operation refuses.
                 #[allow(clippy::useless_conversion)]
-                $listed(numbers.iter().map(|&number| isize::try_from(number).unwrap_or(isize::MAX)).collect())
+                $listed(numbers.iter().map(|&number| isize::try_from(number).unwrap_or($beyond)).collect())
             }
         }
 
@@ -136,8 +139,8 @@ macro_rules! from_numbers {
     )*};
 }
 
-from_numbers!(Dims, |dims| Dims(Some(dims)), isize i32 usize);
-from_numbers!(Sizes, Sizes, isize i32 usize);
+from_numbers!(Dims, |dims| Dims(Some(dims)), isize::MAX, isize i32 usize);
+from_numbers!(Sizes, Sizes, UNREPRESENTABLE, isize i32 usize);
 
 impl From<std::ops::RangeFull> for Dims {
     fn from(_: std::ops::RangeFull) -> Self {
@@ -150,7 +153,7 @@ impl From<std::ops::RangeFull> for Dims {
 pub struct Sizes(SmallVec<[isize; INLINE_RANK]>);
 
 impl Sizes {
-    /// Returns the sizes as written.
+    /// Returns the sizes as written. A size above `isize::MAX` becomes `isize::MIN`, which every operation refuses.
     pub fn as_slice(&self) -> &[isize] {
         &self.0
     }
@@ -223,7 +226,10 @@ impl Sizes {
 
     /// Returns the shape for operations that do not accept -1.
     pub fn resolve_plain(&self, at: Site) -> Result<Shape, Error> {
-        let refused = |size| Error::argument(at, format_args!("a size must not be negative, but got {size}"));
+        let refused = |size| match size {
+            UNREPRESENTABLE => Error::argument(at, format_args!("a size must be at most {}", isize::MAX)),
+            size => Error::argument(at, format_args!("a size must not be negative, but got {size}")),
+        };
         self.0.iter().map(|&size| usize::try_from(size).map_err(|_| refused(size))).collect()
     }
 }
@@ -249,6 +255,18 @@ impl From<()> for Sizes {
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
+
+    /// Without elements, no other check looks at the sizes.
+    #[test]
+    fn a_size_that_does_not_fit_is_refused() {
+        let text = Tensor::<f64>::try_full([0, usize::MAX], 0.0).unwrap_err().sentence();
+        assert_eq!(text, "a size must be at most 9223372036854775807");
+        let empty = Tensor::<f64>::zeros([0]);
+        assert!(Tensor::<f64>::try_from_vec(vec![], [0, usize::MAX]).is_err());
+        assert!(empty.try_reshape([0, usize::MAX]).is_err());
+        assert!(empty.unsqueeze(0).try_expand([usize::MAX, 0]).is_err());
+        assert!(Tensor::<f64>::try_full([0, isize::MAX as usize], 0.0).is_ok());
+    }
 
     #[test]
     fn positions_of_all_types_agree_and_none_wraps_around() {

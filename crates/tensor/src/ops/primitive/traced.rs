@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use wengert_macros::precompiled;
 
 use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
-use crate::memory::reserve::addressable;
+use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
@@ -18,6 +18,7 @@ use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary
 pub(crate) fn computed<T: Float>(composite: &impl Composite, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
     let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
+    check_fits::<T>(&result.shape(), at)?;
     result.to_tensor(at)
 }
 

@@ -2,6 +2,7 @@
 
 use wengert_macros::twins;
 
+use crate::memory::reserve::addressable;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
@@ -68,6 +69,7 @@ pub trait Diagonals: TensorLike {
         for axis in [first.min(second), first.max(second)] {
             shape.insert(axis, size);
         }
+        addressable::<Self::Elem>(&shape, at)?;
         self.apply_embed(View::Diagonal { offset, first, second }, &shape, at)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{Result, TensorLike};
-use crate::{Error, Shape, Site, Sizes, View};
+use crate::{Error, Shape, Site, Sizes, View, ensure};
 
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,7 @@ impl Window {
 
 /// Returns one value per dimension. `sizes` is a single value for all `rank` dimensions, or a list.
 pub(crate) fn per_dimension(sizes: &Sizes, rank: usize, name: &str, at: Site) -> Result<Vec<isize>, Error> {
+    ensure!(!sizes.as_slice().contains(&isize::MIN), at, "{name} should be at most {}", isize::MAX);
     match sizes.as_slice() {
         [one] => Ok(vec![*one; rank]),
         each if each.len() == rank => Ok(each.to_vec()),
