@@ -9,6 +9,7 @@ use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
 
 use super::binary::LinearFactor;
 use super::mode::{Formula, Mode};
+use super::movement::CatPart;
 use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
 use crate::tape::Record;
@@ -40,6 +41,8 @@ pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) inputs: Inputs,
     /// The operation and the line of code that requested the derivative.
     pub(crate) at: Site,
+    /// The part of a concatenation whose derivative was recorded last.
+    pub(crate) part: Cell<CatPart>,
 }
 
 /// The derivative of an operation in forward mode.
@@ -131,7 +134,11 @@ impl<'t, T: Float> Primitive<'t, T> {
                 let view = tape.record.borrow().view(number).clone();
                 Formula::Is(movement::embedded(view, z, v, mode, at)?)
             }
-            Op::Cat(axis) => Formula::Is(movement::concatenated(axis as usize, &self.inputs, input, z, v, mode)?),
+            Op::Cat(axis) => {
+                let part = self.part.get().advanced(&tape.record.borrow(), axis as usize, &self.inputs, input);
+                self.part.set(part);
+                Formula::Is(part.derivative(axis as usize, z, v, mode)?)
+            }
             Op::Other(number) => self.custom(number, input, v, mode),
         })
     }

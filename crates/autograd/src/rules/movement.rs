@@ -9,6 +9,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
 use super::mode::{Mode, recorded, site};
+use crate::tape::Record;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records the derivative of a permutation, a flip, a slice, a diagonal or windows of `x`, applied to `v`. The adjoint is another view, or
@@ -56,23 +57,41 @@ pub(super) fn embedded<'t, T: Float>(
     }
 }
 
-/// Records the derivative of a concatenation along `axis` with respect to the part with index `input`: a slice in reverse mode, and the
-/// adjoint of the slice in forward mode.
-pub(super) fn concatenated<'t, T: Float>(
-    axis: usize,
-    parts: &[Index],
+/// One part of a concatenation. Derivatives are recorded for one part after the other. The part before gives the start of the next, so
+/// that the time for all parts is proportional to the number of parts.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CatPart {
+    /// The position of the part among the inputs.
     input: usize,
-    z: Var<'t, T>,
-    v: Var<'t, T>,
-    mode: Mode,
-) -> Result<Var<'t, T>, Error> {
-    let at = site("cat");
-    let size = |&part: &Index| z.tape.record.borrow().shape(part)[axis];
-    let start = parts[..input].iter().map(size).sum();
-    let slice = View::Slice { axis, start, len: size(&parts[input]), step: 1 };
-    match mode {
-        Mode::Vjp => v.apply_view(slice, at),
-        Mode::Jvp => v.apply_embed(slice, &z.shape(), at),
+    /// The half-open range of the part in the result.
+    start: usize,
+    end: usize,
+}
+
+impl CatPart {
+    /// Returns part number `input` of the concatenation of `parts` along `axis`.
+    pub(super) fn advanced<T: Float>(self, record: &Record<T>, axis: usize, parts: &[Index], input: usize) -> Self {
+        let from = if input < self.input { CatPart::default() } else { self };
+        let size = |&part: &Index| record.shape(part)[axis];
+        let start = from.start + parts[from.input..input].iter().map(size).sum::<usize>();
+        CatPart { input, start, end: start + size(&parts[input]) }
+    }
+
+    /// Records the derivative of the concatenation `z` along `axis` with respect to this part: a slice in reverse mode, the adjoint of
+    /// the slice in forward mode.
+    pub(super) fn derivative<'t, T: Float>(
+        self,
+        axis: usize,
+        z: Var<'t, T>,
+        v: Var<'t, T>,
+        mode: Mode,
+    ) -> Result<Var<'t, T>, Error> {
+        let at = site("cat");
+        let slice = View::Slice { axis, start: self.start, len: self.end - self.start, step: 1 };
+        match mode {
+            Mode::Vjp => v.apply_view(slice, at),
+            Mode::Jvp => v.apply_embed(slice, &z.shape(), at),
+        }
     }
 }
 
