@@ -207,6 +207,41 @@ fn blocks_join_at_every_length() {
     }
 }
 
+/// Operations that move elements keep all bits of a NaN: its sign, its payload, and that it signals.
+#[test]
+fn moved_elements_keep_their_bits() {
+    macro_rules! check {
+        ($($type:ident)*) => {$(
+            let quiet = $type::NAN.to_bits();
+            let signals = $type::INFINITY.to_bits() | 5;
+            let bits = [quiet, quiet | 1, quiet | 0x2f_0001, !0, signals, (-$type::from_bits(signals)).to_bits(), 1];
+            for (shape, recipe) in [[7usize, 300], [1100, 2], [3, 5]].iter().flat_map(|shape| {
+                large_recipes().into_iter().map(move |recipe| (Shape::from(shape), recipe))
+            }) {
+                let mut number = 0;
+                let x = recipe.tensor(&shape, || {
+                    number += 1;
+                    $type::from_bits(bits[number % bits.len()])
+                });
+                let raw = |x: &Tensor<$type>| elements(x.source()).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                let expected = raw(&x);
+                assert_eq!(raw(&x.copied(site()).unwrap()), expected);
+                assert_eq!(raw(&Tensor::apply_cat(&[x.clone(), x.clone()], 0, site()).unwrap())[..expected.len()], expected);
+                let mask = Tensor::full(&shape, true);
+                assert_eq!(raw(&Tensor::apply_select(&mask, &x, &Tensor::zeros(&shape), site()).unwrap()), expected);
+                let every: Vec<i64> = (0..shape[0] as i64).collect();
+                assert_eq!(raw(&x.apply_index_select(0, &Tensor::from(every), site()).unwrap()), expected);
+                let every = Tensor::<i64>::from_fn(&shape, |index| (index[0] * shape[1] + index[1]) as i64);
+                assert_eq!(raw(&x.apply_take(&every, site()).unwrap()), expected);
+                let mut written = Tensor::zeros(&shape);
+                written.put(x.clone(), site()).unwrap();
+                assert_eq!(raw(&written), expected);
+            }
+        )*};
+    }
+    check!(f32 f64);
+}
+
 /// Measures the largest distance between a function in f32 and the same function in f64, in units in the last place of the f32 result. A
 /// correctly rounded result has a distance of at most 1/2. The bound is the error that the GNU C library documents for its f32 functions,
 /// which the standard library may call, plus 1/2 for rounding.

@@ -162,9 +162,12 @@ macro_rules! floats {
     ($($type:ident),*) => {$(
         impl Sample for $type {
             fn any(rng: &mut Pcg64) -> Self {
-                const EDGES: [$type; 16] = [
-                    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 1e-30, -1e30, $type::MAX, $type::MIN_POSITIVE,
-                    $type::INFINITY, $type::NEG_INFINITY, $type::NAN, $type::EPSILON,
+                // Among them are subnormal numbers, and a negative NaN whose payload has its lowest bit set.
+                const EDGES: [$type; 24] = [
+                    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 1e-30, -1e30, $type::MAX, $type::MIN, $type::MIN_POSITIVE,
+                    -$type::MIN_POSITIVE, $type::from_bits(1), -$type::from_bits(1), $type::MIN_POSITIVE.next_down(),
+                    -$type::MIN_POSITIVE.next_down(), $type::from_bits(77_777), $type::INFINITY, $type::NEG_INFINITY,
+                    $type::NAN, -$type::from_bits($type::NAN.to_bits() | 1), $type::EPSILON,
                 ];
                 match rng.next_u32() % 2 {
                     0 => EDGES[rng.next_u32() as usize % EDGES.len()],

@@ -116,7 +116,7 @@ impl FloatMath for f32 {
         if magnitude < 0.93 { near } else { far }
     }
 
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 4 units in the last place. The formula is
     /// e^(-x²) g(t)/(1 + 2x) with t = (x - 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²)
     /// erfc x", 1981). The polynomial g was fitted for this project.
     #[inline(always)]
