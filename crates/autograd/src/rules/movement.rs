@@ -267,7 +267,22 @@ pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use super::CatPart;
     use crate::prelude::*;
+
+    #[test]
+    fn the_range_of_each_part_of_a_concatenation_is_found_in_any_order() {
+        let tape = Tape::<f64>::new();
+        let parts = [2, 0, 3, 1].map(|size| tape.var(&Tensor::ones([size])).index);
+        let ranges = [(0, 2), (2, 2), (2, 5), (5, 6)];
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 2, 0, 3]] {
+            let mut part = CatPart::default();
+            for input in order {
+                part = part.advanced(&tape.record.borrow(), 0, &parts, input);
+                assert_eq!((part.start, part.end), ranges[input]);
+            }
+        }
+    }
 
     /// Checks that the gradient adds all slices to one array of zeros, and that the second derivative reads slices again.
     #[test]
