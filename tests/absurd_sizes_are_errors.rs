@@ -249,7 +249,7 @@ fn a_tape_refuses_matrices_that_no_memory_can_hold() {
     let x = tape.var(&Tensor::scalar(1.0)).expand([TEBI]);
     assert!(x.try_diag(0).is_err() && x.try_diag_embed(0, 0, 1).is_err());
     let small = tape.var(&Tensor::ones([2]));
-    assert!(small.try_diag(isize::MAX).is_err() && small.try_diag(1 << 31).is_ok());
+    assert!(small.try_diag(isize::MAX).is_err() && small.try_diag(1 << 20).is_ok());
 }
 
 #[test]
