@@ -2,6 +2,8 @@
 //! their own process, one at a time: each test takes `wengert_tests::alone`.
 
 mod any_thread_count_gives_the_same_bits;
+mod endurance;
 mod every_engine;
+mod faults;
 mod memory_is_flat;
 mod training_twice_gives_the_same_file;

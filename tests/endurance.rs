@@ -1,0 +1,88 @@
+//! A million small steps of training with shapes that never repeat, on two threads at once: memory stays flat, and a program
+//! gives the same bits afterwards as in a fresh process. `tools/endurance.py` runs this test.
+
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+use std::{env, fs, thread};
+
+use wengert::prelude::*;
+use wengert::tensor::pool_statistics;
+use wengert_tests::alone;
+
+/// The environment variable that makes [`child`] print its bits.
+const FRESH: &str = "WENGERT_TEST_FRESH";
+
+/// The environment variable with the number of steps.
+const STEPS: &str = "WENGERT_TEST_STEPS";
+
+/// Bytes by which the resident memory may grow after the first tenth. The pool keeps buffers of every size class.
+const SLACK: usize = 16 << 20;
+
+/// Returns the shape of a step: the digits of its number to base 4, plus one.
+fn shape(step: usize) -> Vec<usize> {
+    (0..10).map(|digit| 1 + (step >> (2 * digit)) % 4).collect()
+}
+
+/// Computes the gradient of a loss over tensors of the step's shape.
+fn train(step: usize) {
+    let shape = shape(step);
+    let tape = Tape::<f32>::new();
+    let x = tape.constant(&Tensor::full(&shape[..], 0.5));
+    let w = tape.var(&Tensor::full([shape[9]], 0.25));
+    let loss = (x * w + 0.1).tanh().square().mean(..);
+    let gradients = loss.backward();
+    assert_eq!(gradients.of(w).numel(), shape[9]);
+}
+
+/// Returns the bits of the results of some programs.
+fn bits() -> Vec<u32> {
+    let shapes = [[3usize, 4], [700, 300], [40_000, 3]];
+    let program = |shape| {
+        let tape = Tape::<f32>::new();
+        let x = tape.var(&Tensor::from_fn(shape, |at| ((at[0] * 31 + at[1] * 17) % 101) as f32 * 0.01));
+        let loss = (x.tanh() - x.mean_keepdim(0)).square().sum(..);
+        let gradient = loss.backward().of(x).exp().sum(..).item();
+        [loss.item().to_bits(), gradient.to_bits()]
+    };
+    shapes.into_iter().flat_map(program).collect()
+}
+
+fn resident() -> usize {
+    let statm = fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages: usize = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("the second number");
+    pages * 4096
+}
+
+#[test]
+fn child() {
+    if env::var_os(FRESH).is_some() {
+        println!("\nbits {:?}", bits());
+    }
+}
+
+#[test]
+#[ignore = "takes minutes; tools/endurance.py runs it"]
+fn a_million_steps() {
+    let _alone = alone();
+    let steps: usize = env::var(STEPS).ok().and_then(|steps| steps.parse().ok()).unwrap_or(1_000_000);
+    let train_all = |from: usize, to: usize| {
+        thread::scope(|scope| {
+            for number in 0..2 {
+                scope.spawn(move || (from + number..to).step_by(2).for_each(train));
+            }
+        });
+    };
+    train_all(0, steps / 10);
+    let before = resident();
+    train_all(steps / 10, steps);
+    let after = resident();
+    println!("{steps} steps: from {before} to {after} bytes; {:?}", pool_statistics());
+    assert!(after <= before + SLACK, "from {before} to {after} bytes");
+
+    let mut fresh = Command::new(env::current_exe().expect("this program has a path"));
+    let fresh = fresh.args(["--exact", "endurance::child", "--nocapture"]).env(FRESH, "1").output();
+    let printed = String::from_utf8(fresh.expect("the child starts").stdout).expect("text");
+    let line = printed.lines().find_map(|line| line.strip_prefix("bits ")).expect("the child prints its bits");
+    assert_eq!(format!("{:?}", bits()), line, "the bits differ from a fresh process's");
+}
