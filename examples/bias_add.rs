@@ -1,4 +1,4 @@
-//! A bias on feature maps: one number per channel, added to every pixel of every sample.
+//! Adds a bias to feature maps: one value per channel, for every pixel of every sample.
 //!
 //! `[4, 32, 14, 14] + [32]` fails: shapes are aligned at the right, so 14 is compared with 32. Two dimensions of size 1 after
 //! the channel move the bias to the channels.

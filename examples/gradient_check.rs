@@ -1,7 +1,7 @@
 //! The gradient check: central differences use no derivative rules, so they can test them.
 //!
 //! A function of broadcast operands passes, with a report. Then the derivative of a custom operation has a common mistake: it
-//! forgets a factor. The check names the element, both numbers, and the faulty operation.
+//! forgets a factor. The check names the element, both values of its derivative, and the faulty operation.
 
 use wengert::autograd::{Call, Error, GradCheck, Operation, assert_gradcheck, gradcheck};
 use wengert::prelude::*;
@@ -34,7 +34,7 @@ impl Operation<f64> for TimesSquare {
     }
 
     fn jvp<'t>(&self, call: &Call<'t, f64>, input: usize, v: Var<'t, f64>) -> Option<Var<'t, f64>> {
-        self.vjp(call, input, v) // elementwise: the same formula
+        self.vjp(call, input, v) // The operation is elementwise, so both modes have the same formula.
     }
 }
 

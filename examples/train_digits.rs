@@ -92,7 +92,7 @@ fn train(Arguments { data, epochs, lr, seed, out }: Arguments) -> Result<()> {
     let history = Fit::new(epochs)
         .validation(&test)
         .metric("accuracy", Accuracy::new())
-        .schedule(PolynomialLR::new(lr, epochs, 1.0)) // linear decrease to 0
+        .schedule(PolynomialLR::new(lr, epochs, 1.0)) // The rate decreases linearly to 0.
         .folder(&out)
         .run(
             &mut model,

@@ -30,7 +30,7 @@ use course::{DIGITS, Options, Result, run};
 #[path = "src/lib.rs"]
 mod course;
 
-/// Height and width of all images after resizing; divisible by 4.
+/// The height and width of all images after resizing. They must be divisible by 4.
 const SIZE: usize = 32;
 
 fn main() -> ExitCode {
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Maps `[n, 3, SIZE, SIZE]` to scores `[n, classes]`.
+/// A network that maps images `[n, 3, SIZE, SIZE]` to scores `[n, classes]`.
 #[derive(Module)]
 struct Cnn {
     conv1: Conv2d,
@@ -68,7 +68,7 @@ impl Cnn {
     }
 
     fn forward<'t>(&self, x: Var<'t>) -> Var<'t> {
-        let pool = MaxPool2d::new(2); // halves height and width
+        let pool = MaxPool2d::new(2); // It halves the height and the width.
         let x = pool.forward(self.norm1.forward(self.conv1.forward(x)).relu());
         let x = pool.forward(self.norm2.forward(self.conv2.forward(x)).relu());
         self.fc.forward(x.flatten(1, -1))
@@ -110,7 +110,7 @@ fn train(options: &Options) -> Result {
             |scores, y| cross_entropy(&scores, y),
         )?;
 
-    // The best epoch counts, not the last one.
+    // Loads the weights of the best epoch, which may not be the last one.
     load(&mut model, out.join("best.safetensors"))?;
     options.write("classes.txt", names.join("\n"))?;
     let (mut scores, mut classes) = (Vec::new(), Vec::new());

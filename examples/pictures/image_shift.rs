@@ -1,4 +1,4 @@
-//! Pictures as `[n, 3, h, w]`, shifted in value with one `+`.
+//! Changes the brightness and colours of pictures `[n, 3, h, w]` with one `+`.
 //!
 //! `+ [h, w]` adds one picture to every channel of every image. `+ [3, 1, 1]` adds one amount per colour. `+ [1]` adds one
 //! amount everywhere. The example writes the pictures before and after, side by side, as one PNG.
@@ -27,15 +27,15 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
     let images = (pixels.cast::<f32>() / 255.0).permute([2, 0, 1]).unsqueeze(0);
 
-    // Light from above: one value per pixel, the same for every channel of every image.
+    // This adds light from above: one value per pixel, the same for every channel of every image.
     let light = (1.0 - Tensor::<f32>::linspace(0.0, 1.0, h)).reshape([h, 1]) * 0.5 - 0.25;
     let light = light.expand([h, w]);
     let lit = &images + &light;
 
-    // A warmer tone: one amount per colour.
+    // This gives a warmer tone: it adds one amount per colour.
     let warm = &images + &Tensor::from([0.18, 0.02, -0.15]).reshape([3, 1, 1]);
 
-    // Brighter everywhere.
+    // This makes all pixels brighter by the same amount.
     let bright = &images + &Tensor::from([0.2]);
 
     println!("images {} + light {} = {}", images.shape(), light.shape(), lit.shape());
