@@ -72,7 +72,7 @@ fn solve(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
     let mut network = Network::new(&[2, 24, 24, 24, 1], generator);
 
-    // Half of the points are everywhere, the other half near the front.
+    // Half of the points are spread over the whole interval, and the other half lie near the front.
     let x = Tensor::<f64>::rand([800, 1], generator) * 2.0 - 1.0;
     let x = cat(&[x.clone(), x * 0.2], 0);
     let t = Tensor::<f64>::rand([1600, 1], generator);

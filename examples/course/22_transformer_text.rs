@@ -47,7 +47,7 @@ impl Block {
         Block {
             norm1: LayerNorm::new(WIDTH),
             qkv: Linear::new(WIDTH, 3 * WIDTH, generator),
-            // Most heads begin with a look at one position: the character itself, the one before, ... The last two heads look
+            // Before the training, most heads look at one position: the character itself, the one before, ... The last two heads look
             // everywhere.
             back: Parameter::new(Tensor::from_fn([HEADS, LENGTH], |i| {
                 if i[0] < HEADS - 2 { -(i[0].abs_diff(i[1]) as f32) } else { 0.0 }
@@ -106,8 +106,8 @@ impl Writer {
         }
     }
 
-    /// Maps characters `[rows, length]`, after the cached ones if there are any, to scores of the next characters `[rows,
-    /// length, characters]`.
+    /// Maps characters `[rows, length]`, after the cached ones if there are any, to scores
+    /// `[rows, length, characters]` of the next characters.
     fn forward<'t>(&self, tape: &'t Tape, x: &Tensor<i64>, caches: &mut [Cache]) -> Var<'t> {
         let mut x = self.embedding.forward(tape, x);
         for (number, block) in self.blocks.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! 23. Two methods that are mostly broadcasting: k-means, and kernel regression with a learned width.
 //!
-//! The differences of every point and every centre are `[n, 1, 2] - [k, 2]`; the differences of every two points are `[n, 1] -
-//! [n]`. k-means needs no gradient. Kernel regression predicts a value as the mean of the other values, weighted by the
+//! The differences of every point and every centre are `[n, 1, 2] - [k, 2]`; the differences of every two points are
+//! `[n, 1] - [n]`. k-means needs no gradient. Kernel regression predicts a value as the mean of the other values, weighted by the
 //! distance of their points. The gradient of the error with respect to the width finds the best width.
 
 use std::process::ExitCode;

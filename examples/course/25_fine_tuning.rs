@@ -86,7 +86,7 @@ fn fine_tune(options: &Options) -> Result {
     Ok(())
 }
 
-/// Returns the numbers of `each` random samples of every class, and the numbers of the other samples.
+/// Returns the indices of `each` random samples of every class, and the indices of the other samples.
 fn few_of_each(classes: &Tensor<i64>, each: usize, generator: &mut Generator) -> (Vec<usize>, Vec<usize>) {
     let classes = classes.to_vec();
     let mut left = [each; 10];

@@ -32,7 +32,7 @@ fn per_sample(model: &Linear, x: &Tensor, y: &Tensor<i64>) -> [Tensor; 2] {
 
 /// Returns the means of the clipped gradients, with noise.
 fn private_means(gradients: [Tensor; 2], bound: f32, noise: f32, generator: &mut Generator) -> [Tensor; 2] {
-    // One factor for each sample, equal for all of its numbers: [n, 1, 1] and [n, 1].
+    // Each sample has one factor for all elements of its gradients: [n, 1, 1] and [n, 1].
     let squares = gradients[0].flatten(1, 2).square().sum(1) + gradients[1].square().sum(1);
     let factor = (bound / squares.sqrt()).clamp_max(1.0);
     let clipped = [&gradients[0] * factor.reshape([-1, 1, 1]), &gradients[1] * factor.unsqueeze(1)];

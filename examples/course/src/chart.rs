@@ -70,7 +70,7 @@ impl Chart {
         self
     }
 
-    /// Adds a line through `points`, in a colour by number.
+    /// Adds a line through `points`. `colour` is the index of its colour.
     #[must_use]
     pub fn line(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.layer(name, colour, Kind::Line, points)
