@@ -6,6 +6,7 @@
 //!
 //! The same arguments give the same files on one machine, bit for bit, with any number of threads.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -103,9 +104,10 @@ fn train(Arguments { data, epochs, lr, seed, out }: Arguments) -> Result<()> {
             |logits, classes| criterion.of(logits, classes),
         )?;
     history.save_loss_curve(out.join("loss.svg"))?;
-    println!("wrote loss.svg, log.jsonl, best.safetensors and last.safetensors in {}", out.display());
     let accuracy = history.last().and_then(|epoch| epoch.validation.as_ref()?.get("accuracy")).unwrap_or(0.0);
-    println!("test accuracy: {:.2}%", 100.0 * accuracy);
+    // `println` would panic if the output is closed, as by `| head -1`. The training is complete in any case.
+    let wrote = format!("wrote loss.svg, log.jsonl, best.safetensors and last.safetensors in {}", out.display());
+    let _ = writeln!(std::io::stdout(), "{wrote}\ntest accuracy: {:.2}%", 100.0 * accuracy);
     if accuracy < 2.0 / CLASSES as f64 {
         return Err(Error::Diverged(
             "the network is hardly better than chance: try another --lr, or more --epochs".to_owned(),

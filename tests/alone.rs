@@ -5,5 +5,6 @@ mod any_thread_count_gives_the_same_bits;
 mod endurance;
 mod every_engine;
 mod faults;
+mod hostile_files_need_bounded_memory;
 mod memory_is_flat;
 mod training_twice_gives_the_same_file;

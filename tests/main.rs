@@ -1,6 +1,8 @@
 //! The laws that cross crates, one module each. One program compiles and links their shared code once. Tests that change
 //! or measure a property of the whole process are in `alone.rs`.
 
+mod a_closed_output_ends_no_training;
+mod a_kill_leaves_a_whole_file;
 mod a_killed_run_ends_the_same;
 mod absurd_sizes_are_errors;
 mod broadcasting_equals_ndarray;

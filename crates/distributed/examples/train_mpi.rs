@@ -278,7 +278,7 @@ fn train<K: Task, O: Optimizer>(
     // All ranks draw the same order of rows. Each rank reads only the rows of its shards.
     let loader = DataLoader::new(Rows::new(task.rows()), batch).shuffle().seed(1).drop_last();
     let (mut began, mut before) = (Instant::now(), group.traffic());
-    let (mut timed, mut loss) = (first, f64::NAN);
+    let (mut timed, mut loss) = (first, None);
     let mut step = first;
     'epochs: while step < steps {
         let (epoch, at) = (step / loader.len() as u64, step % loader.len() as u64);
@@ -290,13 +290,13 @@ fn train<K: Task, O: Optimizer>(
                 Ok(cross_entropy(&task.logits(model, tape, &inputs), &targets.flatten(0, -1)))
             })?;
             step += 1;
-            loss = result.loss;
+            loss = Some(result.loss);
             if step == first + 1 {
                 // The first step is not timed, because it plans the computations and opens connections.
                 (began, before, timed) = (Instant::now(), group.traffic(), step);
             }
             if step % 10 == 0 {
-                group.print(format_args!("step {step}: loss {loss:.4}"));
+                group.print(format_args!("step {step}: loss {:.4}", result.loss));
             }
             let asked = group.any(stop.came())?;
             let due = arguments.save_every.is_some_and(|every| step % every == 0);
@@ -327,7 +327,9 @@ fn train<K: Task, O: Optimizer>(
         let logits = task.logits(&model, &Tape::new(), &inputs).value();
         Ok([accuracy(&logits, &targets) * targets.numel() as f64, targets.numel() as f64])
     })?;
-    group.print(format_args!("loss {loss:.6}, accuracy {:.2}%", 100.0 * right / count));
+    // A checkpoint of a finished training leaves no step to make, and so no loss of a step.
+    let loss = loss.map_or("no step was left to make".to_owned(), |loss| format!("loss {loss:.6}"));
+    group.print(format_args!("{loss}, accuracy {:.2}%", 100.0 * right / count));
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The errors of groups of ranks, as values.
 
+use std::fmt;
 use std::time::Duration;
 
 use wengert_tensor::DType;
@@ -10,8 +11,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The exit code of a rank that lost another rank: `EX_TEMPFAIL` of `sysexits.h`. It tells a supervisor to start the job again.
 pub const EXIT_LOST: u8 = 75;
 
-/// An error of a group of ranks.
-#[derive(Debug, thiserror::Error)]
+/// An error of a group of ranks. `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a
+/// sentence.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An error of a model, an optimiser, data or a file.
@@ -137,6 +139,13 @@ pub enum Error {
     },
 }
 
+/// Writes the same text as `Display`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error {
     /// Returns the exit code of a program that ends with this error: [`EXIT_LOST`] if a rank was lost, 1 otherwise.
     pub fn exit_code(&self) -> u8 {
@@ -198,6 +207,7 @@ mod tests {
             late: vec![1],
         };
         assert_eq!(lost.exit_code(), 75);
+        assert_eq!(format!("{lost:?}"), lost.to_string());
         let text = lost.to_string();
         assert!(text.starts_with("rank 0 waited 5.0 s in all_reduce: rank 2 gave no sign of life"), "{text}");
     }

@@ -5,6 +5,7 @@ use std::env;
 use std::fmt::Display;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -179,10 +180,10 @@ impl Group {
         part(count, self.size, self.rank)
     }
 
-    /// Prints a line on rank 0 only, such as the progress of a training.
+    /// Prints a line on rank 0 only, such as the progress of a training. A closed or full output is no error.
     pub fn print(&self, line: impl Display) {
         if self.is_first() {
-            println!("{line}");
+            let _ = writeln!(std::io::stdout(), "{line}");
         }
     }
 

@@ -80,6 +80,18 @@ fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
     }
 }
 
+#[test]
+fn going_on_from_a_finished_training_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let before = checkpoint(0, &["--steps", "3"], &path);
+    let output = Command::new(example()).args(["--steps", "3", "--out"]).arg(&path).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("goes on at step 3"), "{text}");
+    assert!(text.contains("no step was left to make, accuracy ") && !text.contains("NaN"), "{text}");
+    assert!(fs::read(&path).unwrap() == before);
+}
+
 /// Returns the processes that `mpirun` has started, by rank.
 fn ranks_of(mpirun: &Child) -> Vec<u32> {
     let mut found = Vec::new();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::data::read_text;
+use crate::data::read_plain_text;
 use crate::error::Place;
 use crate::file::write_atomically;
 use crate::{Error, Result};
@@ -117,9 +117,13 @@ impl History {
         self.epochs.last()
     }
 
-    /// Returns the first `count` epochs, with the metrics in the order of `names`.
-    pub(crate) fn resumed(mut self, count: usize, names: &[&str]) -> Self {
+    /// Removes the epochs after the first `count`.
+    pub(crate) fn truncate(&mut self, count: usize) {
         self.epochs.truncate(count);
+    }
+
+    /// Returns the history with the metrics in the order of `names`.
+    pub(crate) fn reordered(mut self, names: &[&str]) -> Self {
         for epoch in &mut self.epochs {
             for scores in [Some(&mut epoch.train), epoch.validation.as_mut()].into_iter().flatten() {
                 scores.metrics.sort_by_key(|(name, _)| names.iter().position(|other| other == name));
@@ -148,6 +152,7 @@ impl History {
     }
 
     /// Reads a file that [`save`](Self::save) wrote. Values keep their bits. Metrics are in the order of their names.
+    /// The memory is proportional to the size of the file.
     ///
     /// # Errors
     ///
@@ -155,7 +160,7 @@ impl History {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut history = History::default();
-        for (number, line) in (1..).zip(read_text(path)?.lines()) {
+        for (number, line) in (1..).zip(read_plain_text(path)?.lines()) {
             let refuse =
                 |problem: String| Error::Malformed { path: path.to_owned(), place: Place::Line(number), problem };
             let line: Value = serde_json::from_str(line).map_err(|error| refuse(format!("expected JSON: {error}")))?;
@@ -189,6 +194,10 @@ mod tests {
         history.epochs[1].train.loss = f64::INFINITY;
         history.save(&file).unwrap();
         assert!(History::read(&file).unwrap().last().unwrap().train.loss.is_nan());
+        // A log is not decompressed, so that its memory is limited by its size.
+        std::fs::write(&file, [0x1f, 0x8b, 8, 0]).unwrap();
+        let text = History::read(&file).unwrap_err().to_string();
+        assert!(text.ends_with("byte 1: it is not text in UTF-8"), "{text}");
         for (line, expected) in [("{", "line 2: expected JSON: "), ("[1]", "line 2: expected an epoch, ")] {
             std::fs::write(&file, format!("{{\"train\":{{}}}}\n{line}\n")).unwrap();
             let text = History::read(&file).unwrap_err().to_string();

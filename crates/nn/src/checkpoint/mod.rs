@@ -263,6 +263,47 @@ mod tests {
     }
 
     #[test]
+    fn similar_names_have_the_same_shape() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // The most similar names have other shapes.
+        save(&model::<f32>(&[("fc2.bias", &[7]), ("layer.fc1.bias", &[3]), ("fc1.bia", &[9])]), &file).unwrap();
+        let mut other = model::<f32>(&[("fc1.bias", &[3]), ("fc3.bias", &[4])]);
+        let Err(Error::Keys { renamed, .. }) = load(&mut other, &file) else { panic!("the names differ") };
+        assert_eq!(renamed, [("fc1.bias".to_owned(), "layer.fc1.bias".to_owned())]);
+    }
+
+    /// Returns a sparse file of 1 TiB with one tensor of U64, or `None` if the file system has no sparse files.
+    fn sparse(name: &str, shape: &str) -> Option<tempfile::NamedTempFile> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let bytes = 1u64 << 40;
+        let header = format!(r#"{{"{name}":{{"dtype":"U64","shape":{shape},"data_offsets":[0,{bytes}]}}}}"#);
+        fs::write(&file, with_header(&header, 0)).unwrap();
+        file.as_file().set_len(8 + header.len() as u64 + bytes).ok().map(|()| file)
+    }
+
+    #[test]
+    fn shapes_are_compared_before_memory_is_requested() {
+        for name in ["@integer.epoch", "@number.best", "@generator"] {
+            let Some(file) = sparse(name, "[137438953472]") else { return };
+            let saved = Checkpoint::open(&file).unwrap();
+            let errors = [saved.integer("epoch").err(), saved.number("best").err(), saved.generator().map(drop).err()];
+            let mismatches = errors.iter().flatten().filter(|error| {
+                matches!(error, Error::Keys { mismatched, .. } if mismatched.len() == 1 && mismatched[0].name == name)
+            });
+            assert_eq!(mismatches.count(), 1, "{name}");
+        }
+        let mut linear = Linear::<f64>::new(3, 2, &mut Generator::new(5));
+        for state in ["@optimizer.o.weight.step", "@settings.o.lr", "@optimizer.o.weight.momentum_buffer"] {
+            let Some(file) = sparse(state, "[65536,2097152]") else { return };
+            let saved = Checkpoint::open(&file).unwrap().convert();
+            let error = saved.load_optimizer("o", &mut Sgd::<f64>::new(0.1).momentum(0.9), &linear).unwrap_err();
+            assert!(matches!(error, Error::Keys { .. }), "{state}: {error}");
+        }
+        let Some(file) = sparse("weight", "[137438953472]") else { return };
+        assert!(matches!(load(&mut linear, &file), Err(Error::Keys { .. })));
+    }
+
+    #[test]
     fn a_large_file_that_is_not_a_checkpoint_is_not_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let size = 1 << 40; // This is a sparse file, if the file system supports them.
@@ -380,6 +421,27 @@ mod tests {
         assert!(matches!(saved.load_model(&mut model), Err(Error::Keys { mismatched, .. }) if mismatched.len() == 1));
         saved.partial().load_model(&mut model).unwrap();
         assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![1.5, -2.0], 7));
+    }
+
+    #[test]
+    fn a_file_may_lack_the_counts_of_batches_as_in_pytorch() {
+        let mean = [0.5f32, 0.25].map(f32::to_le_bytes).concat();
+        let file = written(&[("running_mean", Dtype::F32, &[2], &mean)]);
+        let mut model = Statistics {
+            running_mean: Buffer::new(Tensor::zeros([2])),
+            num_batches_tracked: Buffer::new(Tensor::scalar(3)),
+        };
+        load(&mut model, &file).unwrap();
+        assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![0.5, 0.25], 3));
+        // The other buffers, and a count that is not beside running statistics, must be in the file.
+        let count = written(&[("num_batches_tracked", Dtype::I64, &[], &7i64.to_le_bytes())]);
+        assert!(matches!(load(&mut model, &count), Err(Error::Keys { missing, .. }) if missing == ["running_mean"]));
+        let mut alone = crate::BatchNorm1d::<f32>::new(2);
+        alone.running_mean = None;
+        let rest = ["weight", "bias", "running_var"].map(|name| (name, Dtype::F32, &[2][..], &mean[..]));
+        assert!(load(&mut alone, written(&rest)).is_err());
+        let all = ["weight", "bias", "running_mean", "running_var"].map(|name| (name, Dtype::F32, &[2][..], &mean[..]));
+        load(&mut crate::BatchNorm1d::<f32>::new(2), written(&all)).unwrap();
     }
 
     #[test]

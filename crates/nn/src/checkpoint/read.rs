@@ -1,23 +1,24 @@
 //! Reads tensors of a checkpoint by name, with conversion and renaming, into a model and other objects.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use wengert_macros::precompiled;
-use wengert_tensor::{Float, Generator, Shape};
+use wengert_tensor::{DType, Float, Generator, Shape};
 
 use super::header::read_header;
 use super::report::LoadReport;
 use super::write::{Checkpoint, check_names, dtype};
 use crate::bytes::{from_floats, to_bytes};
+use crate::error::similar_names;
 use crate::file::open_regular;
-use crate::module::{LeafMut, Module};
-use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
+use crate::module::{Leaf, LeafMut, Module};
+use crate::optim::{Archive, Entry, Key, Optimizer, Resume, Stored, archive_optimizer};
 use crate::{Error, KeyMismatch, Result};
 
 /// An open checkpoint file; see [`Checkpoint::open`](crate::Checkpoint::open). Each method reads only the tensors that
@@ -105,6 +106,8 @@ impl Saved {
 
     /// Reads the parameters and buffers of `model`. Returns the names that were not loaded. The list is empty unless the load is
     /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
+    ///
+    /// As in PyTorch, a file may lack the `num_batches_tracked` of a batch normalization. The layer keeps its count.
     ///
     /// # Errors
     ///
@@ -194,7 +197,7 @@ impl Saved {
         Ok(f64::from_le_bytes(word))
     }
 
-    /// Returns the `N` elements of the tensor `name`. Each element has 8 bytes.
+    /// Returns the `N` elements of the tensor `name`, whose shape has `N` elements. Each element has 8 bytes.
     fn words<const N: usize, const R: usize>(
         &self,
         name: &str,
@@ -204,16 +207,14 @@ impl Saved {
         let mut report = LoadReport::default();
         match self.header.info(name) {
             None => report.missing.push(name.to_owned()),
-            Some(info) => {
-                if let Ok(words) = self.bytes(info)?.as_chunks::<8>().0.try_into()
-                    && info.dtype == expected
-                    && info.shape == shape
-                {
+            Some(info) if info.dtype == expected && info.shape == shape => {
+                if let Ok(words) = bytes(&self.file, &self.path, self.start, info)?.as_chunks::<8>().0.try_into() {
                     return Ok(words);
                 }
-                let found = (Shape::from(&info.shape[..]), info.dtype.to_string());
+            }
+            Some(info) => {
                 let expected = (Shape::from(&shape[..]), expected.to_string());
-                report.mismatched.push(KeyMismatch { name: name.to_owned(), found, expected });
+                report.mismatched.push(KeyMismatch { name: name.to_owned(), found: kind(info), expected });
             }
         }
         Err(self.misfit(report))
@@ -221,42 +222,46 @@ impl Saved {
 
     /// Returns the error for a file that does not fit the model or object that reads it.
     fn misfit(&self, report: LoadReport) -> Error {
-        let LoadReport { missing, unexpected, mismatched } = report;
-        Error::Keys { path: self.path.clone(), missing, unexpected, mismatched }
+        let LoadReport { missing, unexpected, renamed, mismatched } = report;
+        Error::Keys { path: self.path.clone(), missing, unexpected, renamed, mismatched }
     }
+}
 
-    /// Reads the bytes of a tensor.
-    fn bytes(&self, info: &TensorInfo) -> Result<Vec<u8>> {
-        let (from, to) = info.data_offsets;
-        let mut bytes = vec![0; to - from];
-        let mut file = &self.file;
-        let read = file.seek(SeekFrom::Start(self.start + from as u64)).and_then(|_| file.read_exact(&mut bytes));
-        read.map_err(|source| Error::Read { path: self.path.clone(), source })?;
-        Ok(bytes)
-    }
+/// Returns the shape and the element type of a tensor, as errors show them.
+fn kind(info: &TensorInfo) -> (Shape, String) {
+    (Shape::from(&info.shape[..]), info.dtype.to_string())
+}
 
-    /// Reads an entry of an optimiser.
-    fn entry<T: Float>(&self, name: &str, info: &TensorInfo) -> Result<Entry<T>> {
-        let (bytes, shape) = (self.bytes(info)?, Shape::from(&info.shape[..]));
-        let own = dtype(T::DTYPE);
-        match (info.dtype, shape.rank()) {
-            (Dtype::BOOL, 0) => Ok(Entry::Flag(bytes == [1])),
-            (Dtype::U64, 0) => Ok(Entry::Integer(u64::from_le_bytes(bytes.as_chunks().0[0]))),
-            (Dtype::F64, 0) => Ok(Entry::Number(f64::from_le_bytes(bytes.as_chunks().0[0]))),
-            (of, _) if of == own || self.convert && is_float(of) => Ok(Entry::Tensor(from_floats(&bytes, of, &shape)?)),
-            (of, _) => {
-                let (name, found, expected) =
-                    (name.to_owned(), (shape.clone(), of.to_string()), (shape, own.to_string()));
-                let mismatched = vec![KeyMismatch { name, found, expected }];
-                Err(self.misfit(LoadReport { mismatched, ..LoadReport::default() }))
-            }
-        }
-    }
+/// Reads the bytes of a tensor from `file`, whose tensors begin at `start`. The caller has compared the shape with the
+/// expected one, so that the file does not choose the size.
+fn bytes(mut file: &File, path: &Path, start: u64, info: &TensorInfo) -> Result<Vec<u8>> {
+    let (from, to) = info.data_offsets;
+    let mut bytes = Vec::new();
+    let mut read = || {
+        bytes.try_reserve_exact(to - from)?;
+        bytes.resize(to - from, 0);
+        file.seek(SeekFrom::Start(start + from as u64))?;
+        file.read_exact(&mut bytes)
+    };
+    read().map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(bytes)
+}
+
+/// Converts the bytes of an entry of an optimiser, whose shape and type fit.
+fn entry<T: Float>(bytes: &[u8], info: &TensorInfo) -> Result<Entry<T>> {
+    let word = || *bytes.first_chunk().unwrap_or(&[0; 8]);
+    Ok(match (info.dtype, info.shape.len()) {
+        (Dtype::BOOL, 0) => Entry::Flag(bytes == [1]),
+        (Dtype::U64, 0) => Entry::Integer(u64::from_le_bytes(word())),
+        (Dtype::F64, 0) => Entry::Number(f64::from_le_bytes(word())),
+        (dtype, _) => Entry::Tensor(from_floats(bytes, dtype, &Shape::from(&info.shape[..]))?),
+    })
 }
 
 /// Reads the parameters and buffers of `model`: see [`Saved::load_model`].
 #[precompiled]
 fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<LoadReport> {
+    let counts = counts_of_batches(model);
     let leaves = model.leaves_mut();
     check_names(leaves.iter().map(|(name, _)| &name[..]))?;
     let mut found: HashMap<String, TensorInfo> = HashMap::new();
@@ -268,7 +273,7 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
             }
         }
     }
-    let (mut report, mut fitting) = (LoadReport::default(), Vec::new());
+    let (mut report, mut fitting, mut missing) = (LoadReport::default(), Vec::new(), Vec::new());
     for (name, leaf) in leaves {
         let (expected, shape, convertible) = match &leaf {
             LeafMut::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape(), saved.convert),
@@ -278,25 +283,30 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
             }
         };
         match found.remove(&name) {
-            None => report.missing.push(name),
+            None if counts.contains(&name) => {}
+            None => missing.push((name, shape.clone())),
             Some(info)
                 if info.shape == shape.sizes() && (info.dtype == expected || convertible && is_float(info.dtype)) =>
             {
                 fitting.push((info, leaf));
             }
             Some(info) => {
-                let found = (Shape::from(&info.shape[..]), info.dtype.to_string());
                 let expected = (shape.clone(), expected.to_string());
-                report.mismatched.push(KeyMismatch { name, found, expected });
+                report.mismatched.push(KeyMismatch { name, found: kind(&info), expected });
             }
         }
     }
-    report.unexpected.extend(found.into_keys());
-    report.unexpected.sort_unstable();
+    let shaped = |(name, info): (String, TensorInfo)| (name, Shape::from(&info.shape[..]));
+    let mut unexpected: Vec<(String, Shape)> = found.into_iter().map(shaped).collect();
+    unexpected.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    report.renamed = similar_names(&missing, &unexpected);
+    report.missing = missing.into_iter().map(|(name, _)| name).collect();
+    report.unexpected = unexpected.into_iter().map(|(name, _)| name).collect();
     if !saved.partial && !report.is_complete() {
         return Err(saved.misfit(report));
     }
-    let contents: Vec<Vec<u8>> = fitting.iter().map(|(info, _)| saved.bytes(info)).collect::<Result<_>>()?;
+    let contents: Vec<Vec<u8>> =
+        fitting.iter().map(|(info, _)| bytes(&saved.file, &saved.path, saved.start, info)).collect::<Result<_>>()?;
     for ((info, leaf), bytes) in fitting.into_iter().zip(contents) {
         match leaf {
             LeafMut::Parameter(parameter) => {
@@ -312,18 +322,38 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
     Ok(report)
 }
 
+/// Returns the names of the counts of batches beside running statistics. A file may lack them, as in PyTorch, whose
+/// first versions did not save them. The model then keeps its counts.
+fn counts_of_batches<T: Float>(model: &dyn Module<T>) -> HashSet<String> {
+    let leaves: HashMap<String, Leaf<'_, T>> = model.leaves().into_iter().collect();
+    let is_count = |(name, leaf): &(&String, &Leaf<'_, T>)| {
+        let Some(prefix) = name.strip_suffix("num_batches_tracked") else { return false };
+        let is_integer =
+            matches!(leaf, Leaf::Buffer(count) if count.dtype() == DType::I64 && count.shape().rank() == 0);
+        is_integer && leaves.contains_key(&format!("{prefix}running_mean"))
+    };
+    leaves.iter().filter(is_count).map(|(name, _)| name.clone()).collect()
+}
+
 /// Passes all entries that were saved under `name` to `read`: see [`Saved::read_entries`].
 #[precompiled]
 fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
-    let mut entries = HashMap::new();
+    let mut infos = HashMap::new();
     for (in_file, info) in saved.header.tensors() {
         if let Some(key) = Key::from_file(&in_file, name) {
-            entries.insert(key, saved.entry::<T>(&in_file, info)?);
+            infos.insert(key, info.clone());
         }
     }
-    let mut archive = Archive::reading(entries);
+    let kinds = infos.iter().map(|(key, info)| (key.clone(), kind(info))).collect();
+    let widths = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64];
+    let floats = widths.into_iter().filter(|&width| saved.convert || width == dtype(T::DTYPE));
+    let source = |source| Error::Read { path: saved.path.clone(), source };
+    let (file, path, start) = (saved.file.try_clone().map_err(source)?, saved.path.clone(), saved.start);
+    let read_entry = move |key: &Key| entry(&bytes(&file, &path, start, &infos[key])?, &infos[key]);
+    let floats = floats.map(|width| width.to_string()).collect();
+    let mut archive = Archive::reading(Stored { kinds, floats, read: Box::new(read_entry) });
     read(&mut archive);
-    let (missing, mismatched, rest) = archive.finish();
+    let (missing, mismatched, rest) = archive.finish()?;
     let in_file = |keys: Vec<Key>| {
         let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
         names.sort_unstable();
@@ -332,7 +362,7 @@ fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut A
     let mismatched =
         mismatched.into_iter().map(|(key, found, expected)| KeyMismatch { name: key.in_file(name), found, expected });
     let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
-    let report = LoadReport { missing, unexpected, mismatched };
+    let report = LoadReport { missing, unexpected, mismatched, ..LoadReport::default() };
     if report.is_complete() { Ok(()) } else { Err(saved.misfit(report)) }
 }
 

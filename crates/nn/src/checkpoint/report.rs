@@ -13,6 +13,8 @@ pub struct LoadReport {
     pub missing: Vec<String>,
     /// The names that the file has and the model does not have.
     pub unexpected: Vec<String>,
+    /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
+    pub renamed: Vec<(String, String)>,
     /// The names that both have, but with different shapes, or with different element types and without conversion.
     pub mismatched: Vec<KeyMismatch>,
 }
@@ -29,6 +31,6 @@ impl fmt::Display for LoadReport {
         if self.is_complete() {
             return f.write_str("everything was loaded");
         }
-        write!(f, "not loaded:{}", keys(&self.missing, &self.unexpected, &self.mismatched))
+        write!(f, "not loaded:{}", keys(&self.missing, &self.unexpected, &self.renamed, &self.mismatched))
     }
 }

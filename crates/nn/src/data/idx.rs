@@ -25,8 +25,8 @@ use crate::data::source::{open, refused};
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or not a regular file, or decompresses to far more than its size:
-///   [`Error::Read`](crate::Error::Read).
+/// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100 times
+///   its size: [`Error::Read`](crate::Error::Read).
 /// - The file is not an IDX file, ends too early, continues after its last number, or has a number that `E` cannot
 ///   represent (a fraction for integers, 300 for `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte.
 ///   Floating-point types round.

@@ -6,8 +6,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use image::imageops::FilterType;
-use image::{DynamicImage, Limits};
-use wengert_tensor::ops::Views as _;
+use image::{DynamicImage, ImageDecoder as _, ImageError, Limits};
 use wengert_tensor::{Generator, Tensor, ops::try_stack};
 
 use crate::data::dataset::Dataset;
@@ -17,8 +16,12 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest width and height of an image, in pixels. The crate `image` also limits the memory to 512 MiB.
-const LARGEST: u32 = 1 << 14;
+/// The largest number of pixels by default: 2²⁶, for example 8192 x 8192. Photos have fewer. A file of a few kilobytes
+/// may claim more; 2²⁶ pixels need up to 1.5 GiB while they are read.
+const MOST_PIXELS: u64 = 1 << 26;
+
+/// The largest number of bytes of a decoded pixel: four channels of 32 bits.
+const WIDEST_PIXEL: u64 = 16;
 
 /// A data set of images (`.png`, `.jpg`, `.jpeg`) in subfolders, whose names are the classes: `cats/tom.png`,
 /// `dogs/rex.jpg`. torchvision: `ImageFolder`.
@@ -85,6 +88,12 @@ impl ImageFolder {
         ImageFolder { reader: self.reader.resize(size), ..self }
     }
 
+    /// Sets the largest number of pixels of an image; see [`ImageReader::max_pixels`].
+    #[must_use]
+    pub fn max_pixels(self, pixels: u64) -> Self {
+        ImageFolder { reader: self.reader.max_pixels(pixels), ..self }
+    }
+
     /// Returns the names of the classes, in the order of the class indices.
     pub fn classes(&self) -> Vec<&str> {
         self.classes.iter().map(String::as_str).collect()
@@ -112,7 +121,8 @@ impl ImageFolder {
     }
 }
 
-/// A batch has images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with values from 0 to 1, and their classes `[n]`.
+/// A batch has images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with values from 0 to 1, and their classes `[n]`. A batch without images is `[0, 3, height, width]` with the size of [`resize`](ImageFolder::resize), or
+/// `[0, 3, 0, 0]` without it.
 impl Dataset for ImageFolder {
     type Batch = (Tensor<f32>, Tensor<i64>);
 
@@ -123,8 +133,8 @@ impl Dataset for ImageFolder {
     /// # Errors
     ///
     /// - A file is unreadable or not a regular file: [`Error::Read`].
-    /// - A file is not an image, is wider or higher than 16,384 pixels, needs more than 512 MiB, or has another size
-    ///   than the first image of the batch: [`Error::Malformed`].
+    /// - A file is not an image, has more pixels than [`max_pixels`](ImageFolder::max_pixels), or has another size than
+    ///   the first image of the batch: [`Error::Malformed`].
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch> {
         let chosen = self.subset(indices)?;
         let mut images: Vec<Tensor<f32>> = Vec::with_capacity(indices.len());
@@ -138,7 +148,13 @@ impl Dataset for ImageFolder {
             }
             images.push(image);
         }
-        Ok((try_stack(&images, 0)?, chosen.targets()))
+        let stacked = if images.is_empty() {
+            let ([height, width], channels) = (self.reader.size.unwrap_or_default(), self.reader.channels());
+            Tensor::try_full([0, channels, height, width], 0.0)?
+        } else {
+            try_stack(&images, 0)?
+        };
+        Ok((stacked, chosen.targets()))
     }
 
     fn subset(&self, indices: &[usize]) -> Result<Self> {
@@ -161,10 +177,18 @@ impl Dataset for ImageFolder {
 /// let batch = image.unsqueeze(0); // [1, 3, 64, 64], the input of a model
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageReader {
     grayscale: bool,
     size: Option<[usize; 2]>,
+    max_pixels: u64,
+}
+
+/// The same as [`ImageReader::new`].
+impl Default for ImageReader {
+    fn default() -> Self {
+        ImageReader { grayscale: false, size: None, max_pixels: MOST_PIXELS }
+    }
 }
 
 impl ImageReader {
@@ -191,39 +215,65 @@ impl ImageReader {
         ImageReader { size: Some(size), ..self }
     }
 
-    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image gives three equal
-    /// channels if the reader is set to colour. Transparency is ignored. torchvision: `decode_image`.
+    /// Sets the largest number of pixels of an image, 2²⁶ (67 million) by default. Reading needs up to 24 bytes of memory
+    /// for each pixel. A small file can claim many pixels, so raise the limit for files that you trust.
+    #[must_use]
+    pub fn max_pixels(self, pixels: u64) -> Self {
+        ImageReader { max_pixels: pixels, ..self }
+    }
+
+    /// Returns the number of channels.
+    fn channels(&self) -> usize {
+        if self.grayscale { 1 } else { 3 }
+    }
+
+    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image
+    /// gives three equal channels if the reader is set to colour. Transparency is ignored. torchvision: `decode_image`.
     ///
     /// # Errors
     ///
     /// - The file is unreadable or not a regular file: [`Error::Read`].
-    /// - The file is not an image, is wider or higher than 16,384 pixels, or needs more than 512 MiB:
-    ///   [`Error::Malformed`].
+    /// - The file is not an image, or has more pixels than [`max_pixels`](Self::max_pixels): [`Error::Malformed`].
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Tensor<f32>> {
-        let image = decode(path.as_ref())?;
-        let image = match self.size {
-            Some([height, width]) => image.resize_exact(width as u32, height as u32, FilterType::Triangle),
-            None => image,
+        let mut image = decode(path.as_ref(), self.max_pixels)?;
+        if let Some([height, width]) = self.size {
+            image = image.resize_exact(width as u32, height as u32, FilterType::Triangle);
+        }
+        let shape = [self.channels(), image.height() as usize, image.width() as usize];
+        // The conversion is skipped if the image has this form, so that no second copy is made.
+        let bytes = match (image, self.grayscale) {
+            (DynamicImage::ImageLuma8(image), true) => image.into_raw(),
+            (image, true) => image.into_luma8().into_raw(),
+            (image, false) => image.into_rgb8().into_raw(),
         };
-        let (width, height) = (image.width() as usize, image.height() as usize);
-        let (bytes, channels) =
-            if self.grayscale { (image.to_luma8().into_raw(), 1) } else { (image.to_rgb8().into_raw(), 3) };
-        let values = bytes.into_iter().map(|byte| f32::from(byte) / 255.0).collect();
-        Ok(Tensor::try_from_vec(values, [height, width, channels])?.try_permute([2, 0, 1])?.try_contiguous()?)
+        // Channel by channel: the tensor has the channels first, the image has them last.
+        let mut values = Vec::new();
+        values.try_reserve_exact(bytes.len()).map_err(|error| unreadable(path.as_ref(), error.into()))?;
+        for channel in 0..self.channels() {
+            values.extend(bytes[channel..].iter().step_by(self.channels()).map(|&byte| f32::from(byte) / 255.0));
+        }
+        Ok(Tensor::try_from_vec(values, shape)?)
     }
 }
 
-/// Decodes an image within the limits of size and memory.
-fn decode(path: &Path) -> Result<DynamicImage> {
+/// Decodes an image of at most `most` pixels.
+fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
+    let malformed = |problem| Error::Malformed { path: path.to_owned(), place: Place::Byte(0), problem };
+    let expected = |error: ImageError| malformed(format!("expected an image: {error}"));
     let file = BufReader::new(open_regular(path)?.0);
     let mut reader = image::ImageReader::new(file).with_guessed_format().map_err(|source| unreadable(path, source))?;
-    let mut limits = Limits::default();
-    (limits.max_image_width, limits.max_image_height) = (Some(LARGEST), Some(LARGEST));
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(most.saturating_mul(WIDEST_PIXEL));
     reader.limits(limits);
-    reader.decode().map_err(|error| {
-        let (place, problem) = (Place::Byte(0), format!("expected an image: {error}"));
-        Error::Malformed { path: path.to_owned(), place, problem }
-    })
+    // The decoder has read the header only.
+    let decoder = reader.into_decoder().map_err(expected)?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > most {
+        return Err(malformed(format!(
+            "the image has {width} x {height} pixels, but at most {most} pixels are read; `max_pixels` allows more"
+        )));
+    }
+    DynamicImage::from_decoder(decoder).map_err(expected)
 }
 
 /// Returns the paths in a folder, in the order of their names, without names that begin with a dot.
@@ -247,6 +297,7 @@ fn is_image(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use image::{Rgb, RgbImage};
+    use wengert_tensor::ops::Views as _;
 
     use super::*;
 
@@ -289,6 +340,29 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_without_images_is_empty() {
+        let folder = folder();
+        let images = ImageFolder::open(&folder).unwrap();
+        let (pixels, classes) = images.batch(&[]).unwrap();
+        assert_eq!((pixels.shape().sizes(), classes.shape().sizes()), (&[0, 3, 0, 0][..], &[0][..]));
+        let (pixels, _) = images.subset(&[]).unwrap().grayscale().resize([4, 5]).batch(&[]).unwrap();
+        assert_eq!(pixels.shape().sizes(), [0, 1, 4, 5]);
+    }
+
+    #[test]
+    fn the_limit_of_pixels_can_be_changed() {
+        let folder = folder();
+        let images = ImageFolder::open(&folder).unwrap();
+        assert!(images.clone().max_pixels(6).batch(&[0]).is_ok());
+        let text = images.max_pixels(5).batch(&[0]).unwrap_err().to_string();
+        assert!(text.contains("the image has 3 x 2 pixels, but at most 5 pixels are read"), "{text}");
+        // Above the default, an image that is large is read.
+        let path = folder.path().join("wide.png");
+        image::GrayImage::new(1 << 15, 3).save(&path).unwrap();
+        assert_eq!(ImageReader::new().grayscale().read(&path).unwrap().shape().sizes(), [1, 3, 1 << 15]);
+    }
+
+    #[test]
     #[should_panic(expected = "resize: expected a height and a width of 1 or more, but got [0, 4]")]
     fn a_size_of_0_panics() {
         let _ = ImageReader::new().resize([0, 4]);
@@ -308,7 +382,16 @@ mod tests {
             let text = refusal(contents);
             assert!(text.starts_with("'a.png', byte 0: expected an image: ") && !text.contains('\n'), "{text}");
         }
-        // This header claims 2³⁰ x 2³⁰ pixels.
+        // A small file may claim many pixels.
+        let mut wide = Vec::new();
+        let pixels = image::GrayImage::new(8192, 8193);
+        pixels.write_to(&mut std::io::Cursor::new(&mut wide), image::ImageFormat::Png).unwrap();
+        let text = refusal(&wide);
+        assert_eq!(
+            text,
+            "'a.png', byte 0: the image has 8192 x 8193 pixels, but at most 67108864 pixels are read; `max_pixels` allows more"
+        );
+        // The header claims 2³⁰ x 2³⁰ pixels.
         let mut hostile = whole.clone();
         hostile[16..24].copy_from_slice(&[0x40, 0, 0, 0, 0x40, 0, 0, 0]);
         assert!(refusal(&hostile).starts_with("'a.png', byte 0: expected an image: "));

@@ -42,4 +42,5 @@ pub use rows::read_table;
 pub use samples::Samples;
 pub use sequences::{Padded, Sequences, pad_sequence};
 pub use table::{Classes, Table};
+pub(crate) use text::read_plain_text;
 pub use text::{Vocabulary, next_tokens, read_text};

@@ -4,7 +4,11 @@ use std::io::{self, Read};
 
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
-/// A number that was read from a file.
+/// The number of bytes that are read and converted at a time. It is a multiple of the width of every type. A larger block
+/// needs more memory and is not faster.
+const BLOCK: usize = 1 << 16;
+
+/// A number in a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Number {
     Integer(i64),
@@ -65,7 +69,7 @@ pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the numbers after a header, up to the end of the file.
+/// Reads the numbers after a header, to the end of the file. Memory grows with the numbers that exist.
 pub(super) fn read_numbers<E: Element>(
     reader: &mut impl Read,
     header: Header,
@@ -79,18 +83,26 @@ pub(super) fn read_numbers<E: Element>(
             format!("the header has the shape {shape}, which is too large for any file"),
         ));
     };
-    let bytes = take(reader, expected as u64 + 1)?;
-    if bytes.len() != expected {
-        let more = if bytes.len() > expected { "more" } else { "fewer" };
+    let wrong_size = |found: usize, more: &str| {
         let problem = format!("expected {expected} bytes of numbers for the shape {shape}, found {more}");
-        return Err(Refusal::Malformed(length + bytes.len().min(expected) as u64, problem));
-    }
-    let mut values = Vec::with_capacity(bytes.len() / width);
-    for (position, number) in bytes.chunks_exact(width).enumerate() {
-        match decode(number).as_element() {
-            Ok(value) => values.push(value),
-            Err(problem) => return Err(Refusal::Malformed(length + (position * width) as u64, problem)),
+        Refusal::Malformed(length + found as u64, problem)
+    };
+    let mut values: Vec<E> = Vec::new();
+    for start in (0..expected).step_by(BLOCK) {
+        let bytes = take(reader, BLOCK.min(expected - start) as u64)?;
+        values.try_reserve(bytes.len() / width).map_err(io::Error::from)?;
+        for (position, number) in bytes.chunks_exact(width).enumerate() {
+            match decode(number).as_element() {
+                Ok(value) => values.push(value),
+                Err(problem) => return Err(Refusal::Malformed(length + (start + position * width) as u64, problem)),
+            }
         }
+        if bytes.len() < BLOCK.min(expected - start) {
+            return Err(wrong_size(start + bytes.len(), "fewer"));
+        }
+    }
+    if !take(reader, 1)?.is_empty() {
+        return Err(wrong_size(expected, "more"));
     }
     let made = Tensor::try_from_vec(values, shape);
     made.map_err(|error| Refusal::Unreadable(io::Error::new(io::ErrorKind::OutOfMemory, error.to_string())))

@@ -25,8 +25,8 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or not a regular file: [`Error::Read`]. A device or a pipe is refused, because it
-///   may never end.
+/// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100 times
+///   its size: [`Error::Read`]. A device or a pipe is refused, because it may never end.
 /// - The file has no rows: [`Error::Table`]. A line is not UTF-8, or a quote is not closed: [`Error::Malformed`].
 /// - A row has more or fewer columns than the first: [`Error::RowWidth`].
 /// - A field is not a finite number: [`Error::NotANumber`]. `inf` and `nan` are not allowed.

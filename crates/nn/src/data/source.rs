@@ -10,19 +10,20 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest accepted ratio of decompressed to compressed bytes. Text has a ratio of about 20, and an image of a single colour about 300.
-/// A file made to exhaust memory has a ratio of 1000, the largest that the format allows.
-const EXPANSION: u64 = 400;
+/// The largest ratio of decompressed to compressed bytes. Tables and images have ratios of 3 to 20. A file made to exhaust
+/// memory has a ratio of 1000, the largest that the format allows. A larger limit would need more memory for such a file.
+const EXPANSION: u64 = 100;
 
-/// The number of decompressed bytes that is allowed for any file, whatever its size.
-const ALWAYS_ALLOWED: u64 = 256 << 20;
+/// The number of decompressed bytes that is allowed for any file, whatever its size: 16 MiB. A table needs up to 20 times
+/// its text in memory while it is read, so that a small file needs at most 320 MiB.
+const ALWAYS_ALLOWED: u64 = 16 << 20;
 
 /// Opens a file for reading, and decompresses it if its first two bytes are the gzip signature.
 ///
 /// # Errors
 ///
 /// If the file is missing, unreadable or not a regular file: [`Error::Read`]. The reader fails if the file decompresses
-/// to too many bytes.
+/// to more than 16 MiB and more than 100 times its size. A file without compression has no limit.
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let (file, size) = open_regular(path)?;
     let mut file = BufReader::new(file);
@@ -30,7 +31,7 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     if !start.starts_with(&[0x1f, 0x8b]) {
         return Ok(Box::new(file));
     }
-    Ok(Box::new(BufReader::new(Limited::new(MultiGzDecoder::new(file), size))))
+    Ok(Box::new(BufReader::new(Limited::new(MultiGzDecoder::new(file), size, "`gunzip`"))))
 }
 
 /// Returns the error of a file that cannot be read.
@@ -53,13 +54,15 @@ pub(super) struct Limited<R> {
     inner: R,
     left: u64,
     limit: u64,
+    /// The program that decompresses the file without a limit.
+    unpack: &'static str,
 }
 
 impl<R> Limited<R> {
-    /// Returns a reader for a compressed file of `size` bytes.
-    pub(super) fn new(inner: R, size: u64) -> Self {
+    /// Returns a reader for a compressed file of `size` bytes. Its error proposes the program `unpack`.
+    pub(super) fn new(inner: R, size: u64, unpack: &'static str) -> Self {
         let limit = size.saturating_mul(EXPANSION).max(ALWAYS_ALLOWED);
-        Limited { inner, left: limit, limit }
+        Limited { inner, left: limit, limit, unpack }
     }
 }
 
@@ -69,9 +72,10 @@ impl<R: Read> Read for Limited<R> {
         match self.left.checked_sub(count as u64) {
             Some(left) => self.left = left,
             None => {
-                let limit = self.limit;
+                let Limited { limit, unpack, .. } = self;
                 return Err(io::Error::other(format!(
-                    "it decompresses to more than {limit} bytes, which is too much for a file of its size"
+                    "it decompresses to more than {limit} bytes, which is too much for a file of its size; if you trust \
+                     it, decompress it with {unpack} and read the result, which has no limit"
                 )));
             }
         }
@@ -105,8 +109,8 @@ pub(super) mod tests {
     #[test]
     fn a_file_that_expands_too_much_is_an_error() {
         let mebibyte = gzipped(&vec![b'\n'; 1 << 20]);
-        let bomb = mebibyte.repeat(1 + (ALWAYS_ALLOWED >> 20) as usize); // One gzip file may have several members.
-        assert!(bomb.len() < 1 << 20);
+        let bomb = mebibyte.repeat(1 + (ALWAYS_ALLOWED >> 20) as usize); // gzip allows several members in one file
+        assert!(bomb.len() < 1 << 17);
         let mut taken = 0;
         let text = refusal(&bomb, |path| {
             let mut reader = open(path)?;
@@ -121,7 +125,8 @@ pub(super) mod tests {
         });
         assert_eq!(
             text,
-            "cannot read 'f': it decompresses to more than 268435456 bytes, which is too much for a file of its size"
+            "cannot read 'f': it decompresses to more than 16777216 bytes, which is too much for a file of its size; if \
+             you trust it, decompress it with `gunzip` and read the result, which has no limit"
         );
         assert!(taken <= ALWAYS_ALLOWED);
     }

@@ -61,8 +61,8 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// - The file is missing, unreadable or not a regular file, or decompresses to far more than its size:
-    ///   [`Error::Read`].
+    /// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100
+    ///   times its size: [`Error::Read`].
     /// - The file has no rows after the first: [`Error::Table`].
     /// - Two columns have the same name, a line is not UTF-8, or a quote is not closed: [`Error::Malformed`].
     /// - A row has more or fewer fields than the first: [`Error::RowWidth`].

@@ -11,18 +11,34 @@ use crate::data::dataset::Dataset as _;
 use crate::data::samples::Samples;
 use crate::data::source::{open, unreadable};
 use crate::error::Place;
+use crate::file::open_regular;
 use crate::{Error, Result};
 
 /// Reads the text of a file, gzipped or not.
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or not a regular file, or decompresses to far more than its size: [`Error::Read`].
+/// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100 times
+///   its size: [`Error::Read`].
 /// - The text is not UTF-8: [`Error::Malformed`], with the byte.
 pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
+    to_text(path, &mut open(path)?)
+}
+
+/// Reads the text of a file that is not gzipped.
+///
+/// # Errors
+///
+/// As for [`read_text`].
+pub(crate) fn read_plain_text(path: &Path) -> Result<String> {
+    to_text(path, &mut open_regular(path)?.0)
+}
+
+/// Reads the text of an open file.
+fn to_text(path: &Path, reader: &mut dyn Read) -> Result<String> {
     let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
+    reader.read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
     String::from_utf8(bytes).map_err(|error| {
         let place = Place::Byte(error.utf8_error().valid_up_to() as u64);
         Error::Malformed { path: path.to_owned(), place, problem: "it is not text in UTF-8".to_owned() }

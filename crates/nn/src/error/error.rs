@@ -16,8 +16,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The error of layers, optimisers, data and files.
 ///
 /// The text of the error shows names and other texts from files with escaped control characters, and shortened if they are long. The fields
-/// have the complete text. Losses return errors of the tape or of tensors, as every other operation does.
-#[derive(Debug, thiserror::Error)]
+/// have the complete text. `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a sentence.
+/// Losses return errors of the tape or of tensors, as every other operation does.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An error of a tensor operation.
@@ -243,7 +244,7 @@ pub enum Error {
     },
 
     /// A checkpoint of another model. Nothing was loaded.
-    #[error("'{}' does not fit the model:{}", at(path), keys(missing, unexpected, mismatched))]
+    #[error("'{}' does not fit the model:{}", at(path), keys(missing, unexpected, renamed, mismatched))]
     Keys {
         /// The file.
         path: PathBuf,
@@ -251,6 +252,8 @@ pub enum Error {
         missing: Vec<String>,
         /// The names that the file has and the model does not have.
         unexpected: Vec<String>,
+        /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
+        renamed: Vec<(String, String)>,
         /// The names that both have, with different shapes or element types.
         mismatched: Vec<KeyMismatch>,
     },
@@ -280,9 +283,28 @@ pub enum Error {
     Plot(String),
 }
 
+/// Writes the same text as `Display`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Panics at the caller's line with the whole text of an error, as methods without `try_` do.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {
     panic!("{error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_is_the_sentence() {
+        let error = Error::DuplicateName { name: "w".to_owned() };
+        assert_eq!(format!("{error:?}"), "two parameters of the model have the name 'w'");
+        assert_eq!(format!("{:?}", Err::<(), _>(error)), "Err(two parameters of the model have the name 'w')");
+    }
 }

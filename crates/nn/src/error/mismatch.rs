@@ -46,8 +46,14 @@ impl fmt::Display for KeyMismatch {
     }
 }
 
-/// Returns the text about names that a file or a model lacks, and about mismatched tensors. A similar name is added as a hint.
-pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
+/// Returns the text about names that a file or a model lacks, with similar names as hints, and about mismatched
+/// tensors.
+pub(crate) fn keys(
+    missing: &[String],
+    unexpected: &[String],
+    renamed: &[(String, String)],
+    mismatched: &[KeyMismatch],
+) -> String {
     let mut text = String::new();
     if !missing.is_empty() {
         text += &format!("\n  missing in the file: {}", list(missing));
@@ -55,10 +61,8 @@ pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyM
     if !unexpected.is_empty() {
         text += &format!("\n  unexpected in the file: {}", list(unexpected));
     }
-    for name in missing.iter().take(LISTED) {
-        if let Some(nearest) = nearest(name, unexpected) {
-            text += &format!("\n  '{}' may be '{}' in the file (`Saved::rename`)", shown(name), shown(nearest));
-        }
+    for (name, in_file) in renamed.iter().take(LISTED) {
+        text += &format!("\n  '{}' may be '{}' in the file (`Saved::rename`)", shown(name), shown(in_file));
     }
     for mismatch in mismatched.iter().take(LISTED) {
         text += &format!("\n  mismatch: {mismatch}");
@@ -74,14 +78,19 @@ pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyM
     text
 }
 
-/// Returns the name in `names` that is most similar to `name`, if it is similar enough: one name ends with the other, or at most half of
-/// the characters differ.
-fn nearest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
-    let similarity = |other: &&String| match () {
+/// Pairs each missing name with the most similar unexpected name whose tensor has the same shape. Names are similar if
+/// one ends with the other, or if at most half of the characters differ. Looks at the first missing names only, which errors show.
+pub(crate) fn similar_names(missing: &[(String, Shape)], unexpected: &[(String, Shape)]) -> Vec<(String, String)> {
+    let similarity = |name: &str, other: &str| match () {
         () if other.len() > SHOWN || name.len() > SHOWN => 0.0,
         () if other.ends_with(&format!(".{name}")) || name.ends_with(&format!(".{other}")) => 1.0,
         () => strsim::normalized_levenshtein(name, other),
     };
-    let nearest = names.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
-    (similarity(&nearest) >= 0.5).then_some(nearest)
+    let nearest = |(name, shape): &(String, Shape)| {
+        let fitting = unexpected.iter().filter(|(_, other)| other == shape);
+        let rated = fitting.map(|(other, _)| (other, similarity(name, other)));
+        let (other, rating) = rated.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (rating >= 0.5).then(|| (name.clone(), other.clone()))
+    };
+    missing.iter().take(LISTED).filter_map(nearest).collect()
 }

@@ -7,5 +7,5 @@ mod text;
 
 pub(crate) use error::raise;
 pub use error::{Error, Result};
-pub(crate) use mismatch::keys;
 pub use mismatch::{KeyMismatch, Place};
+pub(crate) use mismatch::{keys, similar_names};

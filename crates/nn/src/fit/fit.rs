@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wengert_autograd::{Gradients, NonFinite, Tape, Var};
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::checkpoint::{Checkpoint, save};
 use crate::data::DataLoader;
+use crate::error::Place;
+use crate::file::exists;
 use crate::fit::early_stopping::EarlyStopping;
 use crate::fit::evaluate::{Mean, evaluate};
 use crate::fit::progress::{Progress, Reporter};
@@ -160,7 +162,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     }
 
     /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as
-    /// after a training without an interruption.
+    /// after a training without an interruption. `run` returns an error if `last.safetensors` cannot be read, or the log has
+    /// fewer epochs than it.
     #[must_use]
     pub fn resume(self) -> Self {
         Fit { resume: true, ..self }
@@ -251,12 +254,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         let Some(folder) = &self.folder else { return Ok(History::default()) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         let last = folder.join(LAST);
-        if !self.resume || !last.exists() {
+        // A link to a missing file exists. It is an error, because a new training would overwrite the old one.
+        if !self.resume || !exists(&last)? {
             return Ok(History::default());
         }
         let saved = Checkpoint::open(last)?;
         let names: Vec<&str> = self.metrics.iter().map(|(name, _)| &name[..]).collect();
-        let history = History::read(folder.join(LOG))?.resumed(saved.integer("epoch")? as usize, &names);
+        let history = read_log(&folder.join(LOG), saved.integer("epoch")?)?.reordered(&names);
         saved.load_model(model)?;
         saved.load_optimizer("optimizer", optimizer, model)?;
         *generator = saved.generator()?;
@@ -289,6 +293,22 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         let checkpoint = checkpoint.integer("epoch", history.epochs().len() as u64);
         checkpoint.number("best", best).integer("waited", waited).save(folder.join(LAST))
     }
+}
+
+/// Reads the first `epochs` epochs of a log. The log may have one more, if the training ended before it wrote the
+/// checkpoint.
+fn read_log(path: &Path, epochs: u64) -> Result<History> {
+    let mut history = History::read(path)?;
+    let found = history.epochs().len() as u64;
+    if found < epochs {
+        let problem = format!(
+            "the log has {found} epochs, but '{LAST}' was written after epoch {epochs}; restore the log, or remove \
+             '{LAST}' to train from the beginning"
+        );
+        return Err(Error::Malformed { path: path.to_owned(), place: Place::Line(found + 1), problem });
+    }
+    history.truncate(epochs as usize);
+    Ok(history)
 }
 
 /// The name of the file with the log.

@@ -1,11 +1,13 @@
 //! Displays the progress of a training.
 
 use std::fmt::Write as _;
+use std::io::{self, Write};
 use std::time::Instant;
 
 use crate::history::Epoch;
 
-/// The display of the progress of [`Fit`](crate::Fit).
+/// The display of the progress of [`Fit`](crate::Fit). A training never ends because its output is closed or the disk
+/// of the output is full. It continues without a display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
     /// Prints a line on the standard output for each epoch. With the feature `progress`, and if the standard error is a terminal, it also
@@ -24,6 +26,8 @@ pub(super) struct Reporter {
     epochs: u64,
     started: Instant,
     done: u64,
+    /// True after the output could not be written.
+    failed: bool,
     #[cfg(feature = "progress")]
     bar: Option<indicatif::ProgressBar>,
 }
@@ -36,6 +40,7 @@ impl Reporter {
             epochs,
             started: Instant::now(),
             done: 0,
+            failed: false,
             #[cfg(feature = "progress")]
             bar: None,
         }
@@ -75,7 +80,22 @@ impl Reporter {
         }
         self.done += 1;
         if self.progress != Progress::Quiet {
-            println!("{}", self.line(number, epoch, self.started.elapsed().as_secs_f64()));
+            let line = self.line(number, epoch, self.started.elapsed().as_secs_f64());
+            self.show(&line, &mut io::stdout().lock(), &mut io::stderr().lock());
+        }
+    }
+
+    /// Writes a line to `output`. After the first failure it writes nothing more. The failure is reported to `errors`,
+    /// unless the reader of `output` has closed it, as `head` does.
+    fn show(&mut self, line: &str, output: &mut dyn Write, errors: &mut dyn Write) {
+        if self.failed {
+            return;
+        }
+        if let Err(error) = writeln!(output, "{line}").and_then(|()| output.flush()) {
+            self.failed = true;
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                let _ = writeln!(errors, "the training continues, but its progress cannot be written: {error}");
+            }
         }
     }
 
@@ -107,6 +127,41 @@ fn duration(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::history::Scores;
+
+    /// An output that is full or closed.
+    struct Failing(io::ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::from(self.0))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::Error::from(self.0))
+        }
+    }
+
+    #[test]
+    fn an_output_that_fails_is_reported_once_and_never_a_panic() {
+        for (kind, expected) in [
+            (
+                io::ErrorKind::StorageFull,
+                "the training continues, but its progress cannot be written: no storage space\n",
+            ),
+            (io::ErrorKind::BrokenPipe, ""),
+        ] {
+            let (mut reporter, mut errors) = (Reporter::new(Progress::Lines, 20), Vec::new());
+            for _ in 0..2 {
+                reporter.show("epoch", &mut Failing(kind), &mut errors);
+            }
+            assert_eq!(String::from_utf8(errors).unwrap(), expected);
+            // Both outputs may fail.
+            Reporter::new(Progress::Lines, 1).show("epoch", &mut Failing(kind), &mut Failing(kind));
+        }
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        Reporter::new(Progress::Lines, 1).show("epoch", &mut output, &mut errors);
+        assert_eq!((&output[..], &errors[..]), (&b"epoch\n"[..], &b""[..]));
+    }
 
     #[test]
     fn lines_estimate_the_remaining_time() {

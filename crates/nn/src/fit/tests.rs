@@ -1,4 +1,8 @@
 use std::fs;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wengert_autograd::{Tape, Var};
 use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Functions as _, Reductions as _};
@@ -6,8 +10,13 @@ use wengert_tensor::{Generator, Tensor};
 
 use super::fit::{BEST, LAST, LOG};
 use super::*;
-use crate::metrics::Accuracy;
-use crate::{DataLoader, Dropout, History, Layer as _, Linear, Result, Samples, Sequential, Sgd, cross_entropy};
+use crate::file::Call;
+use crate::file::faults::{Plan, with};
+use crate::metrics::{Accuracy, Metric};
+use crate::{
+    DataLoader, Dataset, Dropout, History, Layer as _, Linear, Result, Samples, Schedule, Sequential, Sgd,
+    cross_entropy,
+};
 
 fn data() -> DataLoader<(Tensor<f64>, Tensor<i64>)> {
     let x = Tensor::randn([40, 2], &mut Generator::new(3));
@@ -101,4 +110,168 @@ fn a_loss_that_is_not_finite_names_the_line_of_the_operation() {
     let error = run(|outputs, _| outputs.sub(outputs).sqrt().mean(..)).unwrap_err().to_string();
     let start = "epoch 1, batch 1: the loss is 0, the gradient of '0.weight' is not finite\n'";
     assert!(error.starts_with(start) && error.contains(&format!("fit/tests.rs:{line}:")), "{error}");
+}
+
+/// The settings of a short training that writes all its files into `folder`.
+fn in_folder(folder: &Path) -> Fit<'static, f64, Tensor<f64>> {
+    Fit::new(3).metric("accuracy", Accuracy::new()).folder(folder)
+}
+
+/// Returns the contents of the files of a training. A file that does not exist has none.
+fn contents(folder: &Path) -> [Option<Vec<u8>>; 3] {
+    [LOG, BEST, LAST].map(|name| fs::read(folder.join(name)).ok())
+}
+
+#[test]
+fn a_failure_or_a_kill_between_any_two_system_calls_loses_at_most_an_epoch() {
+    let calm = tempfile::tempdir().unwrap();
+    let (history, calls) = with(Plan::Healthy, || run(in_folder(calm.path()), &mut model()).unwrap());
+    let expected = contents(calm.path());
+    assert!(calls.len() >= 3 * 2 * 5, "{calls:?}");
+    for at in 0..calls.len() {
+        for plan in [Plan::Kill(at), Plan::Fail(at, ErrorKind::StorageFull)] {
+            let folder = tempfile::tempdir().unwrap();
+            let (result, _) = with(plan, || run(in_folder(folder.path()), &mut model()));
+            let flush_of_folder = calls[at] == Call::SyncFolder;
+            assert!(result.is_err() || flush_of_folder, "{plan:?}");
+            // Each file is missing or whole.
+            if folder.path().join(BEST).exists() {
+                crate::load(&mut model(), folder.path().join(BEST)).unwrap();
+            }
+            assert_eq!(run(in_folder(folder.path()).resume(), &mut model()).unwrap(), history, "{plan:?}");
+            assert!(contents(folder.path()) == expected, "{plan:?}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "{plan:?}: a temporary file was left");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_shorter_than_the_checkpoint_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    run(in_folder(folder.path()), &mut model()).unwrap();
+    let log = folder.path().join(LOG);
+    let whole = fs::read_to_string(&log).unwrap();
+    for (lines, found) in [(1, "line 2: the log has 1 epochs, "), (0, "line 1: the log has 0 epochs, ")] {
+        let short: String = whole.split_inclusive('\n').take(lines).collect();
+        fs::write(&log, &short).unwrap();
+        let before = contents(folder.path());
+        let text = run(in_folder(folder.path()).resume(), &mut model()).unwrap_err().to_string();
+        assert!(text.contains(found) && text.contains("'last.safetensors' was written after epoch 3"), "{text}");
+        assert!(contents(folder.path()) == before);
+    }
+    fs::remove_file(&log).unwrap();
+    let text = run(in_folder(folder.path()).resume(), &mut model()).unwrap_err().to_string();
+    assert!(text.contains("log.jsonl': No such file"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_missing_checkpoint_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    run(in_folder(folder.path()), &mut model()).unwrap();
+    fs::remove_file(folder.path().join(LAST)).unwrap();
+    std::os::unix::fs::symlink("unmounted/last.safetensors", folder.path().join(LAST)).unwrap();
+    let before = contents(folder.path());
+    let text = run(in_folder(folder.path()).resume(), &mut model()).unwrap_err().to_string();
+    assert!(text.starts_with("cannot read '") && text.contains("last.safetensors': No such file"), "{text}");
+    assert!(contents(folder.path()) == before);
+}
+
+/// A metric, a schedule and a data set that panic when their countdown reaches 0.
+struct Panicking(AtomicUsize);
+
+impl Panicking {
+    fn count_down(&self) {
+        assert!(self.0.fetch_sub(1, Ordering::Relaxed) != 1, "planned");
+    }
+}
+
+impl Metric<f64, Tensor<i64>> for Panicking {
+    fn reset(&mut self) {
+        self.count_down();
+    }
+
+    fn update(&mut self, _: &Tensor<f64>, _: &Tensor<i64>) -> Result<()> {
+        self.count_down();
+        Ok(())
+    }
+
+    fn value(&self) -> f64 {
+        self.count_down();
+        0.0
+    }
+}
+
+impl Schedule for Panicking {
+    fn lr(&self, _: u64) -> f64 {
+        self.count_down();
+        0.1
+    }
+}
+
+impl Dataset for Panicking {
+    type Batch = (Tensor<f64>, Tensor<i64>);
+
+    fn len(&self) -> usize {
+        40
+    }
+
+    fn batch(&self, indices: &[usize]) -> Result<Self::Batch> {
+        self.count_down();
+        Ok((Tensor::ones([indices.len(), 2]), Tensor::zeros([indices.len()])))
+    }
+
+    fn subset(&self, _: &[usize]) -> Result<Self> {
+        unreachable!("the test makes no subsets")
+    }
+}
+
+/// Runs a training that panics, and checks that another training then gives the result of a fresh process.
+fn panics_and_recovers(expected: &History, training: impl FnOnce(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    let panic = catch_unwind(AssertUnwindSafe(|| training(folder.path()))).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"planned"));
+    // The files of the completed epochs are whole, so the training can be resumed.
+    assert_eq!(&run(in_folder(folder.path()).resume(), &mut model()).unwrap(), expected);
+}
+
+#[test]
+fn after_a_panic_in_a_closure_of_the_user_everything_works() {
+    let calm = tempfile::tempdir().unwrap();
+    let history = run(in_folder(calm.path()), &mut model()).unwrap();
+    let quiet = |folder: &Path| in_folder(folder).progress(Progress::Quiet);
+    for after in [1, 2, 5] {
+        let counter = || Panicking(AtomicUsize::new(after));
+        for in_loss in [false, true] {
+            let counter = counter();
+            panics_and_recovers(&history, |folder| {
+                let _ = quiet(folder).run(
+                    &mut model(),
+                    &mut Sgd::new(0.1).momentum(0.9),
+                    &data(),
+                    &mut Generator::new(5),
+                    |model, tape, x| {
+                        if !in_loss {
+                            counter.count_down();
+                        }
+                        model.forward(tape.constant(x))
+                    },
+                    |logits, classes| {
+                        if in_loss {
+                            counter.count_down();
+                        }
+                        cross_entropy(&logits, classes)
+                    },
+                );
+            });
+        }
+        // The names of metrics are part of the log, so these trainings write no files.
+        let fit = || Fit::new(9);
+        panics_and_recovers(&history, |_| drop(run(fit().metric("planned", counter()), &mut model())));
+        panics_and_recovers(&history, |_| drop(run(fit().schedule_steps(counter()), &mut model())));
+        for prefetch in [0, 1, 3] {
+            let loader = DataLoader::new(counter(), 4).prefetch(prefetch);
+            panics_and_recovers(&history, |_| loader.epoch(0).for_each(|batch| drop(batch.unwrap())));
+        }
+    }
 }

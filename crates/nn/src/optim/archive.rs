@@ -1,6 +1,7 @@
 //! Saves and restores the settings and states of an optimiser by name. The same code does both.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use wengert_macros::precompiled;
 use wengert_tensor::{DType, Float, Shape, Tensor};
@@ -9,6 +10,7 @@ use crate::module::{Module, is_below};
 use crate::optim::common::States;
 use crate::optim::optimizer::AnyOptimizer;
 use crate::optim::setting::Setting;
+use crate::{Error, Result};
 
 /// A value with states for the parameters of a model. A [`Checkpoint`](crate::Checkpoint) can save and restore it.
 pub trait Resume<T: Float>: Clone {
@@ -16,13 +18,40 @@ pub trait Resume<T: Float>: Clone {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
 }
 
-/// Numbers and tensors by name, which will be written to a checkpoint or were read from one.
-#[derive(Debug)]
+/// Numbers and tensors by name, which are written to a checkpoint or read from one.
 pub struct Archive<T: Float> {
+    /// The collected entries, if the archive saves.
     entries: HashMap<Key, Entry<T>>,
-    reading: bool,
+    /// The entries of the file, if the archive restores.
+    stored: Option<Stored<T>>,
     missing: Vec<Key>,
     mismatched: Vec<Mismatch>,
+    /// The first error of reading an entry.
+    failed: Option<Error>,
+}
+
+/// A function that reads the entry of a name.
+type ReadEntry<T> = Box<dyn Fn(&Key) -> Result<Entry<T>>>;
+
+/// The entries of a file. An entry is read when its shape and its element type fit, so that a damaged file cannot ask
+/// for more memory than the model needs.
+pub(crate) struct Stored<T: Float> {
+    /// The entries that were not read yet, with the shape and the element type in the file.
+    pub(crate) kinds: HashMap<Key, (Shape, String)>,
+    /// The element types that are converted to `T`, among them the type `T`.
+    pub(crate) floats: Vec<String>,
+    /// Reads an entry that has one of these kinds: a tensor of `floats`, or a single F64, U64 or BOOL.
+    pub(crate) read: ReadEntry<T>,
+}
+
+/// Writes the names.
+impl<T: Float> fmt::Debug for Archive<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Archive { entries, missing, mismatched, .. } = self;
+        let mut text = f.debug_struct("Archive");
+        text.field("entries", entries).field("missing", missing).field("mismatched", mismatched);
+        text.finish_non_exhaustive()
+    }
 }
 
 /// A name, with the shape and element type in the file and the expected ones.
@@ -63,6 +92,15 @@ impl Key {
 }
 
 impl<T: Float> Entry<T> {
+    /// Returns true if an entry of this shape and element type can replace this entry. A tensor can be replaced by a
+    /// tensor of the same shape or of rank 0, with one of the types `floats`.
+    fn may_be(&self, (shape, dtype): &(Shape, String), floats: &[String]) -> bool {
+        match self {
+            Entry::Tensor(tensor) => (shape.rank() == 0 || shape == tensor.shape()) && floats.contains(dtype),
+            _ => (shape.clone(), dtype.clone()) == self.shape_and_type(),
+        }
+    }
+
     /// Returns the shape and the element type, as errors show them.
     fn shape_and_type(&self) -> (Shape, String) {
         match self {
@@ -80,17 +118,17 @@ impl<T: Float> Entry<T> {
 impl<T: Float> Archive<T> {
     /// Returns an empty archive for saving.
     pub(crate) fn writing() -> Self {
-        Archive { entries: HashMap::new(), reading: false, missing: Vec::new(), mismatched: Vec::new() }
+        Archive { entries: HashMap::new(), stored: None, missing: Vec::new(), mismatched: Vec::new(), failed: None }
     }
 
     /// Returns an archive with the entries of a file, for restoring.
-    pub(crate) fn reading(entries: HashMap<Key, Entry<T>>) -> Self {
-        Archive { entries, reading: true, ..Archive::writing() }
+    pub(crate) fn reading(stored: Stored<T>) -> Self {
+        Archive { stored: Some(stored), ..Archive::writing() }
     }
 
     /// Returns true if the archive restores values from a file.
     pub(crate) fn is_reading(&self) -> bool {
-        self.reading
+        self.stored.is_some()
     }
 
     /// Returns the entries that were collected for saving.
@@ -100,13 +138,23 @@ impl<T: Float> Archive<T> {
 
     /// Ends the reading. Returns the names missing from the file, the entries whose shape or type differs, and the names that were not
     /// read.
-    pub(crate) fn finish(self) -> (Vec<Key>, Vec<Mismatch>, Vec<Key>) {
-        (self.missing, self.mismatched, self.entries.into_keys().collect())
+    ///
+    /// # Errors
+    ///
+    /// If an entry could not be read.
+    pub(crate) fn finish(self) -> Result<(Vec<Key>, Vec<Mismatch>, Vec<Key>)> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => {
+                let rest = self.stored.into_iter().flat_map(|stored| stored.kinds.into_keys());
+                Ok((self.missing, self.mismatched, rest.collect()))
+            }
+        }
     }
 
-    /// Returns true if there is an entry with this name.
+    /// Returns true if the file has an entry with this name.
     pub(crate) fn contains(&self, key: &Key) -> bool {
-        self.entries.contains_key(key)
+        self.stored.as_ref().is_some_and(|stored| stored.kinds.contains_key(key))
     }
 
     /// Saves `value`, or sets it to the number in the file.
@@ -159,17 +207,28 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// When saving, stores `own`. When restoring, passes the entry of the file to `set`, which returns false if the entry has another kind.
+    /// When saving, stores `own`. When restoring, reads the entry of the file if its shape and type fit, and passes it to
+    /// `set`, which returns false if it has another kind.
     fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
-        if !self.reading {
+        let Some(stored) = &mut self.stored else {
             self.entries.insert(key, own);
             return;
+        };
+        let Some(kind) = stored.kinds.remove(&key) else {
+            self.missing.push(key);
+            return;
+        };
+        if own.may_be(&kind, &stored.floats) {
+            match (stored.read)(&key) {
+                Ok(read) if set(&read) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                    return;
+                }
+            }
         }
-        match self.entries.remove(&key) {
-            None => self.missing.push(key),
-            Some(read) if set(&read) => {}
-            Some(read) => self.mismatched.push((key, read.shape_and_type(), own.shape_and_type())),
-        }
+        self.mismatched.push((key, kind, own.shape_and_type()));
     }
 }
 

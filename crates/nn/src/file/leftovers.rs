@@ -1,0 +1,78 @@
+//! Temporary files: their names, and the removal of files that killed processes left.
+//!
+//! A process holds a lock on its temporary file until it has renamed it. The system releases the locks of a process
+//! that ends. A temporary file without a lock is therefore a leftover. A name is random and never used again, so that
+//! the worst result of a wrong removal is an error of the other process, which keeps the old file.
+
+use std::fs::{self, DirEntry, File, TryLockError};
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::calls::{Call, call};
+
+/// The beginning of the names of all temporary files.
+pub(super) const PREFIX: &str = ".wengert-";
+
+/// The end of the names of all temporary files.
+pub(super) const SUFFIX: &str = ".tmp";
+
+/// The number of names that are tried for a new file.
+const ATTEMPTS: usize = 100;
+
+/// The age after which the leftover of another target is removed. On some network file systems a lock is seen by one
+/// machine only. A write of another machine takes less time.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Creates and locks a temporary file in `folder` for the contents of `target`. Returns its path and the open file.
+pub(super) fn create_temporary(folder: &Path, target: &Path) -> io::Result<(PathBuf, File)> {
+    let prefix = prefix(target);
+    for _ in 0..ATTEMPTS {
+        let path = folder.join(format!("{prefix}{:016x}{SUFFIX}", RandomState::new().hash_one(())));
+        match call(Call::Create, || File::options().write(true).create_new(true).open(&path)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            // Another process may take the new file for a leftover before it is locked. Then another file is created.
+            // A file system without locks is no problem: nobody can lock the file and remove it there.
+            Ok(file) if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && path.exists() => {
+                return Ok((path, file));
+            }
+            Ok(_) => {}
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "no name for a temporary file is free"))
+}
+
+/// Removes the temporary files of killed processes from `folder`. Files that cannot be removed stay.
+pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
+    let prefix = prefix(target);
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| may_be_leftover(entry, &prefix)) {
+        let path = entry.path();
+        // The lock is held during the removal, so that the file's process cannot take it in between.
+        if let Ok(file) = File::options().read(true).write(true).open(&path)
+            && file.try_lock().is_ok()
+        {
+            let _ = call(Call::Remove, || fs::remove_file(&path));
+        }
+    }
+}
+
+/// Returns true for a temporary file whose name begins with `prefix`, and for any other that is old enough.
+fn may_be_leftover(entry: &DirEntry, prefix: &str) -> bool {
+    let name = entry.file_name();
+    let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) else {
+        return false;
+    };
+    let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+    entry.file_type().is_ok_and(|kind| kind.is_file())
+        && (name.starts_with(prefix) || age().is_some_and(|age| age > ABANDONED))
+}
+
+/// Returns the beginning of the names of the temporary files for `target`.
+fn prefix(target: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    target.file_name().hash(&mut hasher);
+    format!("{PREFIX}{:016x}-", hasher.finish())
+}

@@ -1,0 +1,54 @@
+//! The replacement of a file in steps. After each step the path has its old or its new contents.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::calls::{Call, call, write_all};
+use super::leftovers::{create_temporary, remove_leftovers};
+
+/// The largest number of links that are followed, as on Linux.
+const LONGEST_CHAIN: usize = 40;
+
+/// Replaces the file `path` by a new one that contains `bytes`.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = follow_links(path)?;
+    if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
+        return Err(io::Error::other("it exists and is not a regular file"));
+    }
+    let folder = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    remove_leftovers(folder, &target);
+    let (temporary, mut file) = create_temporary(folder, &target)?;
+    let replaced = write_all(&mut file, bytes)
+        .and_then(|()| call(Call::Sync, || file.sync_all()))
+        .and_then(|()| call(Call::Rename, || fs::rename(&temporary, &target)));
+    if let Err(error) = replaced {
+        // If the removal fails too, a later write removes the file.
+        let _ = call(Call::Remove, || fs::remove_file(&temporary));
+        return Err(error);
+    }
+    // The folder contains the new name, so it is flushed too. Some systems cannot open or flush a folder. The new file is in its
+    // place in any case, so this is not an error.
+    let _ = call(Call::SyncFolder, || File::open(folder)?.sync_all());
+    Ok(())
+}
+
+/// Returns the path of the file to replace. A symbolic link is kept, and the file that it points to is replaced or, if
+/// it does not exist, created.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let error = match fs::canonicalize(path) {
+        Ok(target) => return Ok(target),
+        Err(error) => error,
+    };
+    let mut target = path.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        match fs::read_link(&target) {
+            Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(error)
+}
