@@ -88,16 +88,19 @@ pub fn precompiled(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///     fc1: Linear,
 ///     blocks: Vec<Block>,
 ///     head: Option<Linear>,
-///     #[module(skip)]
 ///     width: usize,
+///     #[module(skip)]
+///     options: Options,
 /// }
 /// ```
 ///
-/// The paths of this struct are `fc1.weight`, `blocks.0.…`, `head.bias`. A field with `#[module(skip)]` is not a child.
+/// The paths of this struct are `fc1.weight`, `blocks.0.…`, `head.bias`. A field with `#[module(skip)]` is not a child,
+/// and neither is plain data: numbers, `bool`, text, and `Option`, `Vec`, arrays and tuples of them.
 /// The only field of a tuple struct adds no name to the paths.
 ///
-/// The element type is the struct's type parameter `T` if it has one, otherwise `f32`. `#[module(f64)]` on the struct
-/// sets another type.
+/// The element type is the struct's type parameter `T` if it has one. Otherwise it is the type that the fields name, as
+/// in `Parameter<f64>` and `Vec<Linear<f64>>`, and `f32` if they name none. `#[module(f64)]` on the struct sets another
+/// type, as needed for a field whose type is a struct of f64.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn module(item: TokenStream) -> TokenStream {
     module::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -1,8 +1,11 @@
-//! The derive macro `#[derive(Module)]`. The children of a struct are its fields.
+//! `#[derive(Module)]`: the children of a struct are its fields, except for plain data.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, Index, Result, Type, parse_quote};
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Index, PathArguments, Result, Type,
+    parse_quote,
+};
 
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
@@ -12,7 +15,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let element = element(&input)?;
     let (mut names, mut places, mut types) = (Vec::new(), Vec::new(), Vec::new());
     for (position, field) in data.fields.iter().enumerate() {
-        if is_skipped(field)? {
+        if is_skipped(field)? || is_plain(&field.ty) {
             continue;
         }
         let index = Index::from(position);
@@ -53,13 +56,78 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// Returns the element type: the type in `#[module(f64)]`, otherwise the type parameter `T`, otherwise `f32`.
+/// Returns the element type: the type in `#[module(f64)]`, otherwise the type parameter `T`, otherwise the floating-point type that the
+/// types of the fields name, as in `Parameter<f64>`, otherwise `f32`. Buffers may have another type, so they count last.
 fn element(input: &DeriveInput) -> Result<Type> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("module")) {
         return attribute.parse_args();
     }
     let own = |parameter: &GenericParam| matches!(parameter, GenericParam::Type(of) if of.ident == "T");
-    Ok(if input.generics.params.iter().any(own) { parse_quote!(T) } else { parse_quote!(f32) })
+    if input.generics.params.iter().any(own) {
+        return Ok(parse_quote!(T));
+    }
+    let Data::Struct(data) = &input.data else { return Ok(parse_quote!(f32)) };
+    let mut fields = Vec::new();
+    for field in &data.fields {
+        if !is_skipped(field)? && !is_plain(&field.ty) {
+            fields.push(&field.ty);
+        }
+    }
+    let (buffers, others): (Vec<&Type>, Vec<&Type>) =
+        fields.into_iter().partition(|of| mentions(of, &["Buffer".to_owned()]));
+    let named = |types: &[&Type], name: &str| types.iter().any(|of| mentions(of, &[name.to_owned()]));
+    if named(&others, "f64") && named(&others, "f32") {
+        let message = "the fields have elements of f32 and of f64; a module has one type: mark the fields of the other type with \
+                       `#[module(skip)]`, or write `#[module(f64)]` above the struct";
+        return Err(Error::new_spanned(&input.ident, message));
+    }
+    let is_double = named(&others, "f64") || others.is_empty() && named(&buffers, "f64");
+    Ok(if is_double { parse_quote!(f64) } else { parse_quote!(f32) })
+}
+
+/// Returns true if a type is plain data, which is no module: numbers, text, `bool`, and options, vectors, arrays and tuples of them.
+fn is_plain(of: &Type) -> bool {
+    const PLAIN: [&str; 21] = [
+        "usize",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "u128",
+        "isize",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "i128",
+        "f32",
+        "f64",
+        "bool",
+        "char",
+        "str",
+        "String",
+        "PathBuf",
+        "Duration",
+        "PhantomData",
+    ];
+    match of {
+        Type::Reference(of) => is_plain(&of.elem),
+        Type::Array(of) => is_plain(&of.elem),
+        Type::Slice(of) => is_plain(&of.elem),
+        Type::Paren(of) => is_plain(&of.elem),
+        Type::Tuple(of) => of.elems.iter().all(is_plain),
+        Type::Path(of) => {
+            let Some(last) = of.path.segments.last() else { return false };
+            if PLAIN.iter().any(|plain| last.ident == plain) {
+                return true;
+            }
+            let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
+            let holds = ["Option", "Vec", "Box"].iter().any(|holder| last.ident == holder);
+            let inside = |argument: &GenericArgument| matches!(argument, GenericArgument::Type(of) if is_plain(of));
+            holds && arguments.args.iter().all(inside)
+        }
+        _ => false,
+    }
 }
 
 /// Returns true if the field has `#[module(skip)]`.

@@ -91,7 +91,6 @@ mod tests {
     use crate::{Generator, Layer as _, Linear};
 
     #[derive(Module)]
-    #[module(f64)]
     struct Mlp {
         fc1: Linear<f64>,
         fc2: Linear<f64>,

@@ -37,8 +37,10 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 /// A module: a layer or a model with parameters. PyTorch: `torch.nn.Module`.
 ///
 /// `#[derive(Module)]` implements it for a struct of modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`,
-/// arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Mark a field that
-/// is not a module with `#[module(skip)]`.
+/// arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Plain data (numbers,
+/// `bool`, text, and `Option`, `Vec`, arrays and tuples of them) is no part of the module. Mark other fields that are not
+/// modules with `#[module(skip)]`. The element type is the one that the fields name: a struct with a `Parameter<f64>` is
+/// a `Module<f64>`. A struct whose fields are other structs of f64 says so with `#[module(f64)]`.
 ///
 /// ```
 /// use wengert_nn::{Generator, Linear, Module};
@@ -47,7 +49,6 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 /// struct Mlp {
 ///     layers: Vec<Linear>,
 ///     head: Option<Linear>,
-///     #[module(skip)]
 ///     width: usize,
 /// }
 ///
@@ -63,6 +64,13 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 /// ```
 ///
 /// Nothing is cached or registered. The order of the parameters is always the order of the fields.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no module with elements of `{T}`",
+    label = "neither a layer, a parameter nor a buffer of `{T}`, nor a struct of them with `#[derive(Module)]`",
+    note = "write `#[derive(Module)]` above the struct that has the layers as its fields",
+    note = "write `#[module(skip)]` above a field that is not part of the model; put a tensor into a `Parameter` or a `Buffer`",
+    note = "write `#[module(f64)]` above a struct whose fields are structs of f64"
+)]
 #[twins]
 pub trait Module<T: Float = f32>: AsModule<T> {
     /// Returns the name of the type, for tables and errors.
@@ -428,15 +436,38 @@ mod tests {
         r#loop: M,
         mean: Buffer<f64>,
         seen: Buffer<i64>,
-        #[module(skip)]
         _width: usize,
+        _names: Option<Vec<String>>,
+    }
+
+    #[derive(Module)]
+    struct Line {
+        slope: Parameter<f64>,
+        _steps: (usize, [f32; 2]),
+        #[module(skip)]
+        _other: Option<Tensor>,
+    }
+
+    #[test]
+    fn the_fields_name_the_element_type() {
+        let line = Line { slope: Parameter::new(Tensor::scalar(2.0)), _steps: (1, [0.5; 2]), _other: None };
+        assert_eq!(line.to_vector().to_vec(), [2.0f64]);
+        assert_eq!(line.leaves().len(), 1);
     }
 
     fn model() -> Model<Box<Linear<f64>>> {
         let generator = &mut Generator::new(3);
         let blocks = vec![Pair(Linear::new(2, 3, generator), Parameter::new(Tensor::ones([2])))];
         let (mean, seen) = (Buffer::new(Tensor::zeros([3])), Buffer::new(Tensor::scalar(0)));
-        Model { blocks, none: None, r#loop: Box::new(Linear::without_bias(3, 1, generator)), mean, seen, _width: 3 }
+        Model {
+            blocks,
+            none: None,
+            r#loop: Box::new(Linear::without_bias(3, 1, generator)),
+            mean,
+            seen,
+            _width: 3,
+            _names: None,
+        }
     }
 
     #[test]
