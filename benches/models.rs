@@ -13,7 +13,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Duration;
 
-use wengert::autograd::transforms::{grad, hessian, hvp, jacobian, objective};
+use wengert::autograd::transforms::{grad, hessian, hvp, jacobian};
 use wengert::nn::*;
 use wengert::prelude::*;
 use wengert::tensor::ops::{AttentionMask, ClassLosses, ClassOptions, Classes, one_hot};
@@ -199,7 +199,7 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
         }
         ("pairwise", &[r, s, d]) => {
             let (x, y) = (Tensor::<f32>::rand([r, d], g), Tensor::rand([s, d], g));
-            let kernel = objective(|[x, y]| ((x.unsqueeze(1) - y.unsqueeze(0)).square().sum(2) * -0.5).exp().sum(..));
+            let kernel = formula!(|[x, y]| ((x.unsqueeze(1) - y.unsqueeze(0)).square().sum(2) * -0.5).exp().sum(..));
             computing(move || grad(kernel, [&x, &y]))
         }
         ("kmeans", &[r, k, d]) => {
@@ -217,12 +217,12 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
         ("attention", &[b, h, t, d]) => {
             let [q, k, v] = [(); 3].map(|()| Tensor::<f32>::rand([b, h, t, d], g));
             let scale = 1.0 / (d as f64).sqrt();
-            let f = objective(move |[q, k, v]| (q.matmul(k.transpose(-1, -2)) * scale).softmax(-1).matmul(v).sum(..));
+            let f = formula!(move |[q, k, v]| (q.matmul(k.transpose(-1, -2)) * scale).softmax(-1).matmul(v).sum(..));
             computing(move || grad(f, [&q, &k, &v]))
         }
         ("sdpa", &[b, h, t, d]) => {
             let [q, k, v] = [(); 3].map(|()| Tensor::<f32>::rand([b, h, t, d], g));
-            let f = objective(|[q, k, v]| q.scaled_dot_product_attention(k, v, AttentionMask::Causal, None).sum(..));
+            let f = formula!(|[q, k, v]| q.scaled_dot_product_attention(k, v, AttentionMask::Causal, None).sum(..));
             computing(move || grad(f, [&q, &k, &v]))
         }
         ("mlp_big", &[rows, ref sizes @ ..]) => {

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::{grad, hessian, hvp, objective_of_one};
+use wengert::autograd::transforms::{grad, hessian, hvp};
 use wengert::nn::{Lbfgs, Tanh};
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
@@ -72,7 +72,7 @@ fn valley_by_both_methods(options: &Options) -> Result {
 
 fn product_with_a_large_hessian() {
     println!("3. For many numbers, the product of the Hessian with a vector costs as much as two gradients\n");
-    let f = objective_of_one(|x: Var<'_, f64>| (x.square().sum(..) + 1.0).log());
+    let f = formula!(|x| (x.square().sum(..) + 1.0).log());
     let x = Tensor::<f64>::linspace(-1.0, 1.0, 100_000);
     let along = hvp(f, &x, &Tensor::ones([100_000]));
     println!(

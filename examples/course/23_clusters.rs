@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::{objective, value_and_grad};
+use wengert::autograd::transforms::value_and_grad;
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
@@ -98,7 +98,7 @@ fn kernels(options: &Options) -> Result {
 
     let mut log_width = Tensor::scalar(0.0f64); // the width is positive, so its logarithm is learned
     for step in 0..=40 {
-        let error = objective(|[log_width]| {
+        let error = formula!(|[log_width]| {
             let [x, y] = [&x, &y].map(|data| log_width.tape().constant(data));
             (predict(x, x, y, log_width.exp(), true) - y).square().mean(..)
         });

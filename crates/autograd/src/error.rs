@@ -81,8 +81,8 @@ pub enum Error {
     /// A gradient was requested with respect to a variable or parameter on which the output does not depend.
     #[error(
         "the output does not depend on {what}\n  --> {}, in {}\n  hint: was it recorded before the output was, and not \
-         detached? Where a zero gradient is meant, ask for `grad_or_zeros`",
-        at.location, at.operation
+         detached? Where a zero gradient is meant, ask for `{}`",
+        at.location, at.operation, if at.operation == "of" { "of_or_zeros" } else { "grad_or_zeros" }
     )]
     Unreached {
         /// The name of the parameter, or the line of the variable.

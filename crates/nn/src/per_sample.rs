@@ -56,7 +56,7 @@ pub fn try_per_sample_gradients<T: Float, const N: usize>(
     let gradients = Vmap::new().try_record_slice(
         |sample| {
             let loss = loss(std::array::from_fn(|position| sample[position]));
-            loss.grad_or_zeros(&vars).unwrap_or_else(|error| {
+            loss.try_grad_or_zeros(&vars).unwrap_or_else(|error| {
                 failure.replace(Some(error));
                 Vec::new()
             })
@@ -84,7 +84,6 @@ mod tests {
     use crate::{Conv2d, Generator, Layer as _, LayerNorm, Linear};
 
     #[derive(Module)]
-    #[module(f64)]
     struct Model {
         conv: Conv2d<f64>,
         norm: LayerNorm<f64>,

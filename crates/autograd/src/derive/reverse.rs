@@ -283,11 +283,24 @@ impl<'t, T: Float> Var<'t, T> {
     /// Does the same as [`grad`](Self::grad), but the gradient is zero for an input that this variable does not depend on. PyTorch:
     /// `materialize_grads=True`.
     ///
+    /// # Panics
+    ///
+    /// If this is not one number, or an operation in between has no derivative.
+    #[track_caller]
+    pub fn grad_or_zeros<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
+        match self.try_grad_or_zeros(&inputs) {
+            Ok(gradients) => std::array::from_fn(|position| gradients[position]),
+            Err(error) => crate::error::raise(error),
+        }
+    }
+
+    /// Does the same as [`grad_or_zeros`](Self::grad_or_zeros), but returns the error.
+    ///
     /// # Errors
     ///
     /// If this is not one number, or an operation in between has no derivative.
     #[track_caller]
-    pub fn grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
+    pub fn try_grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
         let seed = self.one(at)?;
         let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;

@@ -61,7 +61,7 @@ fn a_weight_used_many_times_has_one_product() {
 /// In this test, the gradients of the inputs come in the order of the slices. The gradients of the states' weight come in reverse order.
 #[test]
 fn the_gradients_of_a_sequence_are_joined_once() {
-    let last = crate::transforms::objective(|[x, u, h]| {
+    let last = crate::formula!(|[x, u, h]| {
         (0..5).fold(h, |h, step| (x.narrow(0, 2 * step, 2) + h.matmul(u)).tanh()).sum(..)
     });
     let (x, u, h) = (wave([10, 4], 0.1), wave([4, 4], 0.2), wave([2, 4], 0.3));

@@ -80,6 +80,8 @@ fn gradients_outlive_the_tape_and_are_found_by_parameter() {
     assert!(gradients.get(&unused).is_none());
     assert!(gradients.try_of(&unused).unwrap_err().to_string().contains("the parameter of shape [1] made at"));
     assert_eq!(gradients.of_or_zeros(&unused).to_vec(), [0.0]);
+    let hint = gradients.try_of(&unused).unwrap_err().to_string();
+    assert!(hint.contains("ask for `of_or_zeros`"), "{hint}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::TensorLike as _;
+use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
@@ -15,7 +16,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// As for [`jacobian`](super::jacobian), and if a variable belongs to another tape.
     pub fn try_jacobian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Tensor<T>>, Error> {
-        self.jacobians_of(output, inputs, Site::here("jacobian"))
+        let jacobians = self.record_jacobians(output, inputs, Site::here("jacobian"))?;
+        self.values_in_order(&jacobians, Site::here("jacobian"))
     }
 
     /// Returns the second derivatives (see [`hessian`](super::hessian)) of a recorded number with respect to `inputs`. The shape of block
@@ -37,15 +39,18 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// As for [`hessian`](super::hessian), and if a variable belongs to another tape.
     pub fn try_hessian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Vec<Tensor<T>>>, Error> {
-        self.hessians_of(output, inputs, Site::here("hessian"))
+        let blocks = self.record_hessians(output, inputs, Site::here("hessian"))?;
+        let mut blocks = self.values_in_order(&blocks, Site::here("hessian"))?.into_iter();
+        Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
     }
 
-    pub(super) fn jacobians_of(
+    /// Returns the jacobian of `output` with respect to each input, as a variable.
+    pub(super) fn record_jacobians(
         &'t self,
         output: Var<'t, T>,
         inputs: &[Var<'t, T>],
         at: Site,
-    ) -> Result<Vec<Tensor<T>>, Error> {
+    ) -> Result<Vec<Var<'t, T>>, Error> {
         let outputs = output.shape().numel();
         let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() <= outputs);
         // One batch of gradients gives the rows for all inputs, but a batch of tangents gives the columns for only one input.
@@ -57,26 +62,32 @@ impl<'t, T: Float> Tape<T> {
         let mut by_columns = by_columns.into_iter();
         let jacobian = |input: &Var<'t, T>| {
             let next = if input.shape().numel() <= outputs { by_columns.next() } else { by_rows.next() };
-            next.unwrap_or_else(|| unreachable!("one for each input")).index
+            next.unwrap_or_else(|| unreachable!("one for each input"))
         };
-        in_order(self.evaluate(&inputs.iter().map(jacobian).collect::<Vec<_>>(), at)?)
+        Ok(inputs.iter().map(jacobian).collect())
     }
 
-    pub(super) fn hessians_of(
+    /// Returns the blocks of the hessian of `output`, as variables, row by row.
+    pub(super) fn record_hessians(
         &'t self,
         output: Var<'t, T>,
         inputs: &[Var<'t, T>],
         at: Site,
-    ) -> Result<Vec<Vec<Tensor<T>>>, Error> {
+    ) -> Result<Vec<Var<'t, T>>, Error> {
         let gradients = self.gradients_of(output, inputs, at)?;
-        let mut roots = vec![0; inputs.len() * inputs.len()];
+        let mut blocks = vec![output; inputs.len() * inputs.len()];
         for (column, &input) in inputs.iter().enumerate() {
             for (row, block) in self.jacobian_columns(&gradients, input, at)?.into_iter().enumerate() {
-                roots[row * inputs.len() + column] = block.index;
+                blocks[row * inputs.len() + column] = block;
             }
         }
-        let mut blocks = in_order(self.evaluate(&roots, at)?)?.into_iter();
-        Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
+        Ok(blocks)
+    }
+
+    /// Returns the values of variables, each with its elements in row-major order.
+    fn values_in_order(&self, variables: &[Var<'t, T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let roots: Vec<Index> = variables.iter().map(|variable| variable.index).collect();
+        self.evaluate(&roots, at)?.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
     }
 
     /// Returns the gradients of a number, as variables.
@@ -137,11 +148,6 @@ impl<'t, T: Float> Tape<T> {
         self.record.borrow_mut().identities.push(identity.index);
         identity.apply_view(View::Reshape(joined(&count.into(), shape)), at)
     }
-}
-
-/// Returns each tensor with its elements in row-major order. Copies those that are not.
-fn in_order<T: Float>(tensors: Vec<Tensor<T>>) -> Result<Vec<Tensor<T>>, Error> {
-    tensors.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
 }
 
 fn joined(first: &Shape, second: &Shape) -> Shape {

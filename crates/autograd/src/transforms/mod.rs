@@ -6,24 +6,40 @@
 //! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
 //! | [`vmap`], [`Vmap`] | `jax.vmap` | `vmap` | the function recorded for one example, then for all |
-//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp`, or `jvp` if inputs are fewer |
-//! | [`hvp`], [`hvps`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
-//! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
+//! | [`jacobian`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp`, or `jvp` if inputs are fewer |
+//! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
+//! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
-//! Each call records the function once, on its own tape, and evaluates all results together. A function of several inputs takes an array of
-//! variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants. If a closure is stored in a variable
-//! before the call, wrap it in [`objective`].
+//! All of them take a function and its [`Inputs`]. The function's variables and the results have the form of the inputs: `grad(|x| …, &x)`
+//! returns one gradient, `grad(|[x, w]| …, [&x, &w])` two, and lists and the parameters of a model give a `Vec`. Tensors that the
+//! function captures are constants. A closure that is kept in a variable is made by [`formula!`](crate::formula).
+//!
+//! Each call records the function once, on its own tape, and evaluates all results together. If the inputs are variables, the derivatives
+//! are variables too, so transforms nest:
+//!
+//! ```
+//! use wengert_autograd::{prelude::*, transforms::grad};
+//!
+//! let x = Tensor::from([1.0, 2.0]);
+//! let second = grad(|x| grad(|x| x.pow(3.0).sum(..), x).sum(..), &x);
+//! assert_eq!(second.to_vec(), [6.0, 12.0]); // 6x
+//! ```
 //!
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp), [`jvp`](Tape::jvp) and [`Vmap::record`].
 
+mod formula;
+mod inputs;
 mod jacobians;
 mod vmap;
 
-pub use vmap::{Vmap, try_vmap, vmap};
+#[doc(hidden)]
+pub use formula::{of_array, of_one, of_three, of_two};
+pub use inputs::{Inputs, MappedFunction, Objective};
+pub use vmap::Vmap;
 
+use inputs::Recorded;
 use wengert_macros::twins;
 use wengert_tensor::ops::{Splitting as _, try_cat};
-use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::{Error, Tape, Var};
@@ -82,62 +98,37 @@ pub fn try_infer_in_batches<T: Float>(
     Ok(try_cat(&results, 0)?)
 }
 
-/// Returns the function unchanged. Wrap a closure in it that is stored before it is passed to [`grad`]. The signature gives the closure the
-/// lifetimes that the compiler infers only for a closure written in the call.
-///
-/// ```
-/// use wengert_autograd::{prelude::*, transforms::{grad, objective}};
-///
-/// let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([10.0, 100.0]));
-/// let f = objective(|[x, w]| (x * w).sum(..));
-/// let [dx, dw] = grad(f, [&x, &w]);
-/// assert_eq!((dx, dw), (w, x));
-/// ```
-pub fn objective<T: Float, const N: usize, F>(f: F) -> F
-where
-    F: for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
-{
-    f
-}
-
-/// Returns a function of one variable unchanged. Wrap a closure in it that is stored before it is passed on: see [`objective`].
-///
-/// ```
-/// use wengert_autograd::{prelude::*, transforms::{hessian, hvp, objective_of_one}};
-///
-/// let f = objective_of_one(|x| x.pow(3.0).sum(..));
-/// let x = Tensor::from([1.0, 2.0]);
-/// assert_eq!(hessian(f, &x), Tensor::from([[6.0, 0.0], [0.0, 12.0]]));
-/// assert_eq!(hvp(f, &x, &Tensor::ones([2])).to_vec(), [6.0, 12.0]);
-/// ```
-pub fn objective_of_one<T: Float, F>(f: F) -> F
-where
-    F: for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
-{
-    f
-}
-
-/// Returns the gradients of a function whose result is one number, with respect to each input, in the inputs' shapes. A gradient is zeros
-/// if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+/// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. They have the inputs' shapes.
+/// A gradient is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
 ///
 /// let (x, w) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([10.0, 100.0]));
+/// assert_eq!(grad(|x| x.square().sum(..), &x), &x * 2.0);
+///
 /// let [dx, dw] = grad(|[x, w]| (x * w).sum(..), [&x, &w]);
 /// assert_eq!(dx, Tensor::from([[10.0, 100.0], [10.0, 100.0]]));
 /// assert_eq!(dw, Tensor::from([4.0, 6.0]));
+/// ```
+///
+/// With respect to parameters, such as `model.parameters()`. Whatever the function calls uses their variables:
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::grad};
+///
+/// let (weight, bias) = (Parameter::new(Tensor::from([2.0, 3.0])), Parameter::new(Tensor::scalar(1.0)));
+/// let gradients = grad(|list| (list[0] * 5.0 + list[0].tape().parameter(&bias)).sum(..), vec![&weight, &bias]);
+/// assert_eq!(gradients, [Tensor::from([5.0, 5.0]), Tensor::scalar(2.0)]);
 /// ```
 ///
 /// # Errors
 ///
 /// If the function's result is not one number, or an operation in it has no derivative.
 #[twins]
-pub fn try_grad<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> Result<[Tensor<T>; N], Error> {
-    value_and_gradients(f, inputs, false, Site::here("grad")).map(|(_, gradients)| gradients)
+pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
+    let at = Site::here("grad");
+    Ok(I::arrange(inputs.derive(None, f, gradients, at)?))
 }
 
 /// Returns the value of a function, which must be one number, and its gradients as in [`grad`], from one evaluation. JAX:
@@ -146,7 +137,7 @@ pub fn try_grad<T: Float, const N: usize>(
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::value_and_grad};
 ///
-/// let (value, [dx]) = value_and_grad(|[x]| x.square().sum(..), [&Tensor::from([3.0, 4.0])]);
+/// let (value, dx) = value_and_grad(|x| x.square().sum(..), &Tensor::from([3.0, 4.0]));
 /// assert_eq!((value, dx.to_vec()), (25.0, vec![6.0, 8.0]));
 /// ```
 ///
@@ -154,19 +145,20 @@ pub fn try_grad<T: Float, const N: usize>(
 ///
 /// If the function's result is not one number, or an operation in it has no derivative.
 #[twins]
-pub fn try_value_and_grad<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> Result<(T, [Tensor<T>; N]), Error> {
-    value_and_gradients(f, inputs, true, Site::here("value_and_grad")).map(|(value, gradients)| match value {
-        Some(value) => (value, gradients),
-        None => unreachable!("the value was asked for"),
-    })
+#[allow(clippy::type_complexity)]
+pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
+    f: F,
+    inputs: I,
+) -> Result<(I::Number, I::Each<I::Array>), Error> {
+    let at = Site::here("value_and_grad");
+    let mut results = inputs.derive(None, f, gradients_and_value, at)?;
+    let value = results.pop().unwrap_or_else(|| unreachable!("the last result is the value"));
+    Ok((I::number(value)?, I::arrange(results)))
 }
 
-/// Returns all first derivatives of a function at `input`. For an input of shape `[d…]` and a result of shape `[e…]` they are a tensor
-/// of shape `[e…, d…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. It is zero if the output does not depend on the input. JAX:
-/// `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
+/// Returns all first derivatives of a function with respect to each of its [`Inputs`]. For an input of shape `[d…]` and a result of shape
+/// `[e…]` they are a tensor of shape `[e…, d…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. It is zero if the output does not
+/// depend on the input. JAX: `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
 /// Forward mode is used if there are at least as many outputs as inputs, otherwise reverse mode. One derivative is batched over all
 /// directions as by [`vmap`]. The result has as many elements as the product of the two element counts. The computation needs memory for
@@ -179,44 +171,26 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 /// let x = Tensor::from([0.5, -1.0, 2.0]);
 /// // The Jacobian of a linear map is its matrix.
 /// assert_eq!(jacobian(|x| (x * &matrix).sum(1), &x), matrix);
-/// ```
-///
-/// # Errors
-///
-/// If an operation in the function has no derivative, or there is not enough memory for the result.
-#[twins]
-pub fn try_jacobian<T: Float>(
-    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
-    input: &Tensor<T>,
-) -> Result<Tensor<T>, Error> {
-    let [jacobian] = jacobians_at(|[x]| f(x), [input], Site::here("jacobian"))?;
-    Ok(jacobian)
-}
-
-/// Returns the [`jacobian`] of a function of several inputs with respect to each input.
-///
-/// ```
-/// use wengert_autograd::{prelude::*, transforms::jacobians};
 ///
 /// let (x, y) = (Tensor::from([2.0, 3.0]), Tensor::scalar(10.0));
-/// let [by_x, by_y] = jacobians(|[x, y]| x * y, [&x, &y]);
+/// let [by_x, by_y] = jacobian(|[x, y]| x * y, [&x, &y]);
 /// assert_eq!(by_x, Tensor::from([[10.0, 0.0], [0.0, 10.0]]));
 /// assert_eq!(by_y, x);
 /// ```
 ///
 /// # Errors
 ///
-/// As for [`jacobian`].
+/// If an operation in the function has no derivative, or there is not enough memory for the result.
 #[twins]
-pub fn try_jacobians<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> Result<[Tensor<T>; N], Error> {
-    jacobians_at(f, inputs, Site::here("jacobians"))
+pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
+    let at = Site::here("jacobian");
+    let jacobians = inputs.derive(None, f, jacobians, at)?.into_iter().map(I::in_order);
+    Ok(I::arrange(jacobians.collect::<Result<_, _>>()?))
 }
 
 /// Returns the second derivatives of a function whose result is one number, for all pairs of elements. They have the shape `[d…, d…]`
-/// for an input `[d…]`, and are symmetric if the function is smooth. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
+/// for an input `[d…]`, and are symmetric if the function is smooth. With several [`Inputs`], block `[i][j]` has the shapes of inputs i
+/// and j, joined. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
 ///
 /// It is computed by forward over reverse mode, as in JAX and PyTorch. For products with vectors see [`hvp`], which needs no `[d…, d…]`.
 ///
@@ -227,45 +201,31 @@ pub fn try_jacobians<T: Float, const N: usize>(
 /// let point = Tensor::from([3.0, 5.0]);
 /// let h = hessian(|p| p.select(0, 0).square() * p.select(0, 1), &point);
 /// assert_eq!(h, Tensor::from([[10.0, 6.0], [6.0, 0.0]]));
+///
+/// let (x, y) = (Tensor::scalar(3.0), Tensor::scalar(5.0));
+/// let [[xx, xy], [_, yy]] = hessian(|[x, y]| x.square() * y, [&x, &y]);
+/// assert_eq!((xx.item(), xy.item(), yy.item()), (10.0, 6.0, 0.0));
 /// ```
 ///
 /// # Errors
 ///
 /// If the function's result is not one number, or an operation in it has no second derivative.
 #[twins]
-pub fn try_hessian<T: Float>(
-    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
-    input: &Tensor<T>,
-) -> Result<Tensor<T>, Error> {
-    let [[hessian]] = hessians_at(|[x]| f(x), [input], Site::here("hessian"))?;
-    Ok(hessian)
+#[allow(clippy::type_complexity)]
+pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
+    f: F,
+    inputs: I,
+) -> Result<I::Each<I::Each<I::Array>>, Error> {
+    let at = Site::here("hessian");
+    let count = inputs.count();
+    let mut blocks = inputs.derive(None, f, hessians, at)?.into_iter().map(I::in_order);
+    let rows = (0..count).map(|_| Ok(I::arrange(blocks.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?)));
+    Ok(I::arrange(rows.collect::<Result<Vec<_>, Error>>()?))
 }
 
-/// Returns the [`hessian`] of a function of several inputs. The shape of block `[i][j]` is the shape of input i followed by the shape of
-/// input j.
-///
-/// ```
-/// use wengert_autograd::{prelude::*, transforms::hessians};
-///
-/// let (x, y) = (Tensor::scalar(3.0), Tensor::scalar(5.0));
-/// let [[xx, xy], [_, yy]] = hessians(|[x, y]| x.square() * y, [&x, &y]);
-/// assert_eq!((xx.item(), xy.item(), yy.item()), (10.0, 6.0, 0.0));
-/// ```
-///
-/// # Errors
-///
-/// As for [`hessian`].
-#[twins]
-pub fn try_hessians<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> Result<[[Tensor<T>; N]; N], Error> {
-    hessians_at(f, inputs, Site::here("hessians"))
-}
-
-/// Returns the Hessian times `v` without computing the Hessian. The function's result must be one number, and `v` is a direction of the
-/// shape of the input. The product is the change of the gradient as the input moves along `v`. It costs a few evaluations of the function
-/// for any size of the input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
+/// Returns the Hessian times `v`, for a function whose result is one number, and [`Inputs`] and directions `v` of the same shapes. It is
+/// the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the input.
+/// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hvp};
@@ -273,102 +233,77 @@ pub fn try_hessians<T: Float, const N: usize>(
 /// // f = Σ x³: the Hessian is diagonal, 6x.
 /// let (x, v) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 0.5]));
 /// assert_eq!(hvp(|x| x.pow(3.0).sum(..), &x, &v).to_vec(), [6.0, 6.0]);
-/// ```
-///
-/// # Errors
-///
-/// If the function's result is not one number, the shapes of input and direction differ, or an operation in the function has no
-/// second derivative.
-#[twins]
-pub fn try_hvp<T: Float>(
-    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
-    input: &Tensor<T>,
-    v: &Tensor<T>,
-) -> Result<Tensor<T>, Error> {
-    let [product] = hvps_at(|[x]| f(x), [input], [v], Site::here("hvp"))?;
-    Ok(product)
-}
-
-/// Returns the [`hvp`] of a function of several inputs, each with its direction.
-///
-/// ```
-/// use wengert_autograd::{prelude::*, transforms::hvps};
 ///
 /// // f = x y: the gradient (y, x) changes by the other direction.
 /// let (x, y) = (Tensor::scalar(3.0), Tensor::scalar(5.0));
-/// let [dx, dy] = hvps(|[x, y]| x * y, [&x, &y], [&Tensor::scalar(1.0), &Tensor::scalar(10.0)]);
+/// let [dx, dy] = hvp(|[x, y]| x * y, [&x, &y], [&Tensor::scalar(1.0), &Tensor::scalar(10.0)]);
 /// assert_eq!((dx.item(), dy.item()), (10.0, 1.0));
 /// ```
 ///
 /// # Errors
 ///
-/// As for [`hvp`].
+/// If the function's result is not one number, the shapes of input and direction differ, the lists of inputs and directions have
+/// different lengths, or an operation in the function has no second derivative.
 #[twins]
-pub fn try_hvps<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-    v: [&Tensor<T>; N],
-) -> Result<[Tensor<T>; N], Error> {
-    hvps_at(f, inputs, v, Site::here("hvps"))
+pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<I::Each<I::Array>, Error> {
+    let at = Site::here("hvp");
+    let (count, directions) = (inputs.count(), v.count());
+    if count != directions {
+        let message = format!("expected a direction for each of the {count} inputs, got {directions}");
+        return Err(Error::Refused { message, at });
+    }
+    Ok(I::arrange(inputs.derive(Some(v), f, products, at)?))
 }
 
-fn jacobians_at<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-    at: Site,
-) -> Result<[Tensor<T>; N], Error> {
-    let tape = Tape::new();
-    let vars = inputs.map(|input| tape.leaf_at(input, at));
-    Ok(array(tape.jacobians_of(f(vars), &vars, at)?))
+/// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
+/// results. `f` sees each of the [`Inputs`] without this dimension. [`Vmap`] has options for other dimensions, for inputs that are the same for all
+/// examples, for several results, and for variables. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::vmap};
+///
+/// let (x, y) = (Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), Tensor::from([[1.0, 1.0], [0.0, 1.0], [2.0, 0.0]]));
+/// // One product for each of the three pairs of vectors.
+/// assert_eq!(vmap(|[x, y]| x.dot(y), [&x, &y]).to_vec(), [3.0, 4.0, 10.0]);
+/// ```
+///
+/// # Errors
+///
+/// As for [`Vmap::call`].
+#[twins]
+pub fn try_vmap<I: Inputs, F: for<'s> MappedFunction<'s, I>>(f: F, inputs: I) -> Result<I::Array, Error> {
+    inputs.map(f, Site::here("vmap"))
 }
 
-fn hessians_at<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-    at: Site,
-) -> Result<[[Tensor<T>; N]; N], Error> {
-    let tape = Tape::new();
-    let vars = inputs.map(|input| tape.leaf_at(input, at));
-    let blocks = tape.hessians_of(f(vars), &vars, at)?;
-    Ok(array(blocks.into_iter().map(array).collect()))
+/// Records the gradients of the output.
+fn gradients<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+    recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)
 }
 
-fn hvps_at<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-    v: [&Tensor<T>; N],
-    at: Site,
-) -> Result<[Tensor<T>; N], Error> {
-    let tape = Tape::new();
-    let vars = inputs.map(|input| tape.leaf_at(input, at));
-    let gradients = tape.gradients_of(f(vars), &vars, at)?;
-    let tangents: Vec<_> = vars.into_iter().zip(v).map(|(x, v)| (x, tape.constant(v))).collect();
-    let products = tape.forward(&gradients, &tangents, at)?;
-    let roots: Vec<Index> = products.iter().map(|product| product.index).collect();
-    Ok(array(tape.last_values(&roots, at)?))
+/// Records the gradients of the output, and adds the output as the last variable.
+fn gradients_and_value<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+    let output = recorded.output;
+    let mut results = gradients(recorded, at)?;
+    results.push(output);
+    Ok(results)
 }
 
-/// Converts a list of `N` elements to an array.
-fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
-    let mut values = values.into_iter();
-    std::array::from_fn(|_| values.next().unwrap_or_else(|| unreachable!("one for each input")))
+/// Records the Jacobian of the output for each input.
+fn jacobians<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+    recorded.output.tape.record_jacobians(recorded.output, &recorded.inputs, at)
 }
 
-fn value_and_gradients<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-    with_value: bool,
-    at: Site,
-) -> Result<(Option<T>, [Tensor<T>; N]), Error> {
-    let tape = Tape::new();
-    let vars = inputs.map(|input| tape.leaf_at(input, at));
-    let y = f(vars);
-    let mut roots: Vec<Index> = tape.gradients_of(y, &vars, at)?.iter().map(|gradient| gradient.index).collect();
-    // The value of the function is computed only if it was requested.
-    roots.extend(with_value.then_some(y.index));
-    let mut values = tape.last_values(&roots, at)?;
-    let value = if with_value { values.pop().map(|value| value.try_item()).transpose()? } else { None };
-    Ok((value, array(values)))
+/// Records the blocks of the Hessian of the output, row by row.
+fn hessians<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+    recorded.output.tape.record_hessians(recorded.output, &recorded.inputs, at)
+}
+
+/// Records the products of the Hessian with the directions.
+fn products<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+    let Recorded { output, inputs, along } = recorded;
+    let gradients = output.tape.gradients_of(output, &inputs, at)?;
+    let tangents: Vec<_> = inputs.into_iter().zip(along).collect();
+    output.tape.forward(&gradients, &tangents, at)
 }
 
 #[cfg(test)]
@@ -377,6 +312,7 @@ mod tests {
     use wengert_tensor::prelude::*;
 
     use super::*;
+    use crate::{Parameter, formula};
 
     /// Asserts that two tensors are equal up to 32 roundings of values of size `scale`.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>, scale: f64) {
@@ -487,5 +423,61 @@ mod tests {
             let Error::NotDifferentiable { at, recorded, .. } = &error else { panic!("{error}") };
             assert_eq!((at.operation, at.location.file(), recorded.file()), (name, file!(), file!()));
         }
+    }
+
+    #[test]
+    fn one_input_gives_one_result_and_a_list_gives_a_list() {
+        let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([10.0, 100.0]));
+        let product = formula!(|[x, w]| (x * w).sum(..));
+        assert_eq!(grad(|x| x.square().sum(..), &x), &x * 2.0);
+        assert_eq!(grad(product, [&x, &w]), [w.clone(), x.clone()]);
+        let list = [x.clone(), w.clone()];
+        assert_eq!(grad(|list| (list[0] * list[1]).sum(..), &list[..]), [w.clone(), x.clone()]);
+        assert_eq!(grad(|list| (list[0] * list[1]).sum(..), &list.to_vec()), [w.clone(), x.clone()]);
+        assert_eq!(hvp(product, [&x, &w], [&w, &x]), [x.clone(), w.clone()]);
+        let [[xx, xw], _] = hessian(product, [&x, &w]);
+        assert_eq!((xx, xw), (Tensor::zeros([2, 2]), Tensor::eye(2)));
+        assert_eq!(vmap(|x| x.square(), &x), x.square());
+        let error = try_hvp(|list| list[0].sum(..), vec![&x], vec![&x, &w]).unwrap_err().to_string();
+        assert!(error.contains("a direction for each of the 1 inputs, got 2"), "{error}");
+    }
+
+    #[test]
+    fn with_respect_to_parameters_that_the_function_uses() {
+        let (w, mut b) = (Parameter::new(Tensor::from([2.0, 3.0])), Parameter::new(Tensor::scalar(1.0)));
+        b.set_frozen(true);
+        fn of<F: for<'t> Fn(Vec<Var<'t, f64>>) -> Var<'t, f64>>(f: F) -> F {
+            f
+        }
+        let loss = of(|list| {
+            let tape = list[0].tape();
+            (tape.parameter(&w) * tape.parameter(&b)).square().sum(..)
+        });
+        let (value, gradients) = value_and_grad(&loss, vec![&w, &b]);
+        assert_eq!((value, gradients), (13.0, vec![Tensor::from([4.0, 6.0]), Tensor::scalar(0.0)]));
+        assert_eq!(hessian(&loss, vec![&w])[0][0], Tensor::from([[2.0, 0.0], [0.0, 2.0]]));
+    }
+
+    #[test]
+    fn transforms_of_transforms() {
+        let x = point();
+        let cubed = formula!(|x| x.pow(3.0).sum(..));
+        assert_eq!(grad(|x| grad(cubed, x).sum(..), &x), &x * 6.0);
+        assert_eq!(hessian(|x| grad(cubed, x).sum(..), &x), Tensor::eye(4) * 6.0);
+        assert_eq!(jacobian(|x| grad(cubed, x), &x), hessian(cubed, &x));
+        assert_eq!(grad(|x| hvp(cubed, x, x.detach()).sum(..), &x), &x * 6.0);
+        assert_eq!(grad(|x| hessian(cubed, x).sum(..), &x), Tensor::full([4], 6.0));
+        let each = vmap(|x| grad(|x| x.square(), x), &x);
+        assert_eq!(each, &x * 2.0);
+    }
+
+    /// The inner derivative keeps the outer use of the same variable constant (Siskind and Pearlmutter 2005).
+    #[test]
+    fn nested_derivatives_of_one_variable_are_not_confused() {
+        let x = Tensor::scalar(1.0);
+        // d/dx [x d/dy (x + y)] = 1, also where y takes the value of x.
+        assert_eq!(grad(|x| x * grad(|y| x + y, x), &x).item(), 1.0);
+        // d/dy (x y) = x at y = x.
+        assert_eq!(grad(|x| grad(|y| x * y, x), &x).item(), 1.0);
     }
 }

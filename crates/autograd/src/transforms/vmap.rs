@@ -11,31 +11,7 @@ use wengert_tensor::{Float, Shape, Site, Sizes, Tensor, View};
 use crate::parameter::Change;
 use crate::{Error, Tape, Var, rules};
 
-/// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
-/// results. `f` sees each input without this dimension. [`Vmap`] has options for other dimensions, for inputs that are the same for all
-/// examples, for several results, and for variables. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
-///
-/// ```
-/// use wengert_autograd::{prelude::*, transforms::vmap};
-///
-/// let (x, y) = (Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), Tensor::from([[1.0, 1.0], [0.0, 1.0], [2.0, 0.0]]));
-/// // One product for each of the three pairs of vectors.
-/// assert_eq!(vmap(|[x, y]| x.dot(y), [&x, &y]).to_vec(), [3.0, 4.0, 10.0]);
-/// ```
-///
-/// # Errors
-///
-/// As for [`Vmap::call`].
-#[twins]
-pub fn try_vmap<T: Float, const N: usize>(
-    f: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> Result<Tensor<T>, Error> {
-    let [result] = Vmap::new().tensors(|inputs| [f(inputs)], inputs, Site::here("vmap"))?;
-    Ok(result)
-}
-
-/// A [`vmap`] with options. The options name the dimension along which the examples lie, for each input and each result.
+/// A [`vmap`](super::vmap()) with options: the dimension of each input and each result along which the examples lie.
 ///
 /// Every operation has a batching rule. The results equal the results of a loop over the examples, and cost one pass over the batch. Two
 /// kinds of operations cost a loop: [custom operations](crate::Operation) without a rule, and operations that read values while they are
@@ -146,7 +122,7 @@ impl Vmap {
         Ok(array(tape.last_values(&results, at)?))
     }
 
-    fn variables<'t, T: Float>(
+    pub(super) fn variables<'t, T: Float>(
         &self,
         f: &OfExample<'t, '_, T>,
         inputs: &[Var<'t, T>],
@@ -216,7 +192,7 @@ impl Vmap {
 }
 
 /// A function of the inputs of one example.
-type OfExample<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
+pub(super) type OfExample<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
 
 /// The inputs of a function, each with a flag that is true if the examples lie along its first dimension.
 struct Batch<'t, T: Float> {
@@ -352,7 +328,7 @@ fn refused<V>(message: String, at: Site) -> Result<V, Error> {
 }
 
 /// Returns a list of `N` elements as an array.
-fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
+pub(super) fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
     values.try_into().unwrap_or_else(|_| unreachable!("one for each result"))
 }
 
@@ -362,6 +338,7 @@ mod tests {
 
     use super::*;
     use crate::transforms::{grad, hessian, jacobian};
+    use crate::transforms::{try_vmap, vmap};
     use crate::{BatchedCall, Buffer, Call, Generator, Operation, Share};
 
     fn matrix() -> Tensor<f64> {

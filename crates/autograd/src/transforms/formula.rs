@@ -1,0 +1,89 @@
+//! Closures over variables that are kept in a variable of the program.
+
+use wengert_tensor::Float;
+
+use crate::Var;
+
+/// Makes a closure over variables that can be kept in a `let` and passed on: `formula!(|x| …)`, `formula!(|x, y| …)` with up to three
+/// variables, or `formula!(|[x, w]| …)` with an array of them.
+///
+/// A closure that is written in a call, as in `grad(|x| …, &x)`, needs no macro: the compiler reads its lifetimes from the call. For a
+/// closure in a `let`, it finds a lifetime for each variable by itself, and the error is "lifetime may not live long enough" or "type
+/// annotations needed". A function does the same as this macro: `fn f<'t>(x: Var<'t, f64>) -> Var<'t, f64>`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::{grad, hessian}};
+///
+/// let f = formula!(|x| x.pow(3.0).sum(..));
+/// let x = Tensor::from([1.0, 2.0]);
+/// assert_eq!(grad(f, &x).to_vec(), [3.0, 12.0]);
+/// assert_eq!(hessian(f, &x), Tensor::from([[6.0, 0.0], [0.0, 12.0]]));
+///
+/// let product = formula!(|[x, w]| (x * w).sum(..));
+/// let [dx, dw] = grad(product, [&x, &Tensor::from([10.0, 100.0])]);
+/// assert_eq!((dx.to_vec(), dw), (vec![10.0, 100.0], x));
+///
+/// let distance = formula!(|x, y| (x - y).square().sum(..));
+/// let tape = Tape::<f64>::new();
+/// let (a, b) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::from([4.0, 6.0])));
+/// assert_eq!(distance(a, b).item(), 25.0);
+/// ```
+#[macro_export]
+macro_rules! formula {
+    (move |[$($x:pat_param),* $(,)?]| $body:expr) => {
+        $crate::transforms::of_array(move |[$($x),*]| $body)
+    };
+    (|[$($x:pat_param),* $(,)?]| $body:expr) => {
+        $crate::transforms::of_array(|[$($x),*]| $body)
+    };
+    (move |$x:pat_param| $body:expr) => {
+        $crate::transforms::of_one(move |$x| $body)
+    };
+    (|$x:pat_param| $body:expr) => {
+        $crate::transforms::of_one(|$x| $body)
+    };
+    (move |$x:pat_param, $y:pat_param| $body:expr) => {
+        $crate::transforms::of_two(move |$x, $y| $body)
+    };
+    (|$x:pat_param, $y:pat_param| $body:expr) => {
+        $crate::transforms::of_two(|$x, $y| $body)
+    };
+    (move |$x:pat_param, $y:pat_param, $z:pat_param| $body:expr) => {
+        $crate::transforms::of_three(move |$x, $y, $z| $body)
+    };
+    (|$x:pat_param, $y:pat_param, $z:pat_param| $body:expr) => {
+        $crate::transforms::of_three(|$x, $y, $z| $body)
+    };
+}
+
+/// Returns a function of one variable itself, with the lifetimes that its bound gives it.
+pub fn of_one<T: Float, F>(f: F) -> F
+where
+    F: for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
+{
+    f
+}
+
+/// Returns a function of two variables itself, with the lifetimes that its bound gives it.
+pub fn of_two<T: Float, F>(f: F) -> F
+where
+    F: for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
+{
+    f
+}
+
+/// Returns a function of three variables itself, with the lifetimes that its bound gives it.
+pub fn of_three<T: Float, F>(f: F) -> F
+where
+    F: for<'t> Fn(Var<'t, T>, Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
+{
+    f
+}
+
+/// Returns a function of an array of variables itself, with the lifetimes that its bound gives it.
+pub fn of_array<T: Float, const N: usize, F>(f: F) -> F
+where
+    F: for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
+{
+    f
+}

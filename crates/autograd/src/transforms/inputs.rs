@@ -1,0 +1,282 @@
+//! The inputs of a transform: tensors, parameters or variables, one by itself, an array or a list of them.
+
+use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::{Float, Site, Tensor};
+
+use super::vmap::{Vmap, array};
+use crate::{Error, Parameter, Tape, Var};
+
+/// The inputs of a transform such as [`grad`](super::grad). The function gets its variables in the same form, and the results have this
+/// form too.
+///
+/// | inputs | the function | the gradient |
+/// |---|---|---|
+/// | `&x`, a tensor | `\|x\| …` | `Tensor` |
+/// | `[&x, &w]` | `\|[x, w]\| …` | `[Tensor; 2]` |
+/// | `&tensors[..]`, `&vec`, a `Vec<&Tensor>` | `\|list\| …`, a `Vec` of variables | `Vec<Tensor>` |
+/// | `model.parameters()`, a `Vec<&Parameter>` | the same | `Vec<Tensor>` |
+/// | `x`, `[x, w]` or a `Vec` of variables | the same forms | variables on the same tape |
+///
+/// With variables, a transform is part of a larger program, so transforms nest. Parameters have their variables on the function's tape:
+/// a model that the function calls uses them. A frozen parameter is a constant, so its derivatives are zeros.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no input of a derivative",
+    label = "write `&x` for one tensor, `[&x, &y]` for several",
+    note = "inputs are references to tensors (`&x`, `[&x, &y]`, `&list[..]`), variables (`x`, `[x, y]`), or `model.parameters()`",
+    note = "the function gets its variables in the same form: `|x|`, `|[x, y]|`, `|list|`"
+)]
+pub trait Inputs: Sized {
+    /// The element type.
+    type Elem: Float;
+    /// A derivative with respect to one input: a tensor, or a variable if the inputs are variables.
+    type Array;
+    /// The value of the function: a number, or a variable if the inputs are variables.
+    type Number;
+    /// The form of the inputs, with a `V` in the place of each.
+    type Each<V>;
+    /// The variables that the function gets.
+    type Vars<'s>;
+    /// The variable that the function returns.
+    type Output<'s>;
+
+    /// Records `f` of these inputs, and `derive` of the recorded output. Returns the results of `derive`. The directions `along` are
+    /// constants.
+    #[doc(hidden)]
+    fn derive<F: for<'s> Objective<'s, Self>>(
+        self,
+        along: Option<Self>,
+        f: F,
+        derive: Derive<Self::Elem>,
+        at: Site,
+    ) -> Result<Vec<Self::Array>, Error>;
+
+    /// Returns `f` of all examples.
+    #[doc(hidden)]
+    fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Self::Array, Error>;
+
+    /// Returns a list, with one element for each input, in the form of the inputs.
+    #[doc(hidden)]
+    fn arrange<V>(list: Vec<V>) -> Self::Each<V>;
+
+    /// Returns the number in an array of one element.
+    #[doc(hidden)]
+    fn number(array: Self::Array) -> Result<Self::Number, Error>;
+
+    /// Returns the array with its elements in row-major order.
+    #[doc(hidden)]
+    fn in_order(array: Self::Array) -> Result<Self::Array, Error>;
+
+    /// Returns the number of inputs.
+    #[doc(hidden)]
+    fn count(&self) -> usize;
+}
+
+/// A function of the variables of [`Inputs`], which is called once: a closure or a `fn`. A closure that is kept in a variable is made by
+/// [`formula!`](crate::formula).
+#[diagnostic::on_unimplemented(
+    message = "this is no function of the variables of `{I}`",
+    label = "its arguments must have the form of the inputs, and its result must be a variable",
+    note = "`grad(|x| .., &x)`, `grad(|[x, y]| .., [&x, &y])`, `grad(|list| .., &list[..])`",
+    note = "a closure that is kept in a variable is written `let f = formula!(|x| ..);`"
+)]
+pub trait Objective<'s, I: Inputs>: FnOnce(I::Vars<'s>) -> I::Output<'s> {}
+
+/// A function of the variables of [`Inputs`], which may be called several times.
+#[diagnostic::on_unimplemented(
+    message = "this is no function of the variables of `{I}`",
+    label = "its arguments must have the form of the inputs, and its result must be a variable",
+    note = "`vmap(|x| .., &x)`, `vmap(|[x, y]| .., [&x, &y])`",
+    note = "a closure that is kept in a variable is written `let f = formula!(|x| ..);`"
+)]
+pub trait MappedFunction<'s, I: Inputs>: Fn(I::Vars<'s>) -> I::Output<'s> {}
+
+/// A function of a recorded output that returns other variables.
+pub type Derive<T> = for<'s> fn(Recorded<'s, T>, Site) -> Result<Vec<Var<'s, T>>, Error>;
+
+/// The output of a function with its inputs, on a tape.
+pub struct Recorded<'s, T: Float> {
+    pub(super) output: Var<'s, T>,
+    pub(super) inputs: Vec<Var<'s, T>>,
+    /// The direction for each input, if the transform has directions.
+    pub(super) along: Vec<Var<'s, T>>,
+}
+
+/// Implements the traits for a form of tensors or parameters. `$leaf` records one of them.
+macro_rules! data {
+    ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $along:expr;)*) => {$(
+        impl<$($generics)*> Inputs for $inputs {
+            type Elem = T;
+            type Array = Tensor<T>;
+            type Number = T;
+            type Each<V> = $each!(V);
+            type Vars<'s> = $each!(Var<'s, T>);
+            type Output<'s> = Var<'s, T>;
+
+            fn derive<F: for<'s> Objective<'s, Self>>(
+                self,
+                along: Option<Self>,
+                f: F,
+                derive: Derive<T>,
+                at: Site,
+            ) -> Result<Vec<Tensor<T>>, Error> {
+                let tape = Tape::new();
+                let results: Vec<Index> = {
+                    let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
+                    let output = f(Self::arrange(inputs.clone()));
+                    let along = along.iter().flat_map(|along| $each!(@list along)).map(|of| $along(&tape, of)).collect();
+                    derive(Recorded { output, inputs, along }, at)?.iter().map(|result| result.index).collect()
+                };
+                tape.last_values(&results, at)
+            }
+
+            fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Tensor<T>, Error> {
+                let tape = Tape::new();
+                let result = {
+                    let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
+                    Vmap::new().variables(&|inputs| vec![f(Self::arrange(inputs.to_vec()))], &inputs, at)?[0].index
+                };
+                Ok(tape.last_values(&[result], at)?.swap_remove(0))
+            }
+
+            fn arrange<V>(list: Vec<V>) -> $each!(V) {
+                $each!(@form list)
+            }
+
+            fn number(array: Tensor<T>) -> Result<T, Error> {
+                Ok(array.try_item()?)
+            }
+
+            fn in_order(array: Tensor<T>) -> Result<Tensor<T>, Error> {
+                Ok(array.try_contiguous()?)
+            }
+
+            fn count(&self) -> usize {
+                $each!(@list self).count()
+            }
+        }
+
+        functions!([$($generics)*] $inputs, $each!(Var<'s, T>), Var<'s, T>);
+    )*};
+}
+
+/// Implements the traits for a form of variables.
+macro_rules! variables {
+    ($([$($generics:tt)*] $inputs:ty, $each:ident;)*) => {$(
+        impl<'t, $($generics)*> Inputs for $inputs {
+            type Elem = T;
+            type Array = Var<'t, T>;
+            type Number = Var<'t, T>;
+            type Each<V> = $each!(V);
+            type Vars<'s> = $each!(Var<'t, T>);
+            type Output<'s> = Var<'t, T>;
+
+            fn derive<F: for<'s> Objective<'s, Self>>(
+                self,
+                along: Option<Self>,
+                f: F,
+                derive: Derive<T>,
+                at: Site,
+            ) -> Result<Vec<Var<'t, T>>, Error> {
+                // A node of its own for each input: the function's other uses of the variable are constants of the derivative.
+                let own = |input: &Var<'t, T>| input.record_over(Op::Reshape, &input.shape(), at);
+                let inputs = $each!(@list &self).map(own).collect::<Result<Vec<_>, _>>()?;
+                let output = f(Self::arrange(inputs.clone()));
+                let along = along.iter().flat_map(|along| $each!(@list along)).copied().collect();
+                derive(Recorded { output, inputs, along }, at)
+            }
+
+            fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Var<'t, T>, Error> {
+                let inputs: Vec<Var<'t, T>> = $each!(@list &self).copied().collect();
+                Ok(Vmap::new().variables(&|inputs| vec![f(Self::arrange(inputs.to_vec()))], &inputs, at)?[0])
+            }
+
+            fn arrange<V>(list: Vec<V>) -> $each!(V) {
+                $each!(@form list)
+            }
+
+            fn number(array: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+                Ok(array)
+            }
+
+            fn in_order(array: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+                Ok(array)
+            }
+
+            fn count(&self) -> usize {
+                $each!(@list self).count()
+            }
+        }
+
+        functions!(['t, $($generics)*] $inputs, $each!(Var<'t, T>), Var<'t, T>);
+    )*};
+}
+
+macro_rules! functions {
+    ([$($generics:tt)*] $inputs:ty, $vars:ty, $output:ty) => {
+        impl<'s, $($generics)*, F: FnOnce($vars) -> $output> Objective<'s, $inputs> for F {}
+        impl<'s, $($generics)*, F: Fn($vars) -> $output> MappedFunction<'s, $inputs> for F {}
+    };
+}
+
+/// One input by itself.
+macro_rules! one {
+    (@list $inputs:expr) => {
+        std::iter::once($inputs)
+    };
+    (@form $list:expr) => {{
+        let mut list = $list;
+        list.pop().unwrap_or_else(|| unreachable!("one for the input"))
+    }};
+    ($value:ty) => {
+        $value
+    };
+}
+
+/// An array of inputs.
+macro_rules! several {
+    (@list $inputs:expr) => {
+        $inputs.iter()
+    };
+    (@form $list:expr) => {
+        array($list)
+    };
+    ($value:ty) => {
+        [$value; N]
+    };
+}
+
+/// A list of inputs.
+macro_rules! list {
+    (@list $inputs:expr) => { $inputs.iter() };
+    (@form $list:expr) => { $list };
+    ($value:ty) => { Vec<$value> };
+}
+
+data! {
+    ['a, T: Float] &'a Tensor<T>, one, Tape::leaf_at, constant;
+    ['a, T: Float, const N: usize] [&'a Tensor<T>; N], several, Tape::leaf_at, constant;
+    ['a, T: Float] Vec<&'a Tensor<T>>, list, Tape::leaf_at, constant;
+    ['a, T: Float] &'a [Tensor<T>], list, Tape::leaf_at, constant;
+    ['a, T: Float] &'a Vec<Tensor<T>>, list, Tape::leaf_at, constant;
+    ['a, T: Float] &'a Parameter<T>, one, parameter, values;
+    ['a, T: Float, const N: usize] [&'a Parameter<T>; N], several, parameter, values;
+    ['a, T: Float] Vec<&'a Parameter<T>>, list, parameter, values;
+}
+
+variables! {
+    [T: Float] Var<'t, T>, one;
+    [T: Float, const N: usize] [Var<'t, T>; N], several;
+    [T: Float] Vec<Var<'t, T>>, list;
+}
+
+fn parameter<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, _at: Site) -> Var<'s, T> {
+    tape.parameter(parameter)
+}
+
+fn values<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>) -> Var<'s, T> {
+    tape.constant(&parameter.value)
+}
+
+fn constant<'s, T: Float>(tape: &'s Tape<T>, tensor: &Tensor<T>) -> Var<'s, T> {
+    tape.constant(tensor)
+}
