@@ -180,7 +180,7 @@ fn writing_and_selecting_by_index() {
         x.try_index_copy(0, &row, &source),
         x.try_index_fill(0, &row, 0.0),
         x.try_tril(0),
-        x.try_roll(&[1], &[0]),
+        x.try_roll(1, 0),
         try_one_hot(&index, Some(2)).map(|_| x.clone()),
         x.try_unbind(0).map(|_| x.clone()),
         Tensor::<f32>::ones([2]).try_repeat_interleave_each(&Tensor::from([1i64 << 60, 1]), None),
@@ -207,7 +207,7 @@ fn windows_of_any_size() {
     assert!(x.try_pad(&[isize::MIN, isize::MIN], PadMode::Constant(0.0)).is_err());
     assert!(x.try_adaptive_avg_pool1d(isize::MAX).is_err());
     assert!(x.try_interpolate(isize::MAX, wengert::tensor::ops::InterpolateMode::Nearest).is_err());
-    assert!(x.try_repeat(&[1, 1, usize::MAX]).is_err());
+    assert!(x.try_repeat([1, 1, usize::MAX]).is_err());
     // The windows themselves take no memory.
     let wide = Tensor::scalar(1.0f32).expand([1isize << 30, 1 << 30]);
     assert!(is_out_of_memory(wide.try_avg_pool1d(2, &PoolOptions::default())));

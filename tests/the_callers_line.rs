@@ -53,7 +53,7 @@ fn every_operation_is_recorded_with_its_callers_line() {
     let [dw] = z.grad([w]);
     let [ddw] = (dw * dw).sum(..).grad([w]);
     let _ = ddw.jvp(&[(w, tape.constant(&parameter.value))]);
-    let _ = z.grad_or_zeros(&[w, b]).unwrap();
+    let _ = z.grad_or_zeros([w, b]);
     let _ = z.backward();
     let _ = tape.vjp(&[(dw, w)], &[w, b]);
     assert_eq!(foreign_lines(&tape), [""; 0]);
@@ -252,7 +252,7 @@ fn every_refused_call_names_its_callers_line() {
         x().split(0, 0);
         x().chunk_into::<2>(1);
         x().split_into([1, 1], 1);
-        x().roll(&[1, 2], &[0]);
+        x().roll([1, 2], 0);
         x().diagonal(0, 0, 0);
         x().pad(&[1], ops::PadMode::Constant(0.0));
         x().index_select(0, &far);
@@ -272,7 +272,7 @@ fn every_refused_call_names_its_callers_line() {
         two.triu(0);
         Tensor::scalar(1.0).diag(0);
         two.diag_embed(0, 0, 0);
-        x().repeat(&[2]);
+        x().repeat(2);
         x().repeat_interleave(2, Some(7));
         x().repeat_interleave_each(&Tensor::from([1, 2, 3]), Some(0));
         x().split_sizes(&[9], 0);
@@ -546,7 +546,7 @@ fn every_function_of_one_operand_names_its_callers_line() {
         huge.median_all();
         huge.contiguous();
         huge.cast::<f32>();
-        huge.tile(&[2]).contiguous();
+        huge.tile(2).contiguous();
         huge.kron(&two);
         huge.clone().zero_();
         huge.clone().fill_(1.0);
@@ -618,9 +618,9 @@ fn every_method_of_a_tape_names_its_callers_line() {
         x.backward_with([y]);
         Tape::<f64>::new().value_and_gradients(|tape| tape.constant(&two));
         Tape::<f64>::new().value_and_gradients_with(|tape| (tape.constant(&two), []));
-        transforms::hessians(|[x]| x, [&two]);
-        transforms::hvps(|[x]| x, [&two], [&two]);
-        transforms::jacobians(|[x]| x.floor_divide(2.0), [&two]);
+        transforms::hessian(|[x]| x, [&two]);
+        transforms::hvp(|[x]| x, [&two], [&two]);
+        transforms::jacobian(|[x]| x.floor_divide(2.0), [&two]);
         tape.hessian(x, &[x]);
         tape.jacobian(y, &[x]);
     }

@@ -30,10 +30,10 @@ pub const ANY: &[Row] = one! {
     t: REAL => |x| if x.shape().rank() > 2 { x } else { x.exp().t() };
     transpose: REAL => |x| x.exp().transpose(0, -1);
     flip: REAL => |x| x * x.flip(..);
-    repeat: REAL => |x| x.exp().repeat(&vec![2; x.shape().rank() + 1]);
-    tile: REAL => |x| x.exp().tile(&[2]);
+    repeat: REAL => |x| x.exp().repeat(vec![2; x.shape().rank() + 1]);
+    tile: REAL => |x| x.exp().tile(2);
     repeat_interleave: REAL => |x| x.exp().repeat_interleave(2, None);
-    roll: REAL => |x| x * x.roll(&[1], &[]);
+    roll: REAL => |x| x * x.roll(1, ..);
     meshgrid: REAL => |x| distinguished(&meshgrid(&[x.flatten(0, -1), x.exp().flatten(0, -1)], Indexing2d::Matrix));
 };
 
@@ -79,7 +79,7 @@ pub const SHAPED: &[Row] = of! {
     repeat_interleave_each: REAL [3, 2] => |x| {
         x.exp().repeat_interleave_each(&Tensor::from([2i64, 0, 1]), Some(0))
     };
-    roll "two dimensions": REAL [3, 2] => |x| x * x.roll(&[1, -1], &[0, 1]);
+    roll "two dimensions": REAL [3, 2] => |x| x * x.roll([1, -1], [0, 1]);
     index: REAL [3, 4] => |x| {
         let rows = Tensor::from([2i64, 0, 2]);
         x.exp().index(&index_items![&rows, 1..]) * x.index(&index_items![IndexItem::NewAxis, 1, 1..])

@@ -56,7 +56,7 @@ pub(crate) use error::raise;
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::{Buffer, Change, Parameter, Share};
-pub use tape::{BatchedCall, Call, Operation, Tape, Var};
+pub use tape::{BatchedCall, Call, Constant, Operation, Tape, Var};
 pub use variable::{Function, FunctionCall};
 pub use wengert_tensor::plan::{set_simplification, simplification};
 
@@ -66,7 +66,7 @@ pub use wengert_tensor::Generator;
 
 /// The imports of most programs: the tape, its variables, tensors and their operations.
 pub mod prelude {
-    pub use crate::{Gradients, Parameter, Tape, Var};
+    pub use crate::{Gradients, Parameter, Tape, Var, formula};
     // Copies of the pages of its traits, which have no names here, would hide the traits' own pages.
     #[doc(no_inline)]
     pub use wengert_tensor::prelude::*;

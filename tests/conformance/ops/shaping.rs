@@ -24,8 +24,8 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
             _ => floats(x()?.try_tensor_split(call.size(1, "indices_or_sections")?, dim(2)?)?),
         },
         "unbind" => floats(x()?.try_unbind(dim(1)?)?),
-        "repeat" => float(x()?.try_repeat(&list(call, 1, "repeats")?.unwrap_or_default())?),
-        "tile" => float(x()?.try_tile(&list(call, 1, "dims")?.unwrap_or_default())?),
+        "repeat" => float(x()?.try_repeat(list(call, 1, "repeats")?.unwrap_or_default())?),
+        "tile" => float(x()?.try_tile(list(call, 1, "dims")?.unwrap_or_default())?),
         "repeat_interleave" => float(if call.is_tensor(1, "repeats") {
             x()?.try_repeat_interleave_each(call.ints(1, "repeats")?, call.integer(2, "dim")?)?
         } else {
@@ -33,7 +33,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         }),
         "roll" => {
             let (shifts, dims) = (call.integers(1, "shifts")?, call.integers(2, "dims")?);
-            float(x()?.try_roll(&shifts.unwrap_or_default(), &dims.unwrap_or_default())?)
+            float(x()?.try_roll(shifts.unwrap_or_default(), dims.unwrap_or_default())?)
         }
         "tril" => float(x()?.try_tril(offset("diagonal")?)?),
         "triu" => float(x()?.try_triu(offset("diagonal")?)?),

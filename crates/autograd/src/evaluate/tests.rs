@@ -416,7 +416,7 @@ fn reading_while_recording_computes_only_new_nodes() {
     let step = |length| {
         work(length, |x| {
             beside(x);
-            x.sin().roll(&[1], &[0]) + x
+            x.sin().roll(1, 0) + x
         })
     };
     let (short, long) = (step(50), step(200));
@@ -475,7 +475,7 @@ fn values_read_at_any_time_equal_one_evaluation() {
         for _ in 0..6 {
             let a = x.t().matmul(x);
             let b = (a.cumsum(0) + x.sum_keepdim(1)).tanh();
-            x = b.roll(&[1], &[1]) * 0.5 + a.select(0, 0);
+            x = b.roll(1, 1) * 0.5 + a.select(0, 0);
             if read {
                 values.push((a + x).value());
                 values.push(b.exp().value());

@@ -7,11 +7,13 @@ mod tape;
 mod recording;
 
 mod call;
+mod constant;
 mod parameters;
 #[cfg(test)]
 mod tests;
 mod training;
 mod var;
 
+pub use constant::Constant;
 pub(crate) use tape::Record;
 pub use tape::{BatchedCall, Call, Operation, Tape, Var};

@@ -6,6 +6,7 @@ use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
+use super::constant::Constant;
 use crate::error::raise;
 use crate::tape::{Operation, Record};
 use crate::{Error, Tape, Var};
@@ -19,10 +20,19 @@ impl<T: Float> Tape<T> {
         self.leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
-    /// Returns a variable with the values of `data` that stops gradients. It is meant for inputs, targets and masks. Nothing is copied.
+    /// Returns a variable that stops gradients, for inputs, targets and masks: with the values of a tensor, which are not copied, or a
+    /// number without dimensions.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let terms = [1.0, 2.0].map(|value| tape.constant(&Tensor::scalar(value)));
+    /// assert_eq!(terms.iter().fold(tape.constant(0.0), |sum, term| sum + term).item(), 3.0);
+    /// ```
     #[track_caller]
-    pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
-        self.leaf(data, Op::Constant, Some(Site::here("constant")))
+    pub fn constant(&self, data: impl Constant<T>) -> Var<'_, T> {
+        data.record(self, Site::here("constant"))
     }
 
     /// Returns a variable like [`var`](Self::var), recorded at the line of code in `at`.

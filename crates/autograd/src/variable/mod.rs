@@ -1,6 +1,7 @@
 //! The operations of variables: how each primitive is recorded, and the operators.
 
 mod function;
+mod operands;
 mod operators;
 mod tensor_like;
 

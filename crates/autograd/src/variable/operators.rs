@@ -1,11 +1,11 @@
 //! The operators `+ - * / %` and unary `-` on variables. The other operand is a variable, a tensor, or a number on either side.
 //!
-//! A number on the right may have any type that implements [`Operand`]. A number on the left is an f64 or an i32, as in `2.0 * x` and
-//! `2 * x`, on tapes of f32 and f64. Write an f32 on the right, or convert it by `f64::from`.
+//! A literal may stand on either side. A number on the right may have any type that implements [`Operand`]. A number on the left is an
+//! f64 or an i32, for tapes of both types: `2.0 * x`, `2 * x`. An f32 in a variable stands on the right: `x * scale`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Operand, OperatorOperand, TensorLike, binary};
+use wengert_tensor::ops::{Arithmetic, Comparison, IntoArray, Operand, TensorLike, binary};
 use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use crate::Var;
@@ -25,20 +25,23 @@ macro_rules! operator {
             }
         }
 
+        impl<'t, T: Float, O: Operand<Var<'t, T>>> $trait<O> for &Var<'t, T> {
+            type Output = Var<'t, T>;
+
+            #[track_caller]
+            #[inline]
+            fn $method(self, other: O) -> Var<'t, T> {
+                Arithmetic::$op(self, other)
+            }
+        }
+
         number_first!($trait $method $primitive, f64 i32);
+        tensor_first!($trait $method $primitive, f32);
+        tensor_first!($trait $method $primitive, f64);
     )*};
 }
 
-impl<'t, T: Float> OperatorOperand<T> for Var<'t, T> {
-    type Output = Var<'t, T>;
-
-    #[track_caller]
-    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Var<'t, T> {
-        or_raise(binary(&TensorLike::constant(&self, x), op, self, at))
-    }
-}
-
-// f64 is the only floating-point type on the left, because with f32 too, `(1.0 - x).sqrt()` would be ambiguous.
+// f64 is the only floating-point type on the left: with f32 too, `(1.0 - x).sqrt()` would be ambiguous.
 macro_rules! number_first {
     ($trait:ident $method:ident $primitive:ident, $($number:ident)*) => {$(
         impl<'t, T: Float> $trait<Var<'t, T>> for $number {
@@ -51,7 +54,37 @@ macro_rules! number_first {
                 or_raise(number.apply_binary(Binary::$primitive, &other, at))
             }
         }
+
+        impl<'t, T: Float> $trait<&Var<'t, T>> for $number {
+            type Output = Var<'t, T>;
+
+            #[track_caller]
+            fn $method(self, other: &Var<'t, T>) -> Var<'t, T> {
+                $trait::$method(self, *other)
+            }
+        }
     )*};
+}
+
+// One implementation for each element type: for a generic type, another crate could make `Var` an operand of a tensor.
+macro_rules! tensor_first {
+    ($trait:ident $method:ident $primitive:ident, $element:ty) => {
+        tensor_first!($trait $method $primitive, $element, Tensor<$element>, Var<'t, $element>);
+        tensor_first!($trait $method $primitive, $element, &Tensor<$element>, Var<'t, $element>);
+        tensor_first!($trait $method $primitive, $element, Tensor<$element>, &Var<'t, $element>);
+        tensor_first!($trait $method $primitive, $element, &Tensor<$element>, &Var<'t, $element>);
+    };
+    ($trait:ident $method:ident $primitive:ident, $element:ty, $tensor:ty, $variable:ty) => {
+        impl<'t> $trait<$variable> for $tensor {
+            type Output = Var<'t, $element>;
+
+            #[track_caller]
+            fn $method(self, other: $variable) -> Var<'t, $element> {
+                let (at, other) = (Site::here(Binary::$primitive.name()), other.array());
+                or_raise(binary(&TensorLike::constant(&other, &self), Binary::$primitive, other, at))
+            }
+        }
+    };
 }
 
 operator! {
@@ -78,6 +111,15 @@ assign! {
     SubAssign sub_assign = sub_;
     MulAssign mul_assign = mul_;
     DivAssign div_assign = div_;
+}
+
+impl<'t, T: Float> Neg for &Var<'t, T> {
+    type Output = Var<'t, T>;
+
+    #[track_caller]
+    fn neg(self) -> Var<'t, T> {
+        Arithmetic::neg(self)
+    }
 }
 
 impl<'t, T: Float> Neg for Var<'t, T> {
@@ -127,7 +169,9 @@ mod tests {
             let y = tape.var(&three);
             let left = [x - y, x - &three, x - three.clone(), x - 3.0, x - 3.0f32, x - 3, x - 3i64];
             assert!(left.iter().all(|z| z.item() == T::from_f64(2.0)));
-            let right = [&three - x, three.clone() - x, 3.0 - x, 3 - x];
+            assert!([&x - y, x - &y, &x - &y, &x - 3.0, x - 3usize].iter().all(|z| z.item() == T::from_f64(2.0)));
+            assert_eq!((-&x).item(), T::from_f64(-5.0));
+            let right = [3.0 - x, 3 - x, 3.0 - &x];
             assert!(right.iter().all(|z| z.item() == T::from_f64(-2.0)));
             let mut z = x;
             z *= three;
@@ -138,6 +182,10 @@ mod tests {
         }
         check::<f32>();
         check::<f64>();
+        let (tape, three) = (Tape::new(), Tensor::<f32>::scalar(3.0));
+        let x = tape.var(&Tensor::scalar(5.0));
+        let right = [&three - x, three.clone() - x, &three - &x, three.clone() - &x];
+        assert!(right.iter().all(|z| z.item() == -2.0));
     }
 
     /// Checks expressions in which a literal has no type yet when the compiler looks for the next method.
@@ -163,6 +211,9 @@ mod tests {
         }
         assert_eq!(matrix.matmul(matrix.clone()), matrix.mm(&matrix));
         assert_eq!(y.dot(&vector).item(), 2.0);
+        for product in [matrix.matmul(y), matrix.matmul(&y), (&matrix).matmul(y)] {
+            assert_eq!(product.value(), Tensor::from([-1.0, -1.0]));
+        }
         let [gradient] = x.mv(&vector).sum(..).grad([x]);
         assert_eq!(gradient.value(), Tensor::from([[1.0, -1.0], [1.0, -1.0]]));
     }

@@ -74,6 +74,8 @@ pub use linalg::blas::Blas;
 pub use linalg::contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use linalg::linear::LinearMaps;
 pub use linalg::products::Products;
+#[doc(hidden)]
+pub use linalg::products::product;
 pub use linalg::vectors::Vectors;
 pub use network::attention::{Attention, AttentionMask};
 pub use network::losses::*;
@@ -83,7 +85,7 @@ pub use operators::OperatorOperand;
 pub use primitive::evaluate::Evaluate;
 #[doc(hidden)]
 pub use primitive::pair::binary;
-pub use primitive::pair::{Argument, ArrayOperand, IntoArray, Operand};
+pub use primitive::pair::{Argument, ArrayOperand, IntoArray, MaskOperand, Operand, OptionalOperand, ProductOperand};
 #[doc(hidden)]
 pub use primitive::tensor_like::Composite;
 pub use primitive::tensor_like::{Result, TensorLike};

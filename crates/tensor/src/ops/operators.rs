@@ -1,37 +1,37 @@
 //! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side.
 //!
-//! An operator panics at the caller's line if the method of the same operation does.
+//! An operator panics at the caller's line if the method of the same operation does. A literal may stand on either side. On the right, a
+//! number of any type may stand beside a tensor of a known type; on the left, it has the type of the elements.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
-use crate::ops::{Arithmetic, TensorLike};
+use crate::ops::{Argument, Arithmetic, TensorLike};
 use crate::shape::compat::BroadcastRule;
 use crate::shape::error::raise;
-use crate::{Binary, Element, Float, Number, Site, Tensor};
+use crate::{Binary, Element, Float, Number, Scalar, Site, Tensor};
 
-/// The right operand of an operator whose left operand is a tensor of `T`. It is a tensor, by reference or by value, a number of type `T`,
-/// or a recorded variable.
+/// The right operand of an operator after a tensor of `T`: a tensor, by reference or by value, or a number. The result has the type of
+/// the tensor's elements.
 ///
-/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). Operators take only numbers of the element type, so that the
-/// compiler can infer the type of a literal.
+/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). After a tensor of a generic type `T`, a number has the type
+/// `T`; after a tensor of a known type, it has any type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand beside a tensor of `{T}`",
-    label = "neither a tensor of `{T}` nor a number of the type `{T}`",
-    note = "both sides have one element type: convert a tensor with `x.cast::<{T}>()`, a number with `x as {T}`"
+    label = "neither a tensor of `{T}` nor a number",
+    note = "both sides have one element type: convert a tensor with `x.cast::<{T}>()`, a number of a generic type with `T::from_f64(x)`"
 )]
 pub trait OperatorOperand<T: Element> {
-    /// The result of the operator.
-    type Output;
-
-    /// Returns `op` of `x` and this operand, which broadcast. Panics if the method of the operation returns an error.
+    /// Computes `op` of `x` and this operand, which broadcast. Panics if the operation is refused.
     #[doc(hidden)]
     #[track_caller]
-    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Self::Output;
+    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T>;
+
+    /// Returns this operand as an argument of an operation in place.
+    #[doc(hidden)]
+    fn argument(self) -> Argument<Tensor<T>>;
 }
 
 impl<T: Element> OperatorOperand<T> for &Tensor<T> {
-    type Output = Tensor<T>;
-
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
         match x.apply_broadcast(op, self, BroadcastRule::Operation, at) {
@@ -39,20 +39,24 @@ impl<T: Element> OperatorOperand<T> for &Tensor<T> {
             Err(error) => raise(error),
         }
     }
+
+    fn argument(self) -> Argument<Tensor<T>> {
+        Argument::Array(self.clone())
+    }
 }
 
 impl<T: Element> OperatorOperand<T> for Tensor<T> {
-    type Output = Tensor<T>;
-
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
         (&self).after(x, op, at)
     }
+
+    fn argument(self) -> Argument<Tensor<T>> {
+        Argument::Array(self)
+    }
 }
 
 impl<T: Element> OperatorOperand<T> for T {
-    type Output = Tensor<T>;
-
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
         match x.apply_number(op, self, at) {
@@ -60,46 +64,59 @@ impl<T: Element> OperatorOperand<T> for T {
             Err(error) => raise(error),
         }
     }
+
+    fn argument(self) -> Argument<Tensor<T>> {
+        Argument::Number(self)
+    }
+}
+
+/// Implements the right operand for numbers of other types than the elements.
+macro_rules! other_numbers {
+    ($($element:ty: $($number:ty = $from:ident)*;)*) => {$($(
+        impl OperatorOperand<$element> for $number {
+            #[track_caller]
+            fn after(self, x: &Tensor<$element>, op: Binary, at: Site) -> Tensor<$element> {
+                <$element as Scalar>::$from(self as _).after(x, op, at)
+            }
+
+            fn argument(self) -> Argument<Tensor<$element>> {
+                Argument::Number(<$element as Scalar>::$from(self as _))
+            }
+        }
+    )*)*};
+}
+
+other_numbers! {
+    f32: f64 = from_f64 i32 = from_i64 i64 = from_i64 usize = from_i64;
+    f64: f32 = from_f64 i32 = from_i64 i64 = from_i64 usize = from_i64;
+    i64: i32 = from_i64 usize = from_i64;
+    u8: i32 = from_i64;
 }
 
 macro_rules! operator {
     ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident $primitive:ident) => {
         impl<T: $bound, O: OperatorOperand<T>> $trait<O> for &Tensor<T> {
-            type Output = O::Output;
+            type Output = Tensor<T>;
 
             #[track_caller]
-            fn $method(self, other: O) -> O::Output {
+            fn $method(self, other: O) -> Tensor<T> {
                 other.after(self, Binary::$primitive, Site::here(stringify!($op)))
             }
         }
 
         impl<T: $bound, O: OperatorOperand<T>> $trait<O> for Tensor<T> {
-            type Output = O::Output;
+            type Output = Tensor<T>;
 
             #[track_caller]
-            fn $method(self, other: O) -> O::Output {
+            fn $method(self, other: O) -> Tensor<T> {
                 $trait::$method(&self, other)
             }
         }
 
-        impl<T: $bound> $assign<&Tensor<T>> for Tensor<T> {
+        impl<T: $bound, O: OperatorOperand<T>> $assign<O> for Tensor<T> {
             #[track_caller]
-            fn $assign_method(&mut self, other: &Tensor<T>) {
-                self.$op_in_place(other);
-            }
-        }
-
-        impl<T: $bound> $assign<Tensor<T>> for Tensor<T> {
-            #[track_caller]
-            fn $assign_method(&mut self, other: Tensor<T>) {
-                self.$op_in_place(other);
-            }
-        }
-
-        impl<T: $bound> $assign<T> for Tensor<T> {
-            #[track_caller]
-            fn $assign_method(&mut self, other: T) {
-                self.$op_in_place(crate::ops::Argument::Number(other));
+            fn $assign_method(&mut self, other: O) {
+                self.$op_in_place(other.argument());
             }
         }
     };
@@ -164,5 +181,24 @@ impl Not for &Tensor<bool> {
     #[track_caller]
     fn not(self) -> Tensor<bool> {
         Arithmetic::bitwise_not(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn numbers_of_any_type_on_the_right() {
+        let (x, y) = (Tensor::<f32>::full([2], 5.0), Tensor::<f64>::full([2], 5.0));
+        assert_eq!([&x - 2.0f32, &x - 2.0f64, &x - 2, &x - 2i64, &x - 2usize].map(|z| z.get(&[1])), [Some(3.0); 5]);
+        assert_eq!([&y / 2.0f32, &y / 2.0, &y / 2, &y / 2i64, &y / 2usize].map(|z| z.get(&[0])), [Some(2.5); 5]);
+        assert_eq!((&Tensor::from([7i64]) % 4).to_vec(), [3]);
+        let mut z = x.clone();
+        z *= 2;
+        z += &x;
+        z -= 1.5f64;
+        assert_eq!(z.to_vec(), [13.5, 13.5]);
+        assert_eq!((&x + 4).sqrt().to_vec(), [3.0, 3.0]);
     }
 }

@@ -31,7 +31,12 @@ impl Dims {
         Ok(axes)
     }
 
-    /// Returns true if the caller wrote `..`, which means all dimensions.
+    /// Returns the dimensions as the caller wrote them; empty for all dimensions (`..`).
+    pub fn as_slice(&self) -> &[isize] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Returns whether these are all dimensions (`..`).
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }

@@ -133,7 +133,7 @@ impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
 #[track_caller]
 fn repeat<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
     match parameter {
-        Some(parameter) => Ok(Some(parameter.try_repeat(&[examples])?)),
+        Some(parameter) => Ok(Some(parameter.try_repeat(examples)?)),
         None => Ok(None),
     }
 }

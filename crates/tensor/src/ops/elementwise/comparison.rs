@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{compare, expanded, join_all, number, pair};
-use crate::ops::{Argument, Operand, Result, TensorLike};
+use crate::ops::{Argument, IntoArray, MaskOperand, Operand, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
 
 /// Comparisons of two operands, which broadcast; functions of masks.
@@ -145,7 +145,8 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
     Ok((x.apply_compare(Compare::Ne, &zero, at)?, y.apply_compare(Compare::Ne, &zero, at)?))
 }
 
-/// Returns the elements of `x` where `mask` is true, and the elements of `y` elsewhere. All three broadcast. PyTorch: `where`.
+/// Returns the elements of `x` where `mask` is true, and the elements of `y` elsewhere. All three broadcast. The mask is a `Tensor<bool>`
+/// or, for variables, also the result of a comparison. PyTorch: `where`.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -162,8 +163,10 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 ///
 /// If the shapes do not broadcast.
 #[twins]
-pub fn try_where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> Result<A> {
+pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl Operand<X::Array>) -> Result<X::Array> {
     let at = Site::here("where");
+    let x = &x.array();
+    let mask = &mask.to_mask(x);
     let mask_shape = mask.shape();
     let (x, y, shape) = match y.into_argument(x) {
         Argument::Number(value) => {
@@ -175,5 +178,5 @@ pub fn try_where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> R
             (expanded(x, &shape, at)?, expanded(&y, &shape, at)?, shape)
         }
     };
-    A::apply_select(&expanded(mask, &shape, at)?, &x, &y, at)
+    TensorLike::apply_select(&expanded(mask, &shape, at)?, &x, &y, at)
 }

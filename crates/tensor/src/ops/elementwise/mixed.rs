@@ -4,7 +4,8 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{binary, expanded, join_all, number, one_value, pair};
 use crate::ops::{
-    Argument, Arithmetic, ArrayOperand, Comparison, Functions, Operand, Result, TensorLike, Views, try_where_,
+    Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
+    try_where_,
 };
 use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
 
@@ -144,11 +145,11 @@ impl<A: TensorLike<Elem: Float>> Mixed for A {}
 /// ```
 #[twins]
 pub trait Masking: TensorLike<Elem: Element> {
-    /// Returns `value` where `mask` is true, and `self` elsewhere. Both broadcast. The derivative is 0 where `mask` is true. PyTorch:
-    /// `masked_fill`.
-    fn try_masked_fill(&self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<Self> {
+    /// Returns `value` where `mask` is true, and `self` elsewhere. Both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
+    fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
-        // The mask comes first in the list, because it is the first operand in PyTorch's error.
+        let mask = &mask.to_mask(self);
+        // The mask is the first operand in PyTorch's error.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
         let (x, mask) = (expanded(self, &shape, at)?, expanded(mask, &shape, at)?);
         let value = one_value(self, value, &shape, at, |rank| {

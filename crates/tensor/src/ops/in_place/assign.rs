@@ -9,7 +9,7 @@ use crate::engine::elementwise;
 use crate::ops::elementwise::arithmetic::is_root;
 use crate::ops::primitive::eager::check_binary;
 use crate::ops::primitive::pair::{aligned, expanded, join_all, number, one_value, same_shape};
-use crate::ops::{Argument, Masking, Operand, TensorLike};
+use crate::ops::{Argument, MaskOperand, Masking, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
@@ -109,11 +109,12 @@ pub trait InPlace: TensorLike {
     }
 
     /// Sets `self` to `self.masked_fill(mask, value)`. `mask` expands to the shape of `self`. PyTorch: `masked_fill_`.
-    fn try_masked_fill_(&mut self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<(), Self::Error> {
+    fn try_masked_fill_(&mut self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("masked_fill_");
+        let mask = mask.to_mask(self);
         let (own, other) = (self.shape(), mask.shape());
         same_shape(&own, &other, &join_all(&[&own, &other], at)?, at)?;
-        let value = self.try_masked_fill(mask, value)?;
+        let value = self.try_masked_fill(&mask, value)?;
         self.put(value, at)
     }
 

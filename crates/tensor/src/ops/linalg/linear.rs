@@ -6,14 +6,14 @@ use crate::ops::linalg::blas::{check_matrices, expand_term};
 use crate::ops::linalg::products::product;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{expanded, join_all, same_shape};
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, OptionalOperand, Result, TensorLike};
 use crate::{Binary, Error, Number, Shape, Site, ensure};
 
 /// `linear` and `bilinear`.
 #[twins]
 pub trait LinearMaps: TensorLike<Elem: Number> {
     /// Returns x Wᵀ + b: `self` is `[…, k]`, `weight` is `[n, k]` (or `[k]`, which gives `[…]`), and `bias` expands to the
-    /// result `[…, n]`. PyTorch: `nn.functional.linear`.
+    /// result `[…, n]`. The bias is `None`, `&b` or `Some(&b)`. PyTorch: `nn.functional.linear`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -22,8 +22,8 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
     /// let (weight, bias) = (Tensor::from([[1.0, 1.0]]), Tensor::from([0.5]));
     /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));
     /// ```
-    fn try_linear(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>) -> Result<Self> {
-        linear(self, &weight.into_array(self), bias, Site::here("linear"))
+    fn try_linear(&self, weight: impl ArrayOperand<Self>, bias: impl OptionalOperand<Self>) -> Result<Self> {
+        linear(self, &weight.into_array(self), bias.into_option(self).as_ref(), Site::here("linear"))
     }
 
     /// Returns x₁ᵀ Wₒ x₂ + b for every o: `self` is `[…, j]`, `other` is `[…, k]` with the same other dimensions, `weight` is
@@ -32,9 +32,10 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
         &self,
         other: impl ArrayOperand<Self>,
         weight: impl ArrayOperand<Self>,
-        bias: Option<&Self>,
+        bias: impl OptionalOperand<Self>,
     ) -> Result<Self> {
-        bilinear(self, &other.into_array(self), &weight.into_array(self), bias, Site::here("bilinear"))
+        let bias = bias.into_option(self);
+        bilinear(self, &other.into_array(self), &weight.into_array(self), bias.as_ref(), Site::here("bilinear"))
     }
 }
 
@@ -118,6 +119,7 @@ mod tests {
         let bias = Tensor::from([0.0, 10.0, 20.0]);
         let x = Tensor::from([1.0, 2.0]);
         assert_eq!(x.linear(&weight, Some(&bias)).to_vec(), [5.0, 12.0, 21.0]);
+        assert_eq!(x.linear(&weight, &bias).to_vec(), [5.0, 12.0, 21.0]);
         assert_eq!(x.expand([4, 5, 6, 2]).linear(&weight, None).shape(), &[4, 5, 6, 3]);
         assert_eq!(x.expand([4, 5, 2]).linear(&weight, Some(&bias)).get(&[3, 4, 1]), Some(12.0));
         assert_eq!(x.expand([4, 2]).linear(&x, None).to_vec(), [5.0; 4]);

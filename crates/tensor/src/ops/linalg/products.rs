@@ -4,13 +4,13 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::primitive::pair::expanded;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ProductOperand, Result, TensorLike};
 use crate::{Error, Number, Shape, Site};
 
 /// The matrix product.
 #[twins]
 pub trait Products: TensorLike {
-    /// Returns the matrix product. Batch dimensions broadcast. PyTorch: `matmul`.
+    /// Returns the matrix product. Batch dimensions broadcast. A tensor times a variable is a variable. PyTorch: `matmul`.
     ///
     /// | `self` | `other` | result |
     /// |---|---|---|
@@ -26,18 +26,23 @@ pub trait Products: TensorLike {
     /// let matrix = Tensor::from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);
     /// assert_eq!(batch.matmul(&matrix), Tensor::full([5, 2, 2], 2.0));
     /// ```
-    fn try_matmul(&self, other: impl ArrayOperand<Self>) -> Result<Self>
+    #[doc(alias("mm", "dot", "@", "__matmul__"))]
+    fn try_matmul<O: ProductOperand<Self>>(&self, other: O) -> Result<O::Product>
     where
         Self::Elem: Number,
     {
-        product(self, &other.into_array(self), Site::here("matmul"))
+        other.product_after(self, Site::here("matmul"))
     }
 }
 
 impl<A: TensorLike> Products for A {}
 
 /// Returns the matrix product of `x` and `y`, as [`Products::matmul`] describes it.
-pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
+///
+/// # Errors
+///
+/// If the shapes do not fit.
+pub fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     if left.rank() == 2 && right.rank() == 2 && left[1] == right[0] {
         return x.apply_matmul(y, at);

@@ -1,5 +1,6 @@
 //! The primitives. A tensor computes them immediately; a recorded variable records them.
 
+use crate::ops::primitive::pair::MaskOperand;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
@@ -16,7 +17,7 @@ pub trait TensorLike: Clone + Sized {
     type Elem: Element;
     /// The type of a comparison's result: `Tensor<bool>` for tensors, and zeros and ones for recorded variables. Comparing masks
     /// gives masks.
-    type Mask: TensorLike<Error = Self::Error, Mask = Self::Mask>;
+    type Mask: TensorLike<Error = Self::Error, Mask = Self::Mask> + MaskOperand<Self>;
     /// The error of a refused operation.
     type Error: std::error::Error + From<Error> + 'static;
 

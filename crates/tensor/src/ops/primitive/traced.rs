@@ -11,6 +11,7 @@ use wengert_macros::precompiled;
 use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
 use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::evaluate::Evaluate;
+use crate::ops::primitive::pair::MaskOperand;
 use crate::ops::primitive::tensor_like::{Composite, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
@@ -89,6 +90,12 @@ impl<'e, T: Float> Traced<'e, T> {
     /// Computes an operation that the planner does not fuse immediately, and adds its result to the trace as data.
     fn at_once(&self, at: Site, operation: impl FnOnce(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
+    }
+}
+
+impl<T: Float> MaskOperand<Self> for Traced<'_, T> {
+    fn to_mask(&self, _beside: &Self) -> Self {
+        self.clone()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::memory::reserve;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
 use crate::ops::{Result, TensorLike};
-use crate::shape::dims;
+use crate::shape::dims::{self, Dims, Sizes};
 use crate::{DType, Error, Shape, Site, Tensor, ensure};
 
 /// Repeating and rolling.
@@ -18,11 +18,12 @@ pub trait Repetition: TensorLike {
     /// ```
     /// use wengert_tensor::prelude::*;
     ///
-    /// assert_eq!(Tensor::from([1.0, 2.0]).repeat(&[2, 2]), Tensor::from([[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]));
+    /// assert_eq!(Tensor::from([1.0, 2.0]).repeat([2, 2]), Tensor::from([[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]));
     /// ```
-    fn try_repeat(&self, repeats: &[usize]) -> Result<Self> {
+    fn try_repeat(&self, repeats: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("repeat");
         let shape = self.shape();
+        let repeats = &counts(&repeats.into(), at)?;
         let Some(lead) = repeats.len().checked_sub(shape.rank()) else {
             let message = "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor";
             return Err(Error::argument(at, message).into());
@@ -39,11 +40,12 @@ pub trait Repetition: TensorLike {
         self.reshaped(spaced, at)?.over(&expanded, at)?.reshaped(merged, at)
     }
 
-    /// Applies [`repeat`](Self::repeat) to the last dimensions if there are fewer repeats than dimensions. PyTorch: `tile`.
-    fn try_tile(&self, repeats: &[usize]) -> Result<Self> {
+    /// Applies [`repeat`](Self::repeat). Fewer repeats than dimensions apply to the last dimensions. PyTorch: `tile`.
+    fn try_tile(&self, repeats: impl Into<Sizes>) -> Result<Self> {
+        let repeats = counts(&repeats.into(), Site::here("tile"))?;
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
         whole.extend(repeats);
-        self.try_repeat(&whole)
+        self.try_repeat(whole)
     }
 
     /// Repeats each element `count` times in a row along dimension `dim`, or in the flattened tensor if `dim` is `None`.
@@ -96,10 +98,12 @@ pub trait Repetition: TensorLike {
     /// ```
     /// use wengert_tensor::prelude::*;
     ///
-    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(&[1], &[0]).to_vec(), [3.0, 1.0, 2.0]);
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(1, 0).to_vec(), [3.0, 1.0, 2.0]);
     /// ```
-    fn try_roll(&self, shifts: &[isize], dims: &[isize]) -> Result<Self> {
+    fn try_roll(&self, shifts: impl Into<Sizes>, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("roll");
+        let (shifts, dims) = (shifts.into(), dims.into());
+        let (shifts, dims) = (shifts.as_slice(), dims.as_slice());
         let shape = self.shape();
         ensure!(!shifts.is_empty(), at, "`shifts` required");
         let axes: Vec<usize> = dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
@@ -126,7 +130,14 @@ pub trait Repetition: TensorLike {
 
 impl<A: TensorLike> Repetition for A {}
 
-/// Returns the tensor and the position of dimension `dim`. If `dim` is `None`, returns the flattened tensor and 0.
+/// Returns counts as the caller wrote them, none of which may be negative.
+fn counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
+    let count = |&count: &isize| usize::try_from(count).ok();
+    let counts: Option<Vec<usize>> = repeats.as_slice().iter().map(count).collect();
+    counts.ok_or_else(|| Error::argument(at, format!("repeats must not be negative, got {:?}", repeats.as_slice())))
+}
+
+/// Returns the tensor and the position of dimension `dim`, or the flattened tensor and 0 if `dim` is `None`.
 fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize), A::Error> {
     let shape = x.shape();
     match dim {
@@ -152,11 +163,11 @@ mod tests {
     #[test]
     fn repeats() {
         let x = Tensor::from([[1.0, 2.0]]);
-        assert_eq!(x.tile(&[2]).to_vec(), [1.0, 2.0, 1.0, 2.0]);
-        assert_eq!(x.tile(&[]), x);
-        assert_eq!(x.repeat(&[0, 1, 3]).shape(), &[0, 1, 6]);
-        assert!(x.try_repeat(&[2]).is_err());
-        assert_eq!(Tensor::scalar(1.0).repeat(&[3]).to_vec(), [1.0; 3]);
+        assert_eq!(x.tile(2).to_vec(), [1.0, 2.0, 1.0, 2.0]);
+        assert_eq!(x.tile([0usize; 0]), x);
+        assert_eq!(x.repeat([0, 1, 3]).shape(), &[0, 1, 6]);
+        assert!(x.try_repeat(2).is_err());
+        assert_eq!(Tensor::scalar(1.0).repeat(3).to_vec(), [1.0; 3]);
         assert_eq!(x.repeat_interleave_each(&Tensor::from([0i64, 2]), Some(1)), Tensor::from([[2.0, 2.0]]));
         assert_eq!(x.repeat_interleave_each(&Tensor::from([2i64]), None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
         assert_eq!(x.repeat_interleave(2, Some(0)), Tensor::from([[1.0, 2.0], [1.0, 2.0]]));
@@ -165,9 +176,9 @@ mod tests {
     #[test]
     fn rolls() {
         let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        assert_eq!(x.roll(&[1], &[]), Tensor::from([[4.0, 1.0], [2.0, 3.0]]));
-        assert_eq!(x.roll(&[-3, 1], &[0, 1]), Tensor::from([[4.0, 3.0], [2.0, 1.0]]));
-        assert!(x.try_roll(&[1, 2], &[0]).is_err());
-        assert_eq!(Tensor::<f64>::zeros([0]).roll(&[2], &[0]).shape(), &[0]);
+        assert_eq!(x.roll(1, ..), Tensor::from([[4.0, 1.0], [2.0, 3.0]]));
+        assert_eq!(x.roll([-3, 1], [0, 1]), Tensor::from([[4.0, 3.0], [2.0, 1.0]]));
+        assert!(x.try_roll([1, 2], 0).is_err());
+        assert_eq!(Tensor::<f64>::zeros([0]).roll(2, 0).shape(), &[0]);
     }
 }

@@ -13,11 +13,10 @@ pub use options::ConvOptions;
 
 use wengert_macros::twins;
 
-use crate::ops::ArrayOperand;
-use crate::ops::Result;
 use crate::ops::window::convolution::forward::convolve;
 use crate::ops::window::convolution::transposed::convolve_transposed;
 use crate::ops::window::windowed::Windowed;
+use crate::ops::{ArrayOperand, OptionalOperand, Result};
 use crate::{Number, Site};
 
 /// Convolutions.
@@ -35,8 +34,13 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// let y = signal.conv1d(&differences, None, &ConvOptions::default());
     /// assert_eq!(y, Tensor::from([[[1.0, 2.0, 4.0]]]));
     /// ```
-    fn try_conv1d(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>, options: &ConvOptions) -> Result<Self> {
-        convolve(self, &weight.into_array(self), bias, options, 1, Site::here("conv1d"))
+    fn try_conv1d(
+        &self,
+        weight: impl ArrayOperand<Self>,
+        bias: impl OptionalOperand<Self>,
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        convolve(self, &weight.into_array(self), bias.into_option(self).as_ref(), options, 1, Site::here("conv1d"))
     }
 
     /// Returns the convolution of `[n, c, h, w]` (or `[c, h, w]`) by `weight` `[out, c / groups, kh, kw]`, plus `bias`
@@ -52,14 +56,24 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// let half_size = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
     /// assert_eq!(half_size.shape(), &[1, 1, 2, 2]);
     /// ```
-    fn try_conv2d(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>, options: &ConvOptions) -> Result<Self> {
-        convolve(self, &weight.into_array(self), bias, options, 2, Site::here("conv2d"))
+    fn try_conv2d(
+        &self,
+        weight: impl ArrayOperand<Self>,
+        bias: impl OptionalOperand<Self>,
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        convolve(self, &weight.into_array(self), bias.into_option(self).as_ref(), options, 2, Site::here("conv2d"))
     }
 
     /// Returns the convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus
     /// `bias` `[out]`. PyTorch: `nn.functional.conv3d`.
-    fn try_conv3d(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>, options: &ConvOptions) -> Result<Self> {
-        convolve(self, &weight.into_array(self), bias, options, 3, Site::here("conv3d"))
+    fn try_conv3d(
+        &self,
+        weight: impl ArrayOperand<Self>,
+        bias: impl OptionalOperand<Self>,
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        convolve(self, &weight.into_array(self), bias.into_option(self).as_ref(), options, 3, Site::here("conv3d"))
     }
 
     /// Returns the adjoint of [`conv1d`](Self::conv1d) applied to `[n, c, l]` with `weight` `[c, out / groups, k]`, plus
@@ -67,10 +81,17 @@ pub trait Convolution: Windowed<Elem: Number> {
     fn try_conv_transpose1d(
         &self,
         weight: impl ArrayOperand<Self>,
-        bias: Option<&Self>,
+        bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve_transposed(self, &weight.into_array(self), bias, options, 1, Site::here("conv_transpose1d"))
+        convolve_transposed(
+            self,
+            &weight.into_array(self),
+            bias.into_option(self).as_ref(),
+            options,
+            1,
+            Site::here("conv_transpose1d"),
+        )
     }
 
     /// Returns the adjoint of [`conv2d`](Self::conv2d) applied to `[n, c, h, w]` with `weight` `[c, out / groups, kh, kw]`,
@@ -78,10 +99,17 @@ pub trait Convolution: Windowed<Elem: Number> {
     fn try_conv_transpose2d(
         &self,
         weight: impl ArrayOperand<Self>,
-        bias: Option<&Self>,
+        bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve_transposed(self, &weight.into_array(self), bias, options, 2, Site::here("conv_transpose2d"))
+        convolve_transposed(
+            self,
+            &weight.into_array(self),
+            bias.into_option(self).as_ref(),
+            options,
+            2,
+            Site::here("conv_transpose2d"),
+        )
     }
 
     /// Returns the adjoint of [`conv3d`](Self::conv3d) applied to `[n, c, d, h, w]` with `weight`
@@ -89,10 +117,17 @@ pub trait Convolution: Windowed<Elem: Number> {
     fn try_conv_transpose3d(
         &self,
         weight: impl ArrayOperand<Self>,
-        bias: Option<&Self>,
+        bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve_transposed(self, &weight.into_array(self), bias, options, 3, Site::here("conv_transpose3d"))
+        convolve_transposed(
+            self,
+            &weight.into_array(self),
+            bias.into_option(self).as_ref(),
+            options,
+            3,
+            Site::here("conv_transpose3d"),
+        )
     }
 }
 

@@ -1,0 +1,48 @@
+//! The data of a constant: a tensor or a number.
+
+use wengert_tensor::plan::Op;
+use wengert_tensor::{Float, Site, Tensor};
+
+use crate::{Tape, Var};
+
+/// The data of [`Tape::constant`]: a tensor, by reference or by value, or a number of any type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no constant of a tape of `{T}`",
+    label = "write a tensor of `{T}`, as in `tape.constant(&x)`, or a number",
+    note = "the element type of a tensor is converted with `x.cast::<{T}>()`; a parameter is put on the tape with `tape.parameter(&p)`"
+)]
+pub trait Constant<T: Float> {
+    /// Records the data on `tape`.
+    #[doc(hidden)]
+    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T>;
+}
+
+impl<T: Float> Constant<T> for &Tensor<T> {
+    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
+        tape.leaf(self, Op::Constant, Some(at))
+    }
+}
+
+impl<T: Float> Constant<T> for Tensor<T> {
+    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
+        tape.leaf(&self, Op::Constant, Some(at))
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty: $from:ident;)*) => {$(
+        impl<T: Float> Constant<T> for $number {
+            fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
+                tape.number(T::$from(self as _), Some(at))
+            }
+        }
+    )*};
+}
+
+numbers! {
+    f64: from_f64;
+    f32: from_f64;
+    i64: from_i64;
+    i32: from_i64;
+    usize: from_i64;
+}
