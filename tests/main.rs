@@ -6,6 +6,7 @@ mod a_kill_leaves_a_whole_file;
 mod a_killed_run_ends_the_same;
 mod absurd_sizes_are_errors;
 mod broadcasting_equals_ndarray;
+mod compile_errors;
 mod copy_on_write;
 mod damaged_files_are_errors;
 mod every_file_runs;

@@ -16,6 +16,12 @@ impl<'t, T: Float> Var<'t, T> {
         self.tape.record.borrow().shape(self.index).clone()
     }
 
+    /// Returns the number of elements. PyTorch: `numel`.
+    #[doc(alias("len", "size"))]
+    pub fn numel(self) -> usize {
+        self.shape().numel()
+    }
+
     /// Records a function of this variable, whose result has the same shape.
     #[inline]
     pub(crate) fn record(self, op: Op, at: Site) -> Result<Self, Error> {

@@ -26,6 +26,7 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     ///
     /// If memory cannot hold the tensor.
+    #[doc(alias("uniform"))]
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
     }

@@ -83,6 +83,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// If memory cannot hold the tensor; see [`try_full`](Self::try_full).
     #[track_caller]
+    #[doc(alias("empty"))]
     pub fn zeros(shape: impl Into<Sizes>) -> Self {
         Tensor::full(shape, T::ZERO)
     }
@@ -144,6 +145,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// If memory cannot hold the tensor.
     #[track_caller]
+    #[doc(alias("identity"))]
     pub fn eye(n: usize) -> Self {
         Tensor::from_fn([n, n], |index| if index[0] == index[1] { T::ONE } else { T::ZERO })
     }
@@ -156,6 +158,7 @@ impl<T: Number> Tensor<T> {
     ///
     /// If memory cannot hold the tensor.
     #[track_caller]
+    #[doc(alias("range"))]
     pub fn arange(n: usize) -> Self {
         Tensor::from_fn([n], |index| T::from_i64(index[0] as i64))
     }

@@ -128,12 +128,14 @@ impl<T: Element> Tensor<T> {
 
     /// Returns the number of dimensions.
     #[inline]
+    #[doc(alias("ndim", "dim"))]
     pub fn rank(&self) -> usize {
         self.shape().rank()
     }
 
     /// Returns the number of elements.
     #[inline]
+    #[doc(alias("len", "size"))]
     pub fn numel(&self) -> usize {
         self.layout.numel()
     }
@@ -282,6 +284,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If the number of elements is not 1.
+    #[doc(alias("to_scalar"))]
     pub fn try_item(&self) -> Result<T, Error> {
         let at = Site::here("item");
         ensure!(self.numel() == 1, at, "a Tensor with {} elements cannot be converted to Scalar", self.numel());
@@ -300,6 +303,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If memory cannot hold them: an expanded tensor may have far more elements than its buffer.
+    #[doc(alias("tolist", "to_list"))]
     pub fn try_to_vec(&self) -> Result<Vec<T>, Error> {
         self.elements(Site::here("to_vec"))
     }
@@ -326,6 +330,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the tensor itself if it is contiguous, else a contiguous copy. PyTorch: `contiguous`.
+    #[doc(alias("ascontiguousarray"))]
     pub fn try_contiguous(&self) -> Result<Self, Error> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copied(Site::here("contiguous")) }
     }
@@ -339,6 +344,7 @@ impl<T: Element> Tensor<T> {
     /// let pixels = Tensor::from([0u8, 128, 255]);
     /// assert_eq!(pixels.cast::<f32>().to_vec(), [0.0, 128.0, 255.0]);
     /// ```
+    #[doc(alias("astype", "to", "type"))]
     pub fn try_cast<U: Element>(&self) -> Result<Tensor<U>, Error> {
         let at = Site::here("cast");
         Tensor::build(self.shape(), at, |out| match T::DTYPE {

@@ -29,6 +29,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self - other`. PyTorch: `sub`.
     #[in_place(Binary::Sub)]
+    #[doc(alias("subtract"))]
     fn try_sub(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
@@ -48,12 +49,14 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self * other`; for `bool`, the logical and. PyTorch: `mul`.
     #[in_place(Binary::Mul)]
+    #[doc(alias("multiply"))]
     fn try_mul(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Mul, other, Site::here("mul"))
     }
 
     /// Returns `self / other`. Division by zero gives ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
     #[in_place(Binary::Div)]
+    #[doc(alias("divide", "true_divide"))]
     fn try_div(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
@@ -85,6 +88,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// Returns the quotient rounded down. A gradient through it is an error. Refuses division of integers by zero. PyTorch: `floor_divide`.
+    #[doc(alias("floordiv", "div_floor"))]
     fn try_floor_divide(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
@@ -106,6 +110,7 @@ pub trait Arithmetic: TensorLike {
     /// Returns the remainder with the sign of `other`, as Python's `%`. Division by zero gives NaN, and is refused for integers.
     /// PyTorch: `remainder`.
     #[in_place(Binary::Remainder)]
+    #[doc(alias("mod", "modulo"))]
     fn try_remainder(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
@@ -117,6 +122,7 @@ pub trait Arithmetic: TensorLike {
     /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the root, which differs from the power at -0 and -∞.
     /// The root of -0 is -0, and the root of -∞ is NaN. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
+    #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
@@ -152,6 +158,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the angle of the point (`other`, `self`), in radians from -π to π. PyTorch: `atan2`.
     #[in_place(Binary::Atan2)]
+    #[doc(alias("arctan2"))]
     fn try_atan2(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
@@ -239,6 +246,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns -x. PyTorch: `neg`.
     #[in_place]
+    #[doc(alias("negative"))]
     fn try_neg(&self) -> Result<Self>
     where
         Self::Elem: Number,
@@ -248,6 +256,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns |x|. Derivative 0 at 0. PyTorch: `abs`.
     #[in_place]
+    #[doc(alias("absolute", "fabs"))]
     fn try_abs(&self) -> Result<Self>
     where
         Self::Elem: Number,
@@ -257,6 +266,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns -1, 0 or 1; 0 at NaN. PyTorch: `sign`, `sgn`.
     #[in_place]
+    #[doc(alias("signum", "sgn"))]
     fn try_sign(&self) -> Result<Self>
     where
         Self::Elem: Number,
@@ -293,6 +303,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the nearest integer; halves round to even. PyTorch: `round`.
     #[in_place]
+    #[doc(alias("rint"))]
     fn try_round(&self) -> Result<Self>
     where
         Self::Elem: Number,
@@ -302,6 +313,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the integer part. PyTorch: `trunc`.
     #[in_place]
+    #[doc(alias("fix"))]
     fn try_trunc(&self) -> Result<Self>
     where
         Self::Elem: Number,

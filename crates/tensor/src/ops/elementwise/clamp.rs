@@ -44,6 +44,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// assert_eq!(Tensor::from([-1.0, 0.5, 3.0]).clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
     /// ```
     #[in_place]
+    #[doc(alias("clip"))]
     fn try_clamp(&self, min: impl Operand<Self>, max: impl Operand<Self>) -> Result<Self> {
         let (min, max) = (min.into_argument(self), max.into_argument(self));
         self.try_clamp_within(Some(min), Some(max))

@@ -23,46 +23,54 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 pub trait Comparison: TensorLike {
     /// Returns a mask that is true where both are equal. PyTorch: `eq`.
     #[in_place]
+    #[doc(alias("equal"))]
     fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Eq, other, Site::here("eq"))
     }
 
     /// Returns a mask that is true where they differ. PyTorch: `ne`.
     #[in_place]
+    #[doc(alias("not_equal"))]
     fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Ne, other, Site::here("ne"))
     }
 
     /// Returns a mask that is true where `self` is smaller. PyTorch: `lt`.
     #[in_place]
+    #[doc(alias("less"))]
     fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Lt, other, Site::here("lt"))
     }
 
     /// Returns a mask that is true where `self` is smaller or equal. PyTorch: `le`.
     #[in_place]
+    #[doc(alias("less_equal"))]
     fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Le, other, Site::here("le"))
     }
 
     /// Returns a mask that is true where `self` is larger. PyTorch: `gt`.
     #[in_place]
+    #[doc(alias("greater"))]
     fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Gt, other, Site::here("gt"))
     }
 
     /// Returns a mask that is true where `self` is larger or equal. PyTorch: `ge`.
     #[in_place]
+    #[doc(alias("greater_equal"))]
     fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Ge, other, Site::here("ge"))
     }
 
     /// Returns a mask that is true where an element is NaN. PyTorch: `isnan`.
+    #[doc(alias("is_nan"))]
     fn try_isnan(&self) -> Result<Self::Mask> {
         self.apply_compare(Compare::Ne, self, Site::here("isnan"))
     }
 
     /// Returns a mask that is true where an element is infinite, of either sign. PyTorch: `isinf`.
+    #[doc(alias("is_infinite"))]
     fn try_isinf(&self) -> Result<Self::Mask>
     where
         Self::Elem: Float,
@@ -73,6 +81,7 @@ pub trait Comparison: TensorLike {
     }
 
     /// Returns a mask that is true where an element is neither infinite nor NaN. PyTorch: `isfinite`.
+    #[doc(alias("is_finite"))]
     fn try_isfinite(&self) -> Result<Self::Mask>
     where
         Self::Elem: Float,
@@ -127,11 +136,13 @@ impl<T: Element> Tensor<T> {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
     /// ```
+    #[doc(alias("equal"))]
     pub fn try_eq(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
         Comparison::try_eq(self, other)
     }
 
     /// Returns a mask that is true where they differ, element by element. The shapes broadcast. PyTorch: `ne`.
+    #[doc(alias("not_equal"))]
     pub fn try_ne(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
         Comparison::try_ne(self, other)
     }
@@ -163,6 +174,7 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 ///
 /// If the shapes do not broadcast.
 #[twins]
+#[doc(alias("where"))]
 pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl Operand<X::Array>) -> Result<X::Array> {
     let at = Site::here("where");
     let x = &x.array();

@@ -19,6 +19,7 @@ use crate::{Float, Site, Unary};
 pub trait Functions: TensorLike<Elem: Float> {
     /// Returns 1/x. PyTorch: `reciprocal`.
     #[in_place]
+    #[doc(alias("recip"))]
     fn try_reciprocal(&self) -> Result<Self> {
         self.apply_unary(Unary::Reciprocal, Site::here("reciprocal"))
     }
@@ -43,12 +44,14 @@ pub trait Functions: TensorLike<Elem: Float> {
 
     /// Returns eˣ - 1, accurate near 0. PyTorch: `expm1`.
     #[in_place]
+    #[doc(alias("exp_m1"))]
     fn try_expm1(&self) -> Result<Self> {
         self.apply_unary(Unary::Expm1, Site::here("expm1"))
     }
 
     /// Returns ln x; -∞ at 0, NaN below. PyTorch: `log`.
     #[in_place]
+    #[doc(alias("ln"))]
     fn try_log(&self) -> Result<Self> {
         self.apply_unary(Unary::Log, Site::here("log"))
     }
@@ -67,6 +70,7 @@ pub trait Functions: TensorLike<Elem: Float> {
 
     /// Returns ln(1 + x), accurate near 0. PyTorch: `log1p`.
     #[in_place]
+    #[doc(alias("ln_1p"))]
     fn try_log1p(&self) -> Result<Self> {
         self.apply_unary(Unary::Log1p, Site::here("log1p"))
     }
@@ -91,18 +95,21 @@ pub trait Functions: TensorLike<Elem: Float> {
 
     /// Returns the inverse sine, in radians; NaN outside [-1, 1]. PyTorch: `asin`.
     #[in_place]
+    #[doc(alias("arcsin"))]
     fn try_asin(&self) -> Result<Self> {
         self.apply_unary(Unary::Asin, Site::here("asin"))
     }
 
     /// Returns the inverse cosine, in radians; NaN outside [-1, 1]. PyTorch: `acos`.
     #[in_place]
+    #[doc(alias("arccos"))]
     fn try_acos(&self) -> Result<Self> {
         self.apply_unary(Unary::Acos, Site::here("acos"))
     }
 
     /// Returns the inverse tangent, in radians. PyTorch: `atan`.
     #[in_place]
+    #[doc(alias("arctan"))]
     fn try_atan(&self) -> Result<Self> {
         self.apply_unary(Unary::Atan, Site::here("atan"))
     }
@@ -127,24 +134,28 @@ pub trait Functions: TensorLike<Elem: Float> {
 
     /// Returns the inverse hyperbolic sine. PyTorch: `asinh`.
     #[in_place]
+    #[doc(alias("arcsinh"))]
     fn try_asinh(&self) -> Result<Self> {
         self.apply_unary(Unary::Asinh, Site::here("asinh"))
     }
 
     /// Returns the inverse hyperbolic cosine; NaN below 1. PyTorch: `acosh`.
     #[in_place]
+    #[doc(alias("arccosh"))]
     fn try_acosh(&self) -> Result<Self> {
         self.apply_unary(Unary::Acosh, Site::here("acosh"))
     }
 
     /// Returns the inverse hyperbolic tangent; NaN outside [-1, 1]. PyTorch: `atanh`.
     #[in_place]
+    #[doc(alias("arctanh"))]
     fn try_atanh(&self) -> Result<Self> {
         self.apply_unary(Unary::Atanh, Site::here("atanh"))
     }
 
     /// Returns 1/(1 + e⁻ˣ), exact at ±∞. PyTorch: `sigmoid`.
     #[in_place]
+    #[doc(alias("expit", "logistic"))]
     fn try_sigmoid(&self) -> Result<Self> {
         self.apply_unary(Unary::Sigmoid, Site::here("sigmoid"))
     }

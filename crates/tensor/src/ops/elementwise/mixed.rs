@@ -101,6 +101,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns a mask that is true where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are close
     /// only if `equal_nan` is true. PyTorch: `isclose`.
+    #[doc(alias("allclose"))]
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         let at = Site::here("isclose");
         let (x, y) = pair(self, other, at)?;

@@ -24,6 +24,7 @@ pub trait Indexing: TensorLike {
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.index_select(0, &Tensor::from([1i64, 1])), Tensor::from([[3.0, 4.0], [3.0, 4.0]]));
     /// ```
+    #[doc(alias("take"))]
     fn try_index_select(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self> {
         let at = Site::here("index_select");
         let shape = self.shape();
@@ -52,6 +53,7 @@ pub trait Indexing: TensorLike {
     /// let classes = Tensor::from([[1i64], [0]]);
     /// assert_eq!(scores.gather(1, &classes), Tensor::from([[0.9], [0.8]]));
     /// ```
+    #[doc(alias("take_along_axis", "take_along_dim"))]
     fn try_gather(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self> {
         let at = Site::here("gather");
         let shape = self.shape();

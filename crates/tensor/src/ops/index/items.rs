@@ -34,6 +34,7 @@ pub trait ItemIndexing: TensorLike {
     ///
     /// If there are more items than dimensions, or a position is out of range. If a mask has another shape than its dimensions, or
     /// index tensors do not broadcast.
+    #[doc(alias("getitem", "__getitem__"))]
     fn try_index(&self, items: &[IndexItem]) -> Result<Self> {
         let at = Site::here("index");
         let (view, indices) = resolve(self, items, at)?;

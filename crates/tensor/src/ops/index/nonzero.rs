@@ -18,6 +18,7 @@ pub trait Nonzero: TensorLike {
     /// let x = Tensor::from([[0.0, 3.0], [4.0, 0.0]]);
     /// assert_eq!(x.nonzero(), Tensor::from([[0i64, 1], [1, 0]]));
     /// ```
+    #[doc(alias("argwhere", "flatnonzero"))]
     fn try_nonzero(&self) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("nonzero");
         let columns = indices(self, at)?;

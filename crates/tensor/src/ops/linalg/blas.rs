@@ -24,6 +24,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     }
 
     /// Returns the products of two batches of matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
+    #[doc(alias("batch_matmul"))]
     fn try_bmm(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         multiply_batches(self, &other.into_array(self), Site::here("bmm"))
     }
@@ -42,12 +43,17 @@ pub trait Blas: TensorLike<Elem: Number> {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
     /// ```
+    #[doc(alias("vdot"))]
     fn try_dot(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         let other = &other.into_array(self);
         let at = Site::here("dot");
         let (left, right) = (self.shape(), other.shape());
         let (rank, other_rank) = (left.rank(), right.rank());
-        ensure!(rank == 1 && other_rank == 1, at, "1D tensors expected, but got {rank}D and {other_rank}D tensors");
+        if rank != 1 || other_rank != 1 {
+            let sentence = format!("1D tensors expected, but got {rank}D and {other_rank}D tensors");
+            let hint = "`dot` is for two vectors; `x.matmul(&y)` is the product of matrices and vectors";
+            return Err(Error::argument(at, sentence).with_hint(hint).into());
+        }
         if left != right {
             return Err(unequal_vectors(&left, &right, at).into());
         }

@@ -22,6 +22,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let x = Tensor::from([1.0, 2.0]);
     /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
     /// ```
+    #[doc(alias("ger"))]
     fn try_outer(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         outer(self, &other.into_array(self), ["self", "vec2"], Site::here("outer"))
     }

@@ -66,6 +66,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     ///
     /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
     /// ```
+    #[doc(alias("ediff1d"))]
     fn try_diff(&self, n: usize, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("diff");
         let shape = self.shape();

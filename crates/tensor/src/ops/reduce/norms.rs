@@ -37,6 +37,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// assert_eq!(x.vector_norm(f64::INFINITY, ..).item(), 4.0);
     /// assert_eq!(x.vector_norm_keepdim(1, 0).to_vec(), [7.0]);
     /// ```
+    #[doc(alias("norm", "linalg_norm"))]
     fn try_vector_norm(&self, ord: impl Into<f64>, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         norm(self, ord.into(), &dims.into(), keepdim, Site::here("vector_norm"))
     }

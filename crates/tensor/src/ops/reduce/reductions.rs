@@ -46,6 +46,7 @@ pub trait Reductions: TensorLike {
     }
 
     /// Returns the mean over `dims`; NaN if empty. PyTorch: `mean`.
+    #[doc(alias("average"))]
     fn try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -61,6 +62,7 @@ pub trait Reductions: TensorLike {
     }
 
     /// Returns the product over `dims`; 1 if empty. PyTorch: `prod`.
+    #[doc(alias("product"))]
     fn try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -70,6 +72,7 @@ pub trait Reductions: TensorLike {
 
     /// Returns the largest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
     /// dimensions. PyTorch: `amax`.
+    #[doc(alias("max"))]
     fn try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("amax");
         let dims = dims.into();
@@ -79,6 +82,7 @@ pub trait Reductions: TensorLike {
 
     /// Returns the smallest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
     /// dimensions. PyTorch: `amin`.
+    #[doc(alias("min"))]
     fn try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("amin");
         let dims = dims.into();

@@ -43,6 +43,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
 
     /// Returns the standard deviation over `dims`: the root of [`var`](Self::var). The derivative is 0 if the deviation is 0.
     /// PyTorch: `std`.
+    #[doc(alias("stddev"))]
     fn try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("std");
         variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)

@@ -21,6 +21,7 @@ use crate::{Error, Position, Shape, Site, ensure};
 ///
 /// If the list is empty, or sizes differ.
 #[twins]
+#[doc(alias("concat", "concatenate"))]
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
     join(tensors, dim.position(), Site::here("cat"))
 }
@@ -70,6 +71,7 @@ pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result
 ///
 /// If the list is empty, or shapes differ.
 #[twins]
+#[doc(alias("column_stack"))]
 pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
     let at = Site::here("stack");
     let Some(first) = tensors.first().map(A::shape) else {
@@ -116,6 +118,7 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
 ///
 /// If the list is empty, or sizes differ.
 #[twins]
+#[doc(alias("row_stack"))]
 pub fn try_vstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
     let at = Site::here("vstack");
     join(&raise_ranks(tensors, 2, at)?, 0, at)

@@ -53,6 +53,7 @@ pub trait Splitting: TensorLike {
     }
 
     /// Splits dimension `dim` into at most `count` parts of the same size. The last part may be smaller. PyTorch: `chunk`.
+    #[doc(alias("array_split"))]
     fn try_chunk(&self, count: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("chunk");
         let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
@@ -122,6 +123,7 @@ pub trait Splitting: TensorLike {
     }
 
     /// Returns the slices along dimension `dim`, without that dimension. PyTorch: `unbind`.
+    #[doc(alias("unstack"))]
     fn try_unbind(&self, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("unbind");
         let (axis, whole) = dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim, at)?;

@@ -35,6 +35,7 @@ pub trait Views: TensorLike {
     /// assert_eq!(expanded.strides(), &[0, 1, 0, 0]);
     /// assert!(expanded.shares_storage(&bias));
     /// ```
+    #[doc(alias("broadcast_to"))]
     fn try_expand(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("expand");
         let shape = self.shape();
@@ -48,6 +49,7 @@ pub trait Views: TensorLike {
     }
 
     /// Returns the same values as a constant, through which no gradient flows. PyTorch: `detach`.
+    #[doc(alias("stop_gradient", "no_grad"))]
     fn try_detach(&self) -> Result<Self> {
         self.apply_detach(Site::here("detach"))
     }
@@ -80,6 +82,7 @@ pub trait Views: TensorLike {
 
     /// Returns the same elements in row-major order with another shape. One size may be -1, which is inferred. The result is a view if the
     /// strides allow it, otherwise a copy. PyTorch: `reshape`.
+    #[doc(alias("view", "view_as"))]
     fn try_reshape(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("reshape");
         let shape = self.shape();
@@ -88,6 +91,7 @@ pub trait Views: TensorLike {
     }
 
     /// Merges dimensions `start` to `end`, both included, into one. PyTorch: `flatten`.
+    #[doc(alias("ravel"))]
     fn try_flatten(&self, start: impl Position, end: impl Position) -> Result<Self> {
         let at = Site::here("flatten");
         let shape = self.shape();
@@ -126,6 +130,7 @@ pub trait Views: TensorLike {
     }
 
     /// Reorders the dimensions. `dims` names each dimension once. PyTorch: `permute`.
+    #[doc(alias("transpose", "moveaxis"))]
     fn try_permute(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("permute");
         let rank = self.shape().rank();
@@ -141,6 +146,7 @@ pub trait Views: TensorLike {
     }
 
     /// Swaps dimensions `first` and `second`. PyTorch: `transpose`, `swapaxes`.
+    #[doc(alias("swapaxes", "swapdims"))]
     fn try_transpose(&self, first: impl Position, second: impl Position) -> Result<Self> {
         let at = Site::here("transpose");
         let rank = self.shape().rank();
@@ -162,6 +168,7 @@ pub trait Views: TensorLike {
     }
 
     /// Moves dimensions `source` to the positions `destination`. The other dimensions keep their order. PyTorch: `movedim`.
+    #[doc(alias("moveaxis"))]
     fn try_movedim(&self, source: impl Into<Dims>, destination: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("movedim");
         let rank = self.shape().rank();
@@ -183,6 +190,7 @@ pub trait Views: TensorLike {
     }
 
     /// Inserts a dimension of size 1 before position `dim`, which is from `-rank - 1` to `rank`. PyTorch: `unsqueeze`.
+    #[doc(alias("expand_dims", "newaxis"))]
     fn try_unsqueeze(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("unsqueeze");
         unsqueeze(self, dims::axis(dim, self.shape().rank() + 1, at)?, at)
@@ -201,6 +209,7 @@ pub trait Views: TensorLike {
     }
 
     /// Reverses the order of the elements along `dims`. Unlike PyTorch's `flip`, this is a view.
+    #[doc(alias("fliplr", "flipud", "reverse"))]
     fn try_flip(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("flip");
         let shape = self.shape();

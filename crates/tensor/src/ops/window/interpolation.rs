@@ -47,6 +47,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
     /// let linear = InterpolateMode::Linear { align_corners: false };
     /// assert_eq!(x.interpolate(4, linear).to_vec(), [0.0, 2.5, 7.5, 10.0]);
     /// ```
+    #[doc(alias("upsample", "resize"))]
     fn try_interpolate(&self, size: impl Into<Sizes>, mode: InterpolateMode) -> Result<Self> {
         let at = Site::here("interpolate");
         let own = self.shape();

@@ -1,0 +1,252 @@
+//! The compile errors of frequent mistakes say what to do, in the compiler's message or on the page `docs/guide/errors.md`.
+//!
+//! rustc checks each program with the crates that this test is linked with.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use crate::sources::text;
+
+/// A program with one mistake.
+struct Mistake {
+    name: &'static str,
+    /// Items before `main`.
+    items: &'static str,
+    /// The statements of `main`.
+    body: &'static str,
+    /// Parts of the compiler's message that say what to do.
+    says: &'static [&'static str],
+    /// A part of the compiler's message that says nothing about the remedy. The page quotes it and has the remedy.
+    explained: &'static str,
+}
+
+const MISTAKES: &[Mistake] = &[
+    Mistake {
+        name: "a closure kept in a variable",
+        items: "",
+        body: "let f = |x: Var<'_, f64>| x.sin().sum(..); let _ = grad(f, &Tensor::ones([2]));",
+        says: &[],
+        explained: "lifetime may not live long enough",
+    },
+    Mistake {
+        name: "a closure kept in a variable for infer",
+        items: "",
+        body: "let tape = Tape::<f64>::new(); let own = tape.constant(1.0); \
+               let f = |x| { let _ = (x, own); own }; let _ = infer(f, &Tensor::<f64>::ones([2]));",
+        says: &[],
+        explained: "implementation of `FnOnce` is not general enough",
+    },
+    Mistake {
+        name: "an input without a reference",
+        items: "",
+        body: "let x = Tensor::<f64>::ones([2]); let _ = grad(|x| x.sum(..), x);",
+        says: &[
+            "`wengert::Tensor<f64>` is no input of a derivative",
+            "write `&x` for one tensor, `[&x, &y]` for several",
+        ],
+        explained: "",
+    },
+    Mistake {
+        name: "tensors of two element types",
+        items: "",
+        body: "let _ = &Tensor::<f32>::ones([2]) + &Tensor::<f64>::ones([2]);",
+        says: &["cannot stand beside a tensor of `f32`", "x.cast::<f32>()"],
+        explained: "",
+    },
+    Mistake {
+        name: "a constant of another element type",
+        items: "",
+        body: "let tape = Tape::<f32>::new(); let _ = tape.constant(&Tensor::<f64>::ones([2]));",
+        says: &["is no constant of a tape of `f32`", "x.cast::<f32>()"],
+        explained: "",
+    },
+    Mistake {
+        name: "a parameter beside a variable",
+        items: "",
+        body: "let w = Parameter::new(Tensor::<f32>::ones([2])); let tape = Tape::new(); let x = tape.var(&w.value); \
+               let _ = x * &w;",
+        says: &["is no operand beside", "tape.parameter(&p)"],
+        explained: "",
+    },
+    Mistake {
+        name: "a matrix product of two element types",
+        items: "",
+        body: "let _ = Tensor::<f32>::ones([2, 2]).matmul(&Tensor::<f64>::ones([2, 2]));",
+        says: &["is no right operand of a matrix product after", "x.cast::<f32>()"],
+        explained: "",
+    },
+    Mistake {
+        name: "a mask of numbers",
+        items: "",
+        body: "let x = Tensor::<f32>::ones([2]); let _ = x.masked_fill(&x, 0.0);",
+        says: &["is no mask for", "`x.gt(0.0)`"],
+        explained: "",
+    },
+    Mistake {
+        name: "a bias by value in an option",
+        items: "",
+        body: "let tape = Tape::<f32>::new(); let x = tape.var(&Tensor::ones([2, 2])); let _ = x.linear(x, Some(x));",
+        says: &["is no optional array beside", "write `None`, `&b` or `Some(&b)`"],
+        explained: "",
+    },
+    Mistake {
+        name: "a forgotten derive",
+        items: "struct Net { layer: Linear }",
+        body: "let net = Net { layer: Linear::new(2, 1, &mut Generator::new(0)) }; let _ = parameters(&net);",
+        says: &["`Net` is no module with elements of `f32`", "write `#[derive(Module)]` above the struct"],
+        explained: "",
+    },
+    Mistake {
+        name: "a field that is no module",
+        items: "struct Options; #[derive(Module)] struct Net { layer: Linear, options: Options }",
+        body: "",
+        says: &["`Options` is no module with elements of `f32`", "`#[module(skip)]` above a field"],
+        explained: "",
+    },
+    Mistake {
+        name: "structs of f64 in a struct",
+        items: "#[derive(Module)] struct Block { weight: Parameter<f64> } #[derive(Module)] struct Net { block: Block }",
+        body: "",
+        says: &[
+            "`Block` is no module with elements of `f32`",
+            "`#[module(f64)]` above a struct whose fields are structs of f64",
+        ],
+        explained: "",
+    },
+    Mistake {
+        name: "a guessed name",
+        items: "",
+        body: "let _ = Tensor::<f32>::ones([2]).powf(2.0);",
+        says: &["`pow`"],
+        explained: "",
+    },
+    Mistake {
+        name: "a model called with a tensor",
+        items: "",
+        body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let _ = layer.forward(&Tensor::ones([3, 2]));",
+        says: &[],
+        explained: "expected `Var<'_, f32>`, found `&Tensor<_>`",
+    },
+    Mistake {
+        name: "an f32 on the left of a variable",
+        items: "",
+        body: "let tape = Tape::<f32>::new(); let scale = 2.0f32; let _ = scale * tape.constant(1.0);",
+        says: &[],
+        explained: "cannot multiply `f32` by `Var<'_>`",
+    },
+    Mistake {
+        name: "a layer without an element type",
+        items: "",
+        body: "let _layer = Linear::new(2, 1, &mut Generator::new(0));",
+        says: &[],
+        explained: "type annotations needed for `wengert::prelude::Linear<_>`",
+    },
+];
+
+/// The imports of each program, and a function that wants a module.
+const OPENING: &str = "#![allow(unused)]\nuse wengert::autograd::transforms::*;\nuse wengert::prelude::*;\n\
+                       fn parameters<M: Module>(model: &M) -> usize { model.num_parameters() }\n";
+
+/// Runs rustc on programs.
+struct Compiler {
+    folder: tempfile::TempDir,
+    library: PathBuf,
+}
+
+impl Compiler {
+    /// Returns a compiler with the newest built library that a correct program compiles with.
+    fn new() -> Self {
+        let program = std::env::current_exe().expect("the test has a path");
+        let built = program.parent().expect("the test lies in a folder");
+        let mut libraries: Vec<(SystemTime, PathBuf)> = std::fs::read_dir(built)
+            .expect("the folder can be listed")
+            .filter_map(|entry| entry.ok())
+            .filter(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                name.starts_with("libwengert-") && name.ends_with(".rlib")
+            })
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        libraries.sort();
+        let mut compiler =
+            Compiler { folder: tempfile::tempdir().expect("a temporary folder"), library: PathBuf::new() };
+        let mut message = format!("no libwengert-*.rlib in {}", built.display());
+        for (_, library) in libraries.into_iter().rev() {
+            compiler.library = library;
+            match compiler.message("", "let x = Tensor::<f32>::ones([2]); let _ = grad(|x| x.sum(..), &x);") {
+                None => return compiler,
+                Some(error) => message = error,
+            }
+        }
+        panic!("no correct program compiles: {message}");
+    }
+
+    /// Returns the compiler's message for a program, or `None` if it compiles.
+    fn message(&self, items: &str, body: &str) -> Option<String> {
+        let path = self.folder.path().join("program.rs");
+        std::fs::write(&path, format!("{OPENING}{items}\nfn main() {{ {body} }}\n")).expect("the folder is writable");
+        let argument = |name: &str, value: &Path| {
+            let mut argument = OsString::from(name);
+            argument.push(value);
+            argument
+        };
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let output = Command::new(rustc)
+            .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--color=never"])
+            .arg(argument("--extern=wengert=", &self.library))
+            .arg(argument("-Ldependency=", self.library.parent().expect("the library lies in a folder")))
+            .arg(argument("--out-dir=", self.folder.path()))
+            .arg(&path)
+            .output()
+            .expect("rustc runs");
+        (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+#[test]
+fn frequent_mistakes_are_explained() {
+    let compiler = Compiler::new();
+    let page = text("docs/guide/errors.md");
+    let mut failures = Vec::new();
+    for Mistake { name, items, body, says, explained } in MISTAKES {
+        let Some(message) = compiler.message(items, body) else {
+            failures.push(format!("{name}: compiles"));
+            continue;
+        };
+        for part in says.iter().chain([explained]) {
+            if !message.contains(part) {
+                failures.push(format!("{name}: the message lacks `{part}`:\n{message}"));
+            }
+        }
+        if !page.contains(explained) {
+            failures.push(format!("{name}: docs/guide/errors.md lacks `{explained}`"));
+        }
+        if says.is_empty() && explained.is_empty() {
+            failures.push(format!("{name}: nothing is expected"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// The remedies that the messages and the page name compile.
+#[test]
+fn the_remedies_compile() {
+    let compiler = Compiler::new();
+    let items = "#[derive(Module)] struct Block { weight: Parameter<f64> } #[derive(Module)] #[module(f64)] struct Net { block: Block }
+                 struct Options; #[derive(Module)] struct Other { layer: Linear, width: usize, #[module(skip)] options: Options }
+                 fn sine<'t>(x: Var<'t, f64>) -> Var<'t, f64> { x.sin().sum(..) }";
+    let body = "let x = Tensor::<f64>::ones([2]);
+                let f = formula!(|x| x.sin().sum(..));
+                let (_, _) = (grad(f, &x), grad(sine, &x));
+                let layer: Linear = Linear::new(2, 1, &mut Generator::new(0));
+                let other = Linear::<f64>::new(2, 1, &mut Generator::new(0));
+                let data = Tensor::<f32>::ones([3, 2]);
+                let prediction = infer(|x| layer.forward(x), &data);
+                let tape = Tape::new();
+                let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
+                let _ = (y * scale, 2.0 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));
+                let _ = (&data + &x.sum(..).cast::<f32>(), tape.parameter(&layer.weight) * 2);";
+    assert_eq!(compiler.message(items, body), None);
+}
