@@ -100,6 +100,11 @@ impl<T: Float> Gradients<T> {
         &self.changes
     }
 
+    /// Returns the kind of a layer that behaves differently in training, if it was called on the loss's tape and this tape does not train.
+    pub fn evaluated_layer(&self) -> Option<&'static str> {
+        crate::tape::evaluated_layer(self.tape)
+    }
+
     /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it.
     pub fn get(&self, key: impl Key) -> Option<&Tensor<T>> {
         key.find(self)

@@ -23,6 +23,12 @@ impl<T: Float> Constant<T> for &Tensor<T> {
     }
 }
 
+impl<T: Float> Constant<T> for &mut Tensor<T> {
+    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
+        tape.leaf(self, Op::Constant, Some(at))
+    }
+}
+
 impl<T: Float> Constant<T> for Tensor<T> {
     fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
         tape.leaf(&self, Op::Constant, Some(at))

@@ -8,6 +8,7 @@ mod recording;
 
 mod call;
 mod constant;
+mod mode;
 mod parameters;
 #[cfg(test)]
 mod tests;
@@ -15,5 +16,6 @@ mod training;
 mod var;
 
 pub use constant::Constant;
+pub(crate) use mode::evaluated_layer;
 pub(crate) use tape::Record;
 pub use tape::{BatchedCall, Call, Operation, Tape, Var};

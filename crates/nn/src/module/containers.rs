@@ -1,5 +1,6 @@
 //! Implementations of [`Module`] for parameters, buffers, vectors, arrays, options, pointers and tuples.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use wengert_autograd::{Buffer, Parameter};
@@ -46,6 +47,30 @@ impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
 
     fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
         for_each_numbered(self.iter_mut(), &mut |name, child| each(name, child));
+    }
+}
+
+/// The children are the values. Their names are the keys, in the order of the keys. PyTorch: `ModuleDict`, in the order of insertion.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use wengert_nn::{Generator, Linear, Module};
+///
+/// let generator = &mut Generator::new(0);
+/// let heads: BTreeMap<&str, Linear> = BTreeMap::from([("age", Linear::new(8, 1, generator)), ("name", Linear::new(8, 20, generator))]);
+/// assert_eq!(heads.named_parameters()[0].0, "age.weight");
+/// ```
+impl<T: Float, K: AsRef<str> + Ord, M: Module<T>> Module<T> for BTreeMap<K, M> {
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        for (name, module) in self {
+            each(name.as_ref(), module);
+        }
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        for (name, module) in self {
+            each(name.as_ref(), module);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem;
 
 use wengert_autograd::Gradients;
 use wengert_macros::{precompiled, twins};
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::{Float, Site, Tensor, compat};
 
 use crate::module::{LeafMut, Module, is_below, paths, update_buffer, walk_mut};
 use crate::optim::common::{Common, Group, States};
@@ -161,6 +161,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
         }
     }
 
+    /// Warns if the gradients come from a tape that does not train, through a layer that behaves differently in training and is not frozen.
     /// Makes one step: updates the parameters that are not frozen with `gradients`. Updates the model's buffers (running statistics) with
     /// the changes that the tape recorded.
     ///
@@ -169,6 +170,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// If a setting is outside its range, a group has no parameter, or the loss does not depend on a parameter that is
     /// not frozen. In these cases nothing changes.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
+        if let Some(layer) = gradients.evaluated_layer() {
+            compat::emit(compat::Warning::Evaluating { layer, at: Site::here("step") });
+        }
         step(self, model.as_module_mut(), gradients)
     }
 

@@ -119,6 +119,35 @@ impl Schedule for ExponentialLR {
     }
 }
 
+/// A rate that begins at `lr` and is multiplied before each later step by a factor, which is a function of the step. The rate of a step
+/// is `lr` · `factor(1)` · … · `factor(step)`, and is computed anew for each step. PyTorch: `MultiplicativeLR`.
+///
+/// ```
+/// use wengert_nn::Schedule;
+/// use wengert_nn::schedule::MultiplicativeLR;
+///
+/// let schedule = MultiplicativeLR::new(8.0, |step| if step == 2 { 1.0 } else { 0.5 });
+/// assert_eq!([0, 1, 2, 3].map(|step| schedule.lr(step)), [8.0, 4.0, 4.0, 2.0]);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiplicativeLR<F> {
+    lr: f64,
+    factor: F,
+}
+
+impl<F: Fn(u64) -> f64> MultiplicativeLR<F> {
+    /// Returns the schedule.
+    pub fn new(lr: f64, factor: F) -> Self {
+        MultiplicativeLR { lr, factor }
+    }
+}
+
+impl<F: Fn(u64) -> f64> Schedule for MultiplicativeLR<F> {
+    fn lr(&self, step: u64) -> f64 {
+        (1..=step).fold(self.lr, |lr, step| lr * (self.factor)(step))
+    }
+}
+
 /// A rate of `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and 0 after `steps` steps. PyTorch: `PolynomialLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolynomialLR {

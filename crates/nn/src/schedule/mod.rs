@@ -16,6 +16,6 @@ mod tests;
 
 pub use cosine::{CosineAnnealingLR, CosineAnnealingWarmRestarts};
 pub use cycles::{Anneal, Cycle, CyclicLR, OneCycleLR};
-pub use decay::{ConstantLR, ExponentialLR, LinearLR, MultiStepLR, PolynomialLR, StepLR};
+pub use decay::{ConstantLR, ExponentialLR, LinearLR, MultiStepLR, MultiplicativeLR, PolynomialLR, StepLR};
 pub use plateau::{Plateau, ReduceLROnPlateau};
 pub use schedule::{ChainedLR, Schedule, SequentialLR, Warmup};

@@ -133,6 +133,9 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         in_layer(self.check(x), self.made, name)?;
         let running = self.running_mean.as_ref().zip(self.running_var.as_ref());
         if let Some(running) = running.filter(|_| !tape.is_training()) {
+            if self.weight.as_ref().is_none_or(|weight| !weight.is_frozen()) {
+                tape.note_evaluation("BatchNorm");
+            }
             return output_of(self, normalize_by_running(x, running, weight, bias, self.eps), self.made, name);
         }
         let normed = in_layer(x.try_batch_norm_training(weight, bias, self.eps), self.made, name)?;
@@ -234,5 +237,28 @@ mod tests {
         assert!(text.contains("in the layer BatchNorm2d(3) on an input of shape [5, 3], made at"), "{text}");
         assert!(sentence(Tensor::ones([1, 4, 2, 2])).contains("expected 3 channels in dimension 1, but got 4"));
         assert!(sentence(Tensor::ones([1, 3, 1, 1])).contains("Expected more than 1 value per channel when training"));
+    }
+
+    #[test]
+    fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
+        use crate::{Optimizer as _, Sgd};
+        let mut norm: BatchNorm1d = BatchNorm1d::new(2);
+        let warnings_of = |norm: &mut BatchNorm1d, tape: Tape| {
+            let warnings = wengert_tensor::compat::collect();
+            let x = Tensor::from([[1.0, 2.0], [3.0, 5.0]]);
+            let (_, gradients) = tape.value_and_gradients(|tape| {
+                let free = tape.var(&Tensor::scalar(1.0));
+                (norm.forward(tape.constant(&x)) * free).square().sum(..)
+            });
+            Sgd::new(0.1).step(norm, &gradients);
+            let texts: Vec<String> = warnings.warnings().iter().map(|warning| warning.details()).collect();
+            texts
+        };
+        assert!(warnings_of(&mut norm, Tape::training(&mut Generator::new(0))).is_empty());
+        let [warning] = &warnings_of(&mut norm, Tape::new())[..] else { panic!("one warning") };
+        assert!(warning.contains("`BatchNorm` used its running statistics"), "{warning}");
+        assert!(warning.contains("hint: make the tape by `Tape::training(generator)`"), "{warning}");
+        norm.freeze("");
+        assert!(warnings_of(&mut norm, Tape::new()).is_empty());
     }
 }

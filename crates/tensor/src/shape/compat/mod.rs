@@ -54,4 +54,6 @@ pub use resolve::{BroadcastRule, Resolved, accepts_equal};
 pub(crate) use resolve::{check_zero_dim, refused_in_place, resolve};
 pub use rules::{BroadcastWarning, Condition, Guard, Rules, set_process};
 pub use warning::VARIABLE;
+#[doc(hidden)]
+pub use warning::emit;
 pub use warning::{Collector, Warning, collect, log_handler, set_handler, stderr_handler};

@@ -40,6 +40,13 @@ pub enum Warning {
         /// The operation, and the line of code that called it.
         at: Site,
     },
+    /// A step of an optimiser with gradients of a tape that does not train, through a layer that behaves differently in training.
+    Evaluating {
+        /// The kind of the layer.
+        layer: &'static str,
+        /// The operation and its line.
+        at: Site,
+    },
     /// An invalid value of `WENGERT_BROADCAST_WARNING`.
     Environment {
         /// The value.
@@ -66,6 +73,9 @@ impl Warning {
                  Falling back to deprecated pointwise behavior."
                     .to_owned()
             }
+            Warning::Evaluating { layer, .. } => format!(
+                "this step has gradients of a tape that does not train: `{layer}` used its running statistics, which do not change."
+            ),
             Warning::Environment { value } => format!(
                 "{VARIABLE}={value} is ignored: it must be off, warn or deny, \
                  alone or followed by :backward or :suspicious."
@@ -79,6 +89,10 @@ impl Warning {
             Warning::Broadcast { shapes, at } | Warning::Pointwise { shapes, at, .. } => {
                 Some(diagnostic::pairing_hint(shapes, at))
             }
+            Warning::Evaluating { .. } => Some(
+                "make the tape by `Tape::training(generator)`; if the layer shall evaluate, freeze its parameters: `model.freeze(path)`"
+                    .to_owned(),
+            ),
             Warning::Environment { .. } => None,
         }
     }
@@ -98,7 +112,7 @@ impl Warning {
     /// Returns the operation and the line of code. Returns `None` for a warning about the environment variable.
     pub fn site(&self) -> Option<Site> {
         match self {
-            Warning::Broadcast { at, .. } | Warning::Pointwise { at, .. } => Some(*at),
+            Warning::Broadcast { at, .. } | Warning::Pointwise { at, .. } | Warning::Evaluating { at, .. } => Some(*at),
             Warning::Environment { .. } => None,
         }
     }
@@ -207,7 +221,8 @@ impl Drop for Collector {
 /// Reports `warning` to the innermost collector, or to the handler if there is no collector. Each receives a kind of warning once
 /// per line of code.
 #[cold]
-pub(crate) fn emit(warning: Warning) {
+#[doc(hidden)]
+pub fn emit(warning: Warning) {
     let key = warning.key();
     // While a thread ends, its list of collectors may already be destroyed. Then the handler gets the warning.
     let collector = COLLECTORS.try_with(|collectors| collectors.borrow().last().cloned()).unwrap_or_default();

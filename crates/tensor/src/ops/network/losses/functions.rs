@@ -10,7 +10,7 @@ use crate::ops::network::losses::likelihood::LikelihoodLosses;
 use crate::ops::network::losses::margins::MarginLosses;
 use crate::ops::network::losses::reduction::LossReduction;
 use crate::ops::network::losses::regression::RegressionLosses;
-use crate::ops::{ArrayOperand, IntoArray, Result, TensorLike};
+use crate::ops::{Arithmetic as _, ArrayOperand, IntoArray, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Error, Float, Shape, Site, Tensor};
 
@@ -184,9 +184,18 @@ losses! {
     {
         /// Sets whether the target has log-probabilities instead of probabilities.
         log_target: bool = false;
+        /// Sets whether the loss is the sum divided by the batch size, which is the mathematical divergence, for any reduction. The batch
+        /// is dimension 0 of the prediction. PyTorch: `reduction="batchmean"`.
+        batch_mean: bool = false;
     }
     {}
-    |x, y, options| x.try_kl_div(y, options.log_target, options.reduction);
+    |x, y, options| {
+        if !options.batch_mean {
+            return x.try_kl_div(y, options.log_target, options.reduction);
+        }
+        let examples = x.shape().first().copied().unwrap_or(1);
+        x.try_kl_div(y, options.log_target, LossReduction::Sum)?.try_div(examples)
+    };
 
     /// The negative log-likelihood of counts under Poisson distributions:
     /// [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch: `nn.PoissonNLLLoss`.
@@ -261,6 +270,9 @@ mod tests {
         assert_eq!(HuberLoss::new().delta(0.3).reduction(sum).of(&x, &y), x.huber_loss(&y, 0.3, None, sum));
         assert_eq!(huber_loss(&x, &y), x.huber_loss(&y, 1.0, None, mean));
         assert_eq!(kl_div(&x, &y), x.kl_div(&y, false, mean));
+        let (rows, targets) = (Tensor::from([[-1.0, -2.0], [-0.5, -3.0]]), Tensor::from([[0.5, 0.5], [0.25, 0.75]]));
+        let sum = rows.kl_div(&targets, false, LossReduction::Sum);
+        assert_eq!(KlDivLoss::new().batch_mean(true).of(&rows, &targets), sum / 2.0);
         assert_eq!(poisson_nll_loss(&x, &y), x.poisson_nll_loss(&y, true, false, 1e-8, mean));
         assert_eq!(binary_cross_entropy(&x, &y), x.binary_cross_entropy(&y, None, mean));
         let logits = BceWithLogitsLoss::new().pos_weight(&w).of(&x, &y);

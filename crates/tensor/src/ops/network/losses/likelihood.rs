@@ -16,7 +16,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities `self` from the probabilities `target`. If
     /// `log_target` is true, `target` has log-probabilities too. The loss is 0 where the target is 0, but the gradient to that target is
     /// NaN. Both broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements. For the
-    /// mathematical divergence, divide a `Sum` by the batch size. PyTorch: `nn.functional.kl_div`.
+    /// mathematical divergence, divide a `Sum` by the batch size, or use [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
         let (y, x) = pair(&target.into_array(self), self, at)?;

@@ -1,0 +1,28 @@
+//! Layers that behave differently in training and were called on a tape that does not train.
+
+use std::cell::Cell;
+
+use wengert_tensor::Float;
+
+use crate::Tape;
+
+thread_local! {
+    /// The number of the last tape on which a layer evaluated, and the kind of the layer.
+    static EVALUATED: Cell<Option<(u64, &'static str)>> = const { Cell::new(None) };
+}
+
+impl<T: Float> Tape<T> {
+    /// Notes that a layer of the kind `layer`, which behaves differently in training, evaluated on this tape. An optimiser warns if it
+    /// makes a step with gradients of this tape. Does nothing on a training tape.
+    pub fn note_evaluation(&self, layer: &'static str) {
+        if !self.is_training() {
+            EVALUATED.set(Some((self.id, layer)));
+        }
+    }
+}
+
+/// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with this number, if that was the last such
+/// tape of this thread.
+pub(crate) fn evaluated_layer(tape: u64) -> Option<&'static str> {
+    EVALUATED.get().filter(|&(id, _)| id == tape).map(|(_, layer)| layer)
+}
