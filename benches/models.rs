@@ -179,7 +179,8 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
             })
         }
         ("hessian" | "jacobian", &[i, h, o]) => {
-            let (w1, w2) = (Tensor::<f32>::randn([i, h], g) / (i as f32).sqrt(), Tensor::randn([h, o], g) / (h as f32).sqrt());
+            let (w1, w2) =
+                (Tensor::<f32>::randn([i, h], g) / (i as f32).sqrt(), Tensor::randn([h, o], g) / (h as f32).sqrt());
             let x = Tensor::rand([i], g);
             match kind {
                 "jacobian" => computing(move || jacobian(|x| x.matmul(&w1).tanh().matmul(&w2), &x)),

@@ -16,11 +16,11 @@ fn code(source: &str) -> String {
     code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the names of all functions and macros of a source.
-fn defined(source: &str) -> Vec<&str> {
+/// Returns the names of all functions of a source, and of its macros with `!`.
+fn defined(source: &str) -> Vec<String> {
     let length = |rest: &str| rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
     let after = |word: &'static str| source.split(word).skip(1).map(|rest| &rest[..length(rest)]);
-    after("fn ").chain(after("macro_rules! ")).collect()
+    after("fn ").map(str::to_owned).chain(after("macro_rules! ").map(|name| format!("{name}!"))).collect()
 }
 
 /// Returns the names that are called in the code spans of a text: `name(` and `name!(`.
@@ -28,11 +28,14 @@ fn called(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for span in text.split('`').skip(1).step_by(2) {
         for (position, _) in span.match_indices('(') {
-            let before = span[..position].trim_end_matches('!');
+            let (before, mark) = match span[..position].strip_suffix('!') {
+                Some(before) => (before, "!"),
+                None => (&span[..position], ""),
+            };
             let start = before.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |start| start + 1);
             let name = &before[start..];
             if name.starts_with(|c: char| c.is_ascii_lowercase()) {
-                names.push(name.to_owned());
+                names.push(format!("{name}{mark}"));
             }
         }
     }
@@ -60,7 +63,7 @@ fn the_code_in_hints_exists() {
     let mut known: BTreeSet<String> = FOREIGN.map(str::to_owned).into();
     for (_, source) in &sources {
         for name in defined(source) {
-            known.insert(name.to_owned());
+            known.insert(name.clone());
             // The attribute `twins` writes these.
             if let Some(plain) = name.strip_prefix("try_") {
                 known.extend([plain.to_owned(), format!("{plain}_keepdim"), format!("{plain}_")]);
@@ -82,8 +85,9 @@ fn the_code_in_hints_exists() {
 
 #[test]
 fn a_wrong_name_in_a_hint_is_found() {
-    let source = "fn real() {}\nlet text = \"refused\\n  hint: call `x.unreal(1)` or `real()`\";";
+    let source =
+        "fn real() {}\nmacro_rules! some {}\nlet text = \"refused\\n  hint: `x.unreal(1)`, `some!(1)`, `real()`\";";
     let names: Vec<String> = hints(source).into_iter().flat_map(called).collect();
-    assert_eq!(names, ["unreal", "real"]);
-    assert_eq!(defined(source), ["real"]);
+    assert_eq!(names, ["unreal", "some!", "real"]);
+    assert_eq!(defined(source), ["real", "some!"]);
 }

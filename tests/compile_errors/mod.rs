@@ -116,6 +116,13 @@ const MISTAKES: &[Mistake] = &[
         explained: "",
     },
     Mistake {
+        name: "square brackets",
+        items: "",
+        body: "let x = Tensor::<f32>::ones([2, 2]); let _ = &x[0];",
+        says: &["a tensor is not indexed by `[]`", "`x.index(&index_items![1, .., 2])`"],
+        explained: "",
+    },
+    Mistake {
         name: "a guessed name",
         items: "",
         body: "let _ = Tensor::<f32>::ones([2]).powf(2.0);",
