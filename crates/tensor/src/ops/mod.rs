@@ -73,9 +73,9 @@ pub use index::scatter::Scatter;
 pub use linalg::blas::Blas;
 pub use linalg::contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use linalg::linear::LinearMaps;
-pub use linalg::products::Products;
 #[doc(hidden)]
 pub use linalg::products::product;
+pub use linalg::products::{ProductOperand, Products};
 pub use linalg::vectors::Vectors;
 pub use network::attention::{Attention, AttentionMask};
 pub use network::losses::*;
@@ -85,10 +85,10 @@ pub use operators::OperatorOperand;
 pub use primitive::evaluate::Evaluate;
 #[doc(hidden)]
 pub use primitive::pair::binary;
-pub use primitive::pair::{Argument, ArrayOperand, IntoArray, MaskOperand, Operand, OptionalOperand, ProductOperand};
+pub use primitive::pair::{Argument, ArrayOperand, IntoArray, Operand, OptionalOperand};
 #[doc(hidden)]
 pub use primitive::tensor_like::Composite;
-pub use primitive::tensor_like::{Result, TensorLike};
+pub use primitive::tensor_like::{MaskOperand, Result, TensorLike};
 pub use reduce::cumulative::Cumulative;
 pub use reduce::extremes::Extremes;
 pub use reduce::normalization::{BatchNormed, Normalization};

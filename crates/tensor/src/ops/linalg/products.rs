@@ -4,8 +4,44 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::primitive::pair::expanded;
-use crate::ops::{ProductOperand, Result, TensorLike};
-use crate::{Error, Number, Shape, Site};
+use crate::ops::{Result, TensorLike};
+use crate::{Element, Error, Number, Shape, Site, Tensor};
+
+/// The right operand of [`matmul`](Products::matmul) after an `A`: another `A`, by reference or by value, a tensor after a
+/// variable, or a variable after a tensor. The product with a variable is a variable.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no right operand of a matrix product after `{A}`",
+    label = "write a tensor or a variable of the same element type",
+    note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
+)]
+pub trait ProductOperand<A: TensorLike> {
+    /// The product: a variable if one operand is a variable.
+    type Product: TensorLike;
+
+    /// Returns the matrix product of `left` and this operand.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit.
+    #[doc(hidden)]
+    fn product_after(self, left: &A, at: Site) -> Result<Self::Product, <Self::Product as TensorLike>::Error>;
+}
+
+impl<A: TensorLike> ProductOperand<A> for &A {
+    type Product = A;
+
+    fn product_after(self, left: &A, at: Site) -> Result<A, A::Error> {
+        product(left, self, at)
+    }
+}
+
+impl<T: Element> ProductOperand<Tensor<T>> for Tensor<T> {
+    type Product = Tensor<T>;
+
+    fn product_after(self, left: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
+        product(left, &self, at)
+    }
+}
 
 /// The matrix product.
 #[twins]

@@ -1,7 +1,6 @@
 //! The operands of operations, and their broadcasting. [`compat`] decides how two operands get a common shape.
 
 use crate::ops::TensorLike;
-use crate::ops::linalg::products::product;
 use crate::shape::broadcast;
 use crate::shape::compat::{self, BroadcastRule};
 use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
@@ -63,66 +62,6 @@ impl<A: TensorLike> OptionalOperand<A> for &A {
 impl<T: Element> OptionalOperand<Tensor<T>> for Tensor<T> {
     fn into_option(self, _beside: &Tensor<T>) -> Option<Tensor<T>> {
         Some(self)
-    }
-}
-
-/// A mask for an operation on an `A`, by reference or by value: a `Tensor<bool>`, or the variable that a comparison of variables
-/// returns.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no mask for `{A}`",
-    label = "neither a `Tensor<bool>` nor the result of a comparison of `{A}`",
-    note = "a comparison makes a mask: `x.gt(0.0)`, `x.eq(&y)`, `x.isnan()`"
-)]
-pub trait MaskOperand<A: TensorLike> {
-    /// Returns the mask, on the same tape as `beside`.
-    fn to_mask(&self, beside: &A) -> A::Mask;
-}
-
-impl<A: TensorLike, M: MaskOperand<A>> MaskOperand<A> for &M {
-    fn to_mask(&self, beside: &A) -> A::Mask {
-        (**self).to_mask(beside)
-    }
-}
-
-impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
-    fn to_mask(&self, _beside: &Tensor<T>) -> Tensor<bool> {
-        self.clone()
-    }
-}
-
-/// The right operand of [`matmul`](crate::ops::Products::matmul) after an `A`: another `A`, by reference or by value, a tensor after a
-/// variable, or a variable after a tensor. The product with a variable is a variable.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no right operand of a matrix product after `{A}`",
-    label = "write a tensor or a variable of the same element type",
-    note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
-)]
-pub trait ProductOperand<A: TensorLike> {
-    /// The product: a variable if one operand is a variable.
-    type Product: TensorLike;
-
-    /// Returns the matrix product of `left` and this operand.
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not fit.
-    #[doc(hidden)]
-    fn product_after(self, left: &A, at: Site) -> Result<Self::Product, <Self::Product as TensorLike>::Error>;
-}
-
-impl<A: TensorLike> ProductOperand<A> for &A {
-    type Product = A;
-
-    fn product_after(self, left: &A, at: Site) -> Result<A, A::Error> {
-        product(left, self, at)
-    }
-}
-
-impl<T: Element> ProductOperand<Tensor<T>> for Tensor<T> {
-    type Product = Tensor<T>;
-
-    fn product_after(self, left: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
-        product(left, &self, at)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The primitives. A tensor computes them immediately; a recorded variable records them.
 
-use crate::ops::primitive::pair::MaskOperand;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
@@ -244,6 +243,30 @@ pub trait TensorLike: Clone + Sized {
 
     /// Joins the arrays `parts`, at least one, along `axis`. All other sizes are equal.
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;
+}
+
+/// A mask for an operation on an `A`, by reference or by value: a `Tensor<bool>`, or the variable that a comparison of variables
+/// returns.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no mask for `{A}`",
+    label = "neither a `Tensor<bool>` nor the result of a comparison of `{A}`",
+    note = "a comparison makes a mask: `x.gt(0.0)`, `x.eq(&y)`, `x.isnan()`"
+)]
+pub trait MaskOperand<A: TensorLike> {
+    /// Returns the mask, on the same tape as `beside`.
+    fn to_mask(&self, beside: &A) -> A::Mask;
+}
+
+impl<A: TensorLike, M: MaskOperand<A>> MaskOperand<A> for &M {
+    fn to_mask(&self, beside: &A) -> A::Mask {
+        (**self).to_mask(beside)
+    }
+}
+
+impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
+    fn to_mask(&self, _beside: &Tensor<T>) -> Tensor<bool> {
+        self.clone()
+    }
 }
 
 /// An operation of one operand that is made of several primitives. It is written once for tensors and recorded variables.

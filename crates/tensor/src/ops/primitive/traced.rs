@@ -11,8 +11,7 @@ use wengert_macros::precompiled;
 use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
 use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::evaluate::Evaluate;
-use crate::ops::primitive::pair::MaskOperand;
-use crate::ops::primitive::tensor_like::{Composite, TensorLike};
+use crate::ops::primitive::tensor_like::{Composite, MaskOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// Applies `composite` to `x`.
