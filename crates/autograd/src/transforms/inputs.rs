@@ -18,7 +18,7 @@ use crate::{Error, Parameter, Tape, Var};
 /// | `x`, `[x, w]` or a `Vec` of variables | the same forms | variables on the same tape |
 ///
 /// With variables, a transform is part of a larger program, so transforms nest. Parameters have their variables on the function's tape:
-/// a model that the function calls uses them. A frozen parameter is a constant, so its derivatives are zeros.
+/// a model that the function calls uses them. A frozen parameter that is an input is differentiated like the others.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no input of a derivative",
     label = "write `&x` for one tensor, `[&x, &y]` for several",

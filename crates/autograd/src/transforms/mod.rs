@@ -454,7 +454,7 @@ mod tests {
             (tape.parameter(&w) * tape.parameter(&b)).square().sum(..)
         });
         let (value, gradients) = value_and_grad(&loss, vec![&w, &b]);
-        assert_eq!((value, gradients), (13.0, vec![Tensor::from([4.0, 6.0]), Tensor::scalar(0.0)]));
+        assert_eq!((value, gradients), (13.0, vec![Tensor::from([4.0, 6.0]), Tensor::scalar(26.0)]));
         assert_eq!(hessian(&loss, vec![&w])[0][0], Tensor::from([[2.0, 0.0], [0.0, 2.0]]));
     }
 
