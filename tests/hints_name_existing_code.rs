@@ -7,8 +7,8 @@ use crate::sources::files;
 const FOLDERS: [&str; 5] =
     ["crates/tensor/src", "crates/autograd/src", "crates/nn/src", "crates/macros/src", "crates/distributed/src"];
 
-/// Functions of Rust and of PyTorch that hints name.
-const FOREIGN: [&str; 4] = ["fold", "save_file", "state_dict", "default"];
+/// Functions and macros of Rust and of PyTorch that hints name.
+const FOREIGN: [&str; 5] = ["stringify!", "fold", "save_file", "state_dict", "default"];
 
 /// Returns the part of a source before its tests, without comments.
 fn code(source: &str) -> String {

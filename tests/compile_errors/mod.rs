@@ -26,9 +26,16 @@ const MISTAKES: &[Mistake] = &[
     Mistake {
         name: "a closure kept in a variable",
         items: "",
-        body: "let f = |x: Var<'_, f64>| x.sin().sum(..); let _ = grad(f, &Tensor::ones([2]));",
+        body: "let f = |x: Var<'_, f64>| x.sin().sum(..);",
         says: &[],
         explained: "lifetime may not live long enough",
+    },
+    Mistake {
+        name: "a closure kept in a variable and passed on",
+        items: "",
+        body: "let f = |x: Var<'_, f64>| x.sin().sum(..); let _ = grad(f, &Tensor::<f64>::ones([2]));",
+        says: &[],
+        explained: "expected `Var<'_, f64>`, found `&Tensor<f64>`",
     },
     Mistake {
         name: "a closure kept in a variable for infer",
@@ -134,7 +141,7 @@ const MISTAKES: &[Mistake] = &[
         items: "",
         body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let _ = layer.forward(&Tensor::ones([3, 2]));",
         says: &[],
-        explained: "expected `Var<'_, f32>`, found `&Tensor<_>`",
+        explained: "expected `Var<'_>`, found `&Tensor<_>`",
     },
     Mistake {
         name: "an f32 on the left of a variable",
