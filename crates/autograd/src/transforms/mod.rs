@@ -276,12 +276,12 @@ pub fn try_vmap<I: Inputs, F: for<'s> MappedFunction<'s, I>>(f: F, inputs: I) ->
 }
 
 /// Records the gradients of the output.
-fn gradients<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+fn gradients<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)
 }
 
 /// Records the gradients of the output, and adds the output as the last variable.
-fn gradients_and_value<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+fn gradients_and_value<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     let output = recorded.output;
     let mut results = gradients(recorded, at)?;
     results.push(output);
@@ -289,17 +289,17 @@ fn gradients_and_value<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Res
 }
 
 /// Records the Jacobian of the output for each input.
-fn jacobians<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+fn jacobians<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.record_jacobians(recorded.output, &recorded.inputs, at)
 }
 
 /// Records the blocks of the Hessian of the output, row by row.
-fn hessians<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+fn hessians<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.record_hessians(recorded.output, &recorded.inputs, at)
 }
 
 /// Records the products of the Hessian with the directions.
-fn products<'s, T: Float>(recorded: Recorded<'s, T>, at: Site) -> Result<Vec<Var<'s, T>>, Error> {
+fn products<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     let Recorded { output, inputs, along } = recorded;
     let gradients = output.tape.gradients_of(output, &inputs, at)?;
     let tangents: Vec<_> = inputs.into_iter().zip(along).collect();

@@ -161,6 +161,7 @@ mod tests {
 
     /// Checks that every pair of operand types gives the same result, on tapes of f32 and f64.
     #[test]
+    #[allow(clippy::op_ref)]
     fn tensors_and_numbers_on_either_side() {
         fn check<T: Float>() {
             let tape = Tape::<T>::new();

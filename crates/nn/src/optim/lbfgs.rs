@@ -135,7 +135,10 @@ impl<T: Float> Lbfgs<T> {
     }
 
     /// Searches along each direction for a point that satisfies the strong Wolfe conditions. It tries the learning rate as the first
-    /// length. PyTorch: `line_search_fn="strong_wolfe"`.
+    /// length.
+    ///
+    /// The evaluations of a search count towards [`max_eval`](Self::max_eval), as in PyTorch 2.10. Older versions allow 25 in each search, so
+    /// their path differs after a long search. The coefficients of a direction are f64 for either element type. PyTorch: `line_search_fn="strong_wolfe"`.
     #[must_use]
     pub fn strong_wolfe(self) -> Self {
         Lbfgs { strong_wolfe: true, ..self }

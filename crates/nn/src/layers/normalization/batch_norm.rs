@@ -251,8 +251,7 @@ mod tests {
                 (norm.forward(tape.constant(&x)) * free).square().sum(..)
             });
             Sgd::new(0.1).step(norm, &gradients);
-            let texts: Vec<String> = warnings.warnings().iter().map(|warning| warning.details()).collect();
-            texts
+            warnings.warnings().iter().map(|warning| warning.details()).collect::<Vec<String>>()
         };
         assert!(warnings_of(&mut norm, Tape::training(&mut Generator::new(0))).is_empty());
         let [warning] = &warnings_of(&mut norm, Tape::new())[..] else { panic!("one warning") };
