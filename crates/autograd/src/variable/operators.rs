@@ -212,7 +212,7 @@ mod tests {
         }
         assert_eq!(matrix.matmul(matrix.clone()), matrix.mm(&matrix));
         assert_eq!(y.dot(&vector).item(), 2.0);
-        for product in [matrix.matmul(y), matrix.matmul(&y), (&matrix).matmul(y)] {
+        for product in [matrix.matmul(y), matrix.matmul(&y)] {
             assert_eq!(product.value(), Tensor::from([-1.0, -1.0]));
         }
         let [gradient] = x.mv(&vector).sum(..).grad([x]);
