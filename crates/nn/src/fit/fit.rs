@@ -350,6 +350,6 @@ fn origin<T: Float>(
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
     let trained: Vec<Var<'_, T>> =
         trained.map(|parameter| tape.try_parameter(parameter)).collect::<std::result::Result<_, _>>()?;
-    tape.try_vjp(&[(loss, tape.constant(&Tensor::ones(loss.shape())))], &trained)?;
+    tape.try_vjp(&[(loss, tape.constant(Tensor::ones(loss.shape())))], &trained)?;
     Ok(tape.try_first_non_finite()?.map(Box::new))
 }

@@ -63,7 +63,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
 
     #[track_caller]
     fn zeros(tape: &'t Tape<T>, [shape, _]: &[Shape; 2]) -> Self {
-        tape.constant(&Tensor::zeros(shape))
+        tape.constant(Tensor::zeros(shape))
     }
 
     #[track_caller]
@@ -98,8 +98,8 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
 
     #[track_caller]
     fn zeros(tape: &'t Tape<T>, [output, cell]: &[Shape; 2]) -> Self {
-        let zeros = tape.constant(&Tensor::zeros(output));
-        (zeros, if cell == output { zeros } else { tape.constant(&Tensor::zeros(cell)) })
+        let zeros = tape.constant(Tensor::zeros(output));
+        (zeros, if cell == output { zeros } else { tape.constant(Tensor::zeros(cell)) })
     }
 
     #[track_caller]
