@@ -120,6 +120,10 @@ pub(crate) mod rows {
     /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster.
     pub(crate) const MIN_LOOPED_REPEATED_ROW: usize = 22;
 
+    /// The longest row, in elements, that is computed in single vectors. For longer rows, a loop with larger steps saves more time than the
+    /// vector at the end of the row.
+    pub(crate) const MAX_VECTOR_ROW: usize = 255;
+
     /// The shortest repeated row, in elements, that is read in a loop for each repetition. Shorter rows are copied.
     pub(crate) const MIN_READ_ROW: usize = 128;
 

@@ -6,6 +6,7 @@
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu;
+use crate::thresholds::rows::MAX_VECTOR_ROW;
 use crate::{Compare, Scalar};
 
 /// Computes `out = f(x)`.
@@ -222,12 +223,14 @@ fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
     }
 }
 
-/// Computes [`two`] for a short row. A row of 16 or more elements is computed in vectors of 16. The last vector overlaps the one before
-/// it, unless the length is a multiple of 16.
+/// Computes [`two`] for a row. A row of 16 to [`MAX_VECTOR_ROW`] elements is computed in vectors of 16. The last vector overlaps the one
+/// before it, unless the length is a multiple of 16.
 #[inline(always)]
 fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
-    let Some(last) = out.len().checked_sub(16) else { return two(x, y, out, f) };
-    let mut start = 0;
+    if !(16..=MAX_VECTOR_ROW).contains(&out.len()) {
+        return two(x, y, out, f);
+    }
+    let (mut start, last) = (0, out.len() - 16);
     while let Some(vector) = out[start..].first_chunk_mut() {
         two_arrays(&x.sixteen(start), &y.sixteen(start), vector, &f);
         if start == last {
