@@ -240,6 +240,15 @@ fn operations_that_would_compute_for_hours_are_refused() {
     }
 }
 
+/// The positions along a dimension of equal elements need no copy of the dimension.
+#[test]
+fn extremes_along_an_expanded_dimension() {
+    let x = Tensor::from([[1.0f32], [f32::NAN], [3.0]]).expand([3, TEBI]);
+    assert_eq!(x.argmax(1).to_vec(), [0; 3]);
+    assert_eq!(x.argmin(-1).to_vec(), [0; 3]);
+    assert_eq!(x.t().argmax(0).to_vec(), [0; 3]);
+}
+
 #[test]
 fn a_tape_refuses_matrices_that_no_memory_can_hold() {
     use wengert::prelude::Tape;

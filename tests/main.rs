@@ -24,6 +24,7 @@ mod plain_english;
 mod schedules_are_pytorchs;
 mod semantics;
 mod sequences_are_pytorchs;
+mod sizes_of_every_operation;
 mod sources;
 mod the_callers_line;
 mod threads_protocol;

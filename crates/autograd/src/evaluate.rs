@@ -134,7 +134,7 @@ impl<T: Float> Record<T> {
         if frontier.len() <= FRONTIER || times >= REPEATED {
             let mut bytes = 0;
             wanted.extend(frontier.into_iter().filter(|&node| {
-                bytes += self.shape(node).numel().saturating_mul(size_of::<T>());
+                bytes = self.shape(node).numel().saturating_mul(size_of::<T>()).saturating_add(bytes);
                 bytes <= KEPT
             }));
         }

@@ -110,6 +110,11 @@ pub(crate) fn arg<T: Element>(
     if number == 0 || count == 0 {
         return Ok(());
     }
+    if reduced.shape().iter().zip(reduced.strides()).all(|(&size, &stride)| size == 1 || stride == 0) {
+        // Each lane repeats one element. Copying the lanes could take more memory than there is.
+        out.fill(0);
+        return Ok(());
+    }
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let lanes = Lanes { largest, data, space: IterationSpace::new(kept.shape(), [kept]), step };
     let each_lane = step == 1 && count >= SHORT || number < SHORT && count >= EXTREME_SEGMENT || number == 1;
