@@ -128,11 +128,11 @@ fn a_failure_or_a_kill_between_any_two_system_calls_loses_at_most_an_epoch() {
     let (history, calls) = with(Plan::Healthy, || run(in_folder(calm.path()), &mut model()).unwrap());
     let expected = contents(calm.path());
     assert!(calls.len() >= 3 * 2 * 5, "{calls:?}");
-    for at in 0..calls.len() {
+    for (at, call) in calls.into_iter().enumerate() {
         for plan in [Plan::Kill(at), Plan::Fail(at, ErrorKind::StorageFull)] {
             let folder = tempfile::tempdir().unwrap();
             let (result, _) = with(plan, || run(in_folder(folder.path()), &mut model()));
-            let flush_of_folder = calls[at] == Call::SyncFolder;
+            let flush_of_folder = call == Call::SyncFolder;
             assert!(result.is_err() || flush_of_folder, "{plan:?}");
             // Each file is missing or whole.
             if folder.path().join(BEST).exists() {
