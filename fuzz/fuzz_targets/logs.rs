@@ -1,0 +1,4 @@
+//! Logs of a training.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| wengert_fuzz::logs(data));
