@@ -97,10 +97,10 @@ pub mod autograd {
     //!
     //! | subject | place |
     //! |---|---|
-    //! | a recorded program and its variables | [`Tape`], [`Var`] |
+    //! | a recorded program, its variables, its constants | [`Tape`], [`Var`], [`Constant`] |
     //! | tensors of a model | [`Parameter`], [`Buffer`], [`Change`], [`Share`] |
     //! | gradients | [`Gradients`], [`Key`], [`RecordedGradients`], [`GradientSink`], [`LossWith`] |
-    //! | derivatives of functions of tensors | [`transforms`] |
+    //! | derivatives of functions of tensors; functions kept in a `let` | [`transforms`]; [`formula`] |
     //! | the check of a derivative | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
     //! | an operation of your own | [`Function`], [`FunctionCall`]; [`Operation`], [`Call`], [`BatchedCall`] |
     //! | a picture of a program, the origin of a NaN | [`Graph`], [`NonFinite`], [`NonFiniteOperand`] |
@@ -121,9 +121,9 @@ pub mod autograd {
     pub use wengert_autograd::*;
     #[doc(inline)]
     pub use wengert_autograd::{
-        BatchedCall, Buffer, Call, Change, Error, Function, FunctionCall, Generator, GradCheck, GradientSink,
+        BatchedCall, Buffer, Call, Change, Constant, Error, Function, FunctionCall, Generator, GradCheck, GradientSink,
         Gradients, Graph, Key, LossWith, NonFinite, NonFiniteOperand, Operation, Parameter, RecordedGradients, Share,
-        Tape, Var, assert_gradcheck, gradcheck, set_simplification, simplification, transforms,
+        Tape, Var, assert_gradcheck, formula, gradcheck, set_simplification, simplification, transforms,
     };
 }
 

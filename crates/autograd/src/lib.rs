@@ -18,11 +18,11 @@
 //!
 //! | subject | items |
 //! |---|---|
-//! | a recorded program, its variables | [`Tape`], [`Var`] |
+//! | a recorded program, its variables, its constants | [`Tape`], [`Var`], [`Constant`] |
 //! | tensors of a model: trained, or updated by statistics | [`Parameter`]; [`Buffer`], [`Change`], [`Share`] |
 //! | gradients that outlive the tape | [`Gradients`], [`Key`], [`LossWith`] |
 //! | gradients, each handed over as soon as it is computed | [`RecordedGradients`], [`GradientSink`] |
-//! | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors | [`transforms`] |
+//! | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors; functions kept in a `let` | [`transforms`]; [`formula`] |
 //! | derivatives compared with central differences | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
 //! | an operation of your own, by its derivative | [`Function`], [`FunctionCall`] |
 //! | the interface of all operations with parameters | [`Operation`], [`Call`], [`BatchedCall`] |

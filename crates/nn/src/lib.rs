@@ -158,6 +158,7 @@
 //! | [`ConstantLR`](schedule::ConstantLR), [`LinearLR`](schedule::LinearLR) | a constant or linear start, then the full rate |
 //! | [`StepLR`](schedule::StepLR), [`MultiStepLR`](schedule::MultiStepLR) | a factor at regular or given steps |
 //! | [`ExponentialLR`](schedule::ExponentialLR), [`PolynomialLR`](schedule::PolynomialLR) | an exponential or polynomial decay |
+//! | [`MultiplicativeLR`](schedule::MultiplicativeLR) | a factor for each step, by a function of the step |
 //! | [`CosineAnnealingLR`](schedule::CosineAnnealingLR), [`CosineAnnealingWarmRestarts`](schedule::CosineAnnealingWarmRestarts) | half a cosine, once or repeatedly |
 //! | [`OneCycleLR`](schedule::OneCycleLR), [`CyclicLR`](schedule::CyclicLR) | one rise and fall, or many ([`Anneal`](schedule::Anneal), [`Cycle`](schedule::Cycle)) |
 //! | [`ReduceLROnPlateau`](schedule::ReduceLROnPlateau) | a factor when a measure no longer improves ([`Plateau`](schedule::Plateau)) |
