@@ -35,6 +35,8 @@ src = "src"
 
 [output.html]
 no-section-label = true
+# Hosts look for a page about missing pages at the top of a site only.
+input-404 = ""
 additional-css = ["book.css"]
 
 [output.html.fold]

@@ -176,12 +176,9 @@ def check_markdown(checker, page, folder):
 def check_html(checker, page, folder):
     """Follows the links of an HTML page, each target once."""
     text = page.read_text(encoding="utf-8")
-    # A page may give another folder as the base of its links. Only mdbook's page for missing pages does.
-    base = re.search(r"<base href=\"([^\"]*)\"", text)
-    origin = folder / "404.html" if base else page
     links = {unescape(m[1] or m[2] or m[3] or "") for m in HTML_LINK.finditer(HTML_TEXT.sub("", text))}
     for link in sorted(links):
-        checker.check(origin, link, folder)
+        checker.check(page, link, folder)
 
 
 def control():

@@ -61,6 +61,6 @@ for example in examples/course/*.rs examples/own_images/*.rs; do
 done
 
 tools/front_page.py "$site"
-tools/check_links.py "$site"
 [ ${#missing[@]} = 0 ] || printf 'LEFT OUT: %s\n' "${missing[@]}"
+tools/check_links.py "$site"
 echo "The site is in $site."
