@@ -55,22 +55,28 @@ def inline(text):
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
 
 
+# A row of the table of examples: the name, perhaps its chapter in the guide, the idea, the result.
+ROW = re.compile(r"^\| (?:&emsp; )?\[`([^`]+)`\]\([^)]*\)(?: \(\[chapter\]\(\.\./docs/guide/([^)]*)\.md\)\))? \|(.*)\|(.*)\|$", re.MULTILINE)
+
+
 def examples():
-    """Returns the name, the idea and the result of each example, in the order of the course."""
-    rows = re.findall(r"^\| (?:&emsp; )?\[`([^`]+)`\]\([^)]*\) \|(.*)\|(.*)\|$", (ROOT / "examples/README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    return [(name, idea.strip(), result.strip()) for name, idea, result in rows]
+    """Returns the name, the chapter or "", and the idea of each example, in the order of the course."""
+    rows = ROW.findall((ROOT / "examples/README.md").read_text(encoding="utf-8"))
+    return [(name, chapter, idea.strip()) for name, chapter, idea, _ in rows]
 
 
 def gallery(site):
     """Writes the page of the results. Returns the number of examples on it."""
     body, count = ['<p><a href="../index.html">Wengert</a></p>', "<h1>Results of the examples</h1>"], 0
-    for name, idea, _ in examples():
+    for name, chapter, idea in examples():
         folder = site / "results" / name
         files = sorted(folder.iterdir()) if folder.is_dir() else []
         if not files:
             continue
         count += 1
-        body.append(f'<h2 id="{name}">{escape(name)}</h2>\n<p>{inline(idea)}</p>')
+        page = f"book/{chapter}.html"
+        read = f' (<a href="../{page}">chapter</a>)' if chapter and (site / page).is_file() else ""
+        body.append(f'<h2 id="{name}">{escape(name)}</h2>\n<p>{inline(idea)}{read}</p>')
         for file in files:
             link = f"{name}/{file.name}"
             if file.suffix in (".svg", ".png"):
@@ -89,11 +95,13 @@ def front(site, results):
     name, sentence = re.match(r"# (.*)\n\n(.*)\n", readme).groups()
     code = re.search(r"```rust\n(.*?)```", readme, re.DOTALL)[1]
     has_book = (site / "book/index.html").is_file()
+    chapters = "book/course/introduction.html"
+    course = chapters if (site / chapters).is_file() else "book/repository/examples/index.html"
     doors = [
         ("book/index.html", "The guide", "broadcasting, gradients, training, second order, errors; from PyTorch, candle and burn", has_book),
         ("api/wengert/index.html", "The documentation", "every type and function, with examples; press <code>s</code> to search", True),
         ("results/index.html", "Pictures and reports", f"the results of {results} examples of the course", results > 0),
-        ("book/repository/examples/index.html", "The course", "numbered examples, from two tensors to a transformer", has_book),
+        (course, "The course", "numbered examples, from two tensors to a transformer", has_book),
         ("distributed/wengert_distributed/index.html", "Several machines", "the documentation of training over MPI", (site / "distributed").is_dir()),
         ("book/reference/operations.html", "Operations", "behaviour at ties and edges, derivatives, accuracy", has_book),
         ("book/reference/performance.html", "Speed", "measurements beside other frameworks, losses included", has_book),

@@ -56,7 +56,7 @@ for example in examples/course/*.rs examples/own_images/*.rs; do
         find "$results/$name" -maxdepth 1 -type f \( -name '*.svg' -o -name '*.html' -o -name '*.png' -o -name '*.txt' \) \
             -exec cp {} "$site/results/$name/" \;
     else
-        missing+=("the results of $name: cargo run --release --example $name")
+        missing+=("the results of $name")
     fi
 done
 
