@@ -15,20 +15,21 @@ fi
 mkdir -p "$1"
 site=$(realpath "$1")
 results=$(realpath -m "${2:-$(dirname "$0")/../out}")
+given=${3:+$(realpath "$3")}
 cd "$(dirname "$0")/.."
 missing=()
 
 # The documentation. Pages of an earlier state would stay, so its folder is made anew. The facade shows the items of the other crates under
 # its own paths, and alone it gives each of them once in the search. `wengert-distributed` links to the pages of these crates themselves.
 rm -rf "$site/api" "$site/distributed"
-built=${3:-${CARGO_TARGET_DIR:-target}/doc}
+built=${given:-${CARGO_TARGET_DIR:-target}/doc}
 document() {
     rm -rf "$built"
     cargo doc --quiet --no-deps "${@:2}"
     rm -f "$built/.lock"
     cp -r "$built" "$1"
 }
-if [ $# -lt 3 ]; then
+if [ -z "$given" ]; then
     document "$site/distributed" -p wengert-distributed -p wengert-tensor -p wengert-autograd -p wengert-nn -p wengert-macros
     document "$site/api" -p wengert --features wengert/images,wengert/npz,wengert/plots,wengert/progress
 else
