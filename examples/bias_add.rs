@@ -3,11 +3,18 @@
 //! `[4, 32, 14, 14] + [32]` fails: shapes are aligned at the right, so 14 is compared with 32. Two dimensions of size 1 after
 //! the channel move the bias to the channels.
 
+use std::process::ExitCode;
+
 use wengert::prelude::*;
 use wengert::tensor::broadcast::Expansion;
 use wengert::tensor::explain_named;
+use wengert_course::{Options, Result, run};
 
-fn main() {
+fn main() -> ExitCode {
+    run(Options::new("bias_add", "A bias on feature maps: one number per channel"), bias_add)
+}
+
+fn bias_add(options: &Options) -> Result {
     let maps = Tensor::<f32>::zeros([4, 32, 14, 14]);
     let bias = Tensor::<f32>::linspace(0.0, 3.1, 32);
 
@@ -22,10 +29,8 @@ fn main() {
     let sum = &maps + &bias;
     let explanation = explain_named(&[("maps", maps.shape()), ("bias", bias.shape())]);
     println!("{explanation}\n");
-    match std::fs::create_dir_all("out").and_then(|()| std::fs::write("out/bias_add.svg", explanation.to_svg())) {
-        Ok(()) => println!("   (a picture of it: out/bias_add.svg)\n"),
-        Err(error) => println!("   (no picture: {error})\n"),
-    }
+    options.write("bias_add.svg", explanation.to_svg())?;
+    println!();
 
     println!("3. The expanded dimensions. Nothing was copied:\n");
     let Some(expansion) = Expansion::new(bias.shape(), sum.shape()) else { unreachable!("the shapes broadcast") };
@@ -45,4 +50,5 @@ fn main() {
         gradient.get(&[0, 0, 0]).unwrap_or_default()
     );
     assert_eq!(gradient, &Tensor::full([32, 1, 1], 784.0));
+    Ok(())
 }

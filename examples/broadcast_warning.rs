@@ -2,10 +2,17 @@
 //!
 //! The shapes broadcast, so this is not an error. Wengert warns with the line of code. This example shows the mistake.
 
+use std::process::ExitCode;
+
 use wengert::compat::Rules;
 use wengert::prelude::*;
+use wengert_course::{Options, Result, run};
 
-fn main() {
+fn main() -> ExitCode {
+    run(Options::new("broadcast_warning", "Predictions [n, 1] minus targets [n], a silent bug"), broadcast_warning)
+}
+
+fn broadcast_warning(_options: &Options) -> Result {
     let inputs = Tensor::<f64>::linspace(-1.0, 1.0, 8).reshape([8, 1]);
     let targets = Tensor::from_fn([8], |index| 3.0 * inputs.get(&[index[0], 0]).unwrap_or_default() + 1.0);
 
@@ -28,6 +35,7 @@ fn main() {
         Ok(_) => unreachable!("the warning is an error here"),
         Err(error) => println!("{error}"),
     }
+    Ok(())
 }
 
 /// Fits a line by gradient descent. Returns the slope and the losses.

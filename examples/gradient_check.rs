@@ -1,10 +1,13 @@
 //! The gradient check: central differences use no derivative rules, so they can test them.
 //!
-//! A function of broadcast operands passes, with a report. Then the derivative of a custom operation has a common mistake: it
-//! forgets a factor. The check names the element, both values of its derivative, and the faulty operation.
+//! A function of broadcast operands passes, with a report. Then the derivative of a custom operation has a common mistake: the
+//! factor 2 of y² is missing. The check names the element, both numbers, and the faulty operation.
+
+use std::process::ExitCode;
 
 use wengert::autograd::{Call, Error, GradCheck, Operation, assert_gradcheck, gradcheck};
 use wengert::prelude::*;
+use wengert_course::{Options, run};
 
 /// z = x y², with a correct or a wrong derivative.
 struct TimesSquare {
@@ -38,7 +41,11 @@ impl Operation<f64> for TimesSquare {
     }
 }
 
-fn main() {
+fn main() -> ExitCode {
+    run(Options::new("gradient_check", "Finds a mistake in a derivative by central differences"), gradient_check)
+}
+
+fn gradient_check(_options: &Options) -> wengert_course::Result {
     let x = Tensor::from([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]]);
     let row = Tensor::from([1.0, 2.0, 0.5]);
     let column = Tensor::from([[0.3], [0.7]]);
@@ -46,7 +53,7 @@ fn main() {
     println!("1. (x + row) * tanh(column), over [2, 3], [3] and [2, 1], passes at orders 1 and 2, in both modes:\n");
     match gradcheck(|[x, row, column]| (x + row) * column.tanh(), [&x, &row, &column]) {
         Ok(report) => println!("{report}\n"),
-        Err(failure) => panic!("{failure}"),
+        Err(failure) => return Err(failure.into()),
     }
 
     println!("2. A custom operation with a mistake in its derivative fails:\n");
@@ -67,4 +74,5 @@ fn main() {
     let y = row.expand(x.shape());
     assert_gradcheck!(|x, y| x.tape().apply(TimesSquare { right: true }, &[x, y]), &x, &y);
     assert_gradcheck!(GradCheck::new().order(1).skip_forward(), |x| x.logsumexp(1), &x);
+    Ok(())
 }

@@ -44,8 +44,8 @@
 //!
 //! # What to read next
 //!
-//! - The course, numbered examples with visible results: `examples/README.md` in the repository, and
-//!   `cargo run --release --example 02_broadcasting`.
+//! - The course, numbered examples with a chapter each: `docs/guide/course` in the repository, and
+//!   `cargo run --release --example 01_first_network`.
 //! - The guide, in short chapters: `docs/guide` in the repository.
 //! - [`Tensor`], whose page has a table of all operations, and [`Tape`].
 //!
@@ -175,6 +175,36 @@ mod guide {
         FromPyTorch "from-pytorch.md"
         FromCandleAndBurn "from-candle-and-burn.md"
         Registry "../registry.md"
+        CourseIntroduction "course/introduction.md"
+        Course01 "course/01-first-network.md"
+        Course02 "course/02-broadcasting.md"
+        Course03 "course/03-gradients.md"
+        Course04 "course/04-tape.md"
+        Course05 "course/05-line.md"
+        Course06 "course/06-classes.md"
+        Course07 "course/07-layers.md"
+        Course08 "course/08-digits-mlp.md"
+        Course09 "course/09-overfitting.md"
+        Course10 "course/10-learning-rate.md"
+        Course11 "course/11-resume.md"
+        Course12 "course/12-digits-cnn.md"
+        Course13 "course/13-mistakes.md"
+        Course14 "course/14-nan.md"
+        Course15 "course/15-profile.md"
+        Course16 "course/16-second-order.md"
+        Course17 "course/17-own-operation.md"
+        Course18 "course/18-burgers.md"
+        Course19 "course/19-autoencoder.md"
+        Course20 "course/20-variational.md"
+        Course21 "course/21-gru-text.md"
+        Course22 "course/22-transformer-text.md"
+        Course23 "course/23-clusters.md"
+        Course24 "course/24-kernels.md"
+        Course25 "course/25-fine-tuning.md"
+        Course26 "course/26-private-step.md"
+        Course27 "course/27-pole.md"
+        Course28 "course/28-tool.md"
+        CourseProject "course/project.md"
     }
 
     #[doc = include_str!("../README.md")]

@@ -8,6 +8,7 @@ mod absurd_sizes_are_errors;
 mod broadcasting_equals_ndarray;
 mod compile_errors;
 mod copy_on_write;
+mod course_chapters_quote_the_programs;
 mod damaged_files_are_errors;
 mod every_file_runs;
 mod expand_and_sum_to_are_adjoint;

@@ -22,7 +22,7 @@ const PAGES: [&str; 7] = [
 /// Returns the pages above and those under `docs/`, with their texts.
 fn pages() -> Vec<(String, String)> {
     let mut names: Vec<String> = PAGES.map(str::to_owned).into();
-    for folder in ["docs", "docs/guide"] {
+    for folder in ["docs", "docs/guide", "docs/guide/course"] {
         let entries = std::fs::read_dir(root().join(folder)).expect("the folder exists");
         let found =
             entries.map(|entry| entry.expect("the folder can be listed").file_name().to_string_lossy().into_owned());

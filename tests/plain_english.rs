@@ -2,7 +2,7 @@
 //!
 //! The list has no phrase that a clear sentence needs. It cannot prove that a text is clear.
 
-use crate::sources::{files, text};
+use crate::sources::{files, root, text};
 
 /// The phrases, in lower case. Each stands between spaces or at the end of a line.
 const PHRASES: &[&str] = &[
@@ -79,8 +79,12 @@ fn no_comment_has_a_phrase_of_the_list() {
 #[test]
 fn no_page_has_a_phrase_of_the_list() {
     let mut found = String::new();
-    for page in PAGES {
-        let page_text = text(page);
+    let entries = std::fs::read_dir(root().join("docs/guide/course")).expect("the folder can be listed");
+    let names =
+        entries.map(|entry| entry.expect("the folder can be listed").file_name().to_string_lossy().into_owned());
+    let chapters = names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/guide/course/{name}"));
+    for page in PAGES.into_iter().map(str::to_owned).chain(chapters) {
+        let page_text = text(&page);
         // Only text outside of code blocks is checked. The blocks are every second part.
         for block in page_text.split("```").step_by(2) {
             for line in block.lines() {

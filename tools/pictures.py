@@ -82,7 +82,8 @@ def main():
     problems = []
     for path in sorted((ROOT / "docs").rglob("*.svg")):
         name = str(path.relative_to(ROOT))
-        if name not in PICTURES:
+        # The pictures of the chapters come from long trainings; tools/course_output.py draws them.
+        if name not in PICTURES and not name.startswith("docs/guide/course/pictures/"):
             problems.append(f"{name}: tools/pictures.py does not know the program that draws it")
     with tempfile.TemporaryDirectory() as folder:
         for name, new in draw(Path(folder), arguments.programs and arguments.programs.resolve()).items():

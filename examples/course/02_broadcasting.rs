@@ -47,7 +47,7 @@ fn broadcasting(options: &Options) -> Result {
     println!("{} numbers in memory are read as {}, strides {:?}\n", bias.numel(), seen.numel(), seen.strides());
     assert!(seen.shares_storage(&bias));
 
-    println!("5. The trap: [n, 1] minus [n] is [n, n]; there is no error, but the model does not train\n");
+    println!("5. The trap: [n, 1] minus [n] is [n, n]; there is no error, but a model would learn nothing useful\n");
     let (prediction, target) = (Tensor::<f32>::zeros([8, 1]), Tensor::<f32>::zeros([8]));
     let difference = &prediction - &target; // warns, on standard error, with this line
     println!("[8, 1] - [8] is {}: 64 differences of 8 predictions\n", difference.shape());

@@ -60,7 +60,10 @@ fn valley_by_both_methods(options: &Options) -> Result {
         println!("   step {step:>4}   {:.6?}   value {:.2e}", point(&p), value(&p));
     }
     assert!(value(&p) < 1e-15);
+    let height = |x: f64, y: f64| 100.0 * (y - x * x).powi(2) + (1.0 - x).powi(2);
     let chart = Chart::new("Down Rosenbrock's valley", "x", "y")
+        .ranges(-1.6..1.6, -0.6..1.8)
+        .contours(&[0.3, 3.0, 10.0, 30.0, 100.0, 300.0], height)
         .line("5,000 steps of gradient descent", 0, slow)
         .line("6 steps of Newton's method", 1, quick.clone())
         .points("", 1, quick)

@@ -1,11 +1,12 @@
-//! 17. Your own operation: the log-density of Student's t, fused into one pass over the data.
+//! 17. Your own operation: the log-density of Student's t, with a value and a derivative that you write.
 //!
 //! ```text
 //! log p(x) = c - (ν + 1)/2 ln(1 + x²/ν)      c = ln Γ((ν+1)/2) - ln Γ(ν/2) - ln(πν)/2
 //! ```
 //!
-//! It defines its shape, its value, and its derivative once, as a formula over variables. Its operands are broadcast before the
-//! call. Derivatives of any order follow.
+//! The operation defines its shape, its value, and its derivative, which is a formula over variables. So derivatives of any order
+//! follow. An operation of your own is worth its lines if the value needs a loop or a library that no formula has, or if the
+//! derivative has a shorter or more stable formula than the chain rule gives.
 //!
 //! See also `gradient_check`, which shows how to find a mistake in such a derivative.
 
@@ -67,7 +68,7 @@ fn own_operation(options: &Options) -> Result {
     println!("{}\n", gradcheck(|[location, scale]| log_density(&data, location, scale), [&location, &scale])?);
 
     println!("2. The most likely location, by gradient ascent:\n");
-    // Fisher's scoring: the expected curvature of one observation is (ν + 1) / (ν + 3) / scale².
+    // Each step divides by the expected curvature, the Fisher information. This is Fisher's scoring. The expected curvature of one observation is (ν + 1) / (ν + 3) / scale².
     let information = 5.0 * (4.0 / 6.0) / (0.5 * 0.5);
     for step in 0..=30 {
         let tape = Tape::new();

@@ -18,7 +18,7 @@ use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
     let options = Options::new("18_burgers", "Burgers' equation solved by a network");
-    run(options.option("steps", 40, "Steps of L-BFGS, with up to 20 updates each"), solve)
+    run(options.count("steps", 40, "Steps of L-BFGS, with up to 20 updates each"), solve)
 }
 
 /// The viscosity. A smaller viscosity gives a steeper front.
@@ -68,7 +68,7 @@ fn exact(x: f64, t: f64) -> f64 {
 }
 
 fn solve(options: &Options) -> Result {
-    let steps: usize = options.get("steps")?;
+    let steps: usize = options.get("steps");
     let generator = &mut Generator::new(options.seed());
     let mut network = Network::new(&[2, 24, 24, 24, 1], generator);
 

@@ -1,27 +1,24 @@
-//! 20. An autoencoder and a variational autoencoder: digits encoded in a few numbers and decoded again.
+//! 20. A variational autoencoder: random draws inside a network, and new digits.
 //!
-//! The first network encodes 64 pixels in two numbers, so every digit is a point in the plane. The second network gives a
-//! *distribution* for each of its eight numbers and draws from it. The loss keeps these distributions close to a standard
-//! normal distribution. Eight numbers drawn from that distribution then give a new digit. (Kingma and Welling 2013,
-//! "Auto-encoding variational Bayes".)
+//! The encoder gives a *distribution* for each of eight numbers, a mean and a variance, and the network draws from it. A draw has no
+//! derivative. So the noise is drawn first, as an input: number = mean + deviation · noise. This is the reparametrisation trick.
+//! A second term of the loss, the Kullback-Leibler divergence, keeps the distributions close to a standard normal distribution.
+//! Numbers drawn from that distribution then decode to new digits. (Kingma and Welling 2013, "Auto-encoding variational Bayes".)
 
 use std::process::ExitCode;
 
 use wengert::autograd::transforms::infer;
 use wengert::nn::plots::image_grid;
 use wengert::prelude::*;
-use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
+use wengert_course::{DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("20_variational", "An autoencoder and a variational one");
-    run(options.option("epochs", 60, "Number of passes over the digits"), autoencoders)
+    let options = Options::new("20_variational", "A variational autoencoder draws new digits");
+    run(options.count("epochs", 120, "Number of passes over the digits"), variational)
 }
 
-fn network(sizes: [usize; 4], generator: &mut Generator) -> Sequential {
-    let [a, b, c, d] = sizes;
-    let (first, second) = (Linear::new(a, b, generator), Linear::new(b, c, generator));
-    Sequential::new().add(first).add(ReLU).add(second).add(ReLU).add(Linear::new(c, d, generator))
-}
+/// The number of drawn numbers for each digit.
+const LATENT: usize = 8;
 
 #[derive(Module)]
 struct Autoencoder {
@@ -29,19 +26,23 @@ struct Autoencoder {
     decoder: Sequential,
 }
 
-/// The latent numbers of the variational autoencoder.
-const LATENT: usize = 8;
-
 impl Autoencoder {
+    fn new(generator: &mut Generator) -> Self {
+        Autoencoder {
+            encoder: Sequential::mlp(&[64, 128, 64, 2 * LATENT], ReLU, generator),
+            decoder: Sequential::mlp(&[LATENT, 64, 128, 64], ReLU, generator),
+        }
+    }
+
     /// Returns means and logarithms of variances, `[n, LATENT]` each.
-    fn ranges<'t>(&self, x: Var<'t>) -> [Var<'t>; 2] {
+    fn distributions<'t>(&self, x: Var<'t>) -> [Var<'t>; 2] {
         self.encoder.forward(x).chunk_into(1)
     }
 
     /// Returns the reconstruction loss and the distance of the distributions from a standard normal distribution (Kullback and
     /// Leibler), in nats per digit.
-    fn variational_loss<'t>(&self, x: Var<'t>, noise: &Tensor) -> [Var<'t>; 2] {
-        let [mean, log_variance] = self.ranges(x);
+    fn loss<'t>(&self, x: Var<'t>, noise: &Tensor) -> [Var<'t>; 2] {
+        let [mean, log_variance] = self.distributions(x);
         // The noise is an input, so a gradient flows through the mean and the variance.
         let drawn = mean + (log_variance * 0.5).exp() * noise;
         let pixels = self.decoder.forward(drawn);
@@ -52,74 +53,48 @@ impl Autoencoder {
     }
 }
 
-fn autoencoders(options: &Options) -> Result {
+fn variational(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(DIGITS, generator)?;
+    let images = test.inputs();
     let batches = DataLoader::new(train.inputs().clone(), 64).shuffle().seed(options.seed());
-    plane(options, &batches, &test, generator)?;
-    variational(options, &batches, test.inputs(), generator)
-}
-
-fn plane(options: &Options, batches: &DataLoader<Tensor>, test: &Samples, generator: &mut Generator) -> Result {
-    let (epochs, images) = (options.epochs()?, test.inputs());
-    println!("1. Two numbers per digit\n");
-    let mut plain =
-        Autoencoder { encoder: network([64, 128, 64, 2], generator), decoder: network([2, 64, 128, 64], generator) };
-    let mut adam = AdamW::new(3e-3);
-    for epoch in 1..=epochs {
-        for x in batches.epoch(epoch.into()) {
-            let x = x?;
-            let (_, gradients) = Tape::training(generator).value_and_gradients(|tape| {
-                mse_loss(plain.decoder.forward(plain.encoder.forward(tape.constant(&x))), &x)
-            });
-            adam.step(&mut plain, &gradients);
-        }
-        if epoch % 20 == 0 {
-            let error = mse_loss(&infer(|x| plain.decoder.forward(plain.encoder.forward(x)), images), images).item();
-            println!("epoch {epoch:>3}   held out: mean square error {error:.4}");
-        }
-    }
-    let places = infer(|x| plain.encoder.forward(x), images);
-    let mut chart = Chart::new("The held-out digits in the plane", "first number", "second number");
-    for digit in 0..10 {
-        let of = places.masked_select(&test.targets().eq(digit).unsqueeze(1)).to_vec();
-        let points = of.chunks(2).map(|pair| (pair[0].into(), pair[1].into()));
-        chart = chart.points(digit.to_string(), digit as usize, points);
-    }
-    options.write("plane.svg", chart.to_svg()?)?;
-    println!();
-    Ok(())
-}
-
-fn variational(options: &Options, batches: &DataLoader<Tensor>, images: &Tensor, generator: &mut Generator) -> Result {
-    println!("2. Eight distributions per digit\n");
-    let (encoder, decoder) = (network([64, 128, 64, 2 * LATENT], generator), network([LATENT, 64, 128, 64], generator));
-    let mut variational = Autoencoder { encoder, decoder };
-    let mut adam = AdamW::new(3e-3);
-    for epoch in 1..=2 * options.epochs()? {
-        for x in batches.epoch(epoch.into()) {
+    let (mut model, mut adam) = (Autoencoder::new(generator), AdamW::new(3e-3));
+    for epoch in 1..=options.get("epochs") {
+        for x in batches.epoch(epoch) {
             let x = x?;
             let noise = Tensor::randn([x.shape()[0], LATENT], generator);
-            let (_, gradients) = Tape::training(generator).value_and_gradients(|tape| {
-                let [lost, far] = variational.variational_loss(tape.constant(&x), &noise);
+            let (_, gradients) = Tape::new().value_and_gradients(|tape| {
+                let [lost, far] = model.loss(tape.constant(&x), &noise);
                 lost + far
             });
-            adam.step(&mut variational, &gradients);
+            adam.step(&mut model, &gradients);
         }
-        if epoch % 40 == 0 {
+        if epoch % 20 == 0 {
             let tape = Tape::new();
             let noise = Tensor::randn([images.shape()[0], LATENT], generator);
-            let [lost, far] = variational.variational_loss(tape.constant(images), &noise).map(Var::item);
+            let [lost, far] = model.loss(tape.constant(images), &noise).map(Var::item);
             println!("epoch {epoch:>3}   held out: {lost:.2} lost, {far:.2} from the normal distribution");
         }
     }
-    // Black ink on white paper.
-    let picture = |rows: &Tensor| image_grid(&(1.0 - rows.reshape([-1, 1, 8, 8])), &[], 12);
-    let few = images.narrow(0, 0, 12);
-    let again = infer(|x| variational.decoder.forward(variational.ranges(x)[0]), &few);
-    options.write("reconstructions.svg", picture(&cat(&[few, again], 0))?)?;
+    println!();
 
-    let drawn = infer(|z| variational.decoder.forward(z), &Tensor::randn([24, LATENT], generator));
-    options.write("samples.svg", picture(&drawn)?)?;
-    Ok(())
+    // Twelve held-out digits, and below them the same digits after encoding and decoding.
+    let few = images.narrow(0, 0, 12);
+    let again = infer(|x| model.decoder.forward(model.distributions(x)[0]), &few);
+    let names = test.targets().iter().take(12).map(|digit| format!("a {digit}"));
+    let captions: Vec<String> = names.chain((0..12).map(|_| "decoded".to_owned())).collect();
+    options.write("reconstructions.svg", picture(&cat(&[few, again], 0), &captions)?)?;
+
+    // New digits, and the digit of the most similar image of the training part: [24, 1, 64] - [n, 64].
+    let drawn = infer(|z| model.decoder.forward(z), &Tensor::randn([24, LATENT], generator));
+    let nearest = (drawn.unsqueeze(1) - train.inputs()).square().sum(2).argmin(1);
+    let digits = train.targets().index_select(0, &nearest);
+    let captions: Vec<String> = digits.iter().map(|digit| format!("like a {digit}")).collect();
+    options.write("samples.svg", picture(&drawn, &captions)?)
+}
+
+/// Draws rows of pixels as black ink on white paper.
+fn picture(rows: &Tensor, captions: &[String]) -> Result<String> {
+    let captions: Vec<&str> = captions.iter().map(String::as_str).collect();
+    Ok(image_grid(&(1.0 - rows.reshape([-1, 1, 8, 8])), &captions, 12)?)
 }

@@ -16,9 +16,10 @@ use wengert_course::{Options, PLAY, Result, draw, run, text};
 
 fn main() -> ExitCode {
     let options = Options::new("22_transformer_text", "A small transformer that writes text");
-    let options = options.option("text", PLAY, "Text to learn from").option("epochs", 3, "Epochs of 100 batches");
-    let options = options.option("lr", 1e-2, "Largest learning rate");
-    run(options.option("temperature", 0.7, "Below 1 prefers likely characters, above 1 unlikely ones"), write_text)
+    let options = options.text("text", PLAY, "File to learn from [default: a play]");
+    let options = options.count("epochs", 3, "Epochs of 100 batches");
+    let options = options.positive("lr", 1e-2, "Largest learning rate");
+    run(options.positive("temperature", 0.7, "Below 1 prefers likely characters, above 1 unlikely ones"), write_text)
 }
 
 const WIDTH: usize = 64;
@@ -131,10 +132,10 @@ impl Writer {
 }
 
 fn write_text(options: &Options) -> Result {
-    let epochs = u64::from(options.epochs()?);
-    let (lr, temperature): (f64, f64) = (options.get("lr")?, options.get("temperature")?);
+    let epochs: u64 = options.get("epochs");
+    let (lr, temperature): (f64, f64) = (options.get("lr"), options.get("temperature"));
     let generator = &mut Generator::new(options.seed());
-    let (vocabulary, train, test) = text(options.get::<String>("text")?, LENGTH, options.seed())?;
+    let (vocabulary, train, test) = text(options.get::<String>("text"), LENGTH, options.seed())?;
     let mut model = Writer::new(vocabulary.len(), generator);
     let steps = epochs * train.len() as u64;
     Fit::new(epochs)

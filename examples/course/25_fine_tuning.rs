@@ -17,8 +17,8 @@ const SEEN: usize = 1200;
 
 fn main() -> ExitCode {
     let options = Options::new("25_fine_tuning", "Frozen layers from PyTorch with a new head");
-    let options = options.option("each", 3, "Labelled samples of each digit");
-    run(options.option("steps", 150, "Number of training steps"), fine_tune)
+    let options = options.count_in("each", 3, [1, 40], "Labelled samples of each digit");
+    run(options.count("steps", 150, "Number of training steps"), fine_tune)
 }
 
 /// The network of PyTorch's script: the parameters of `features` have the same paths.
@@ -49,7 +49,7 @@ impl Network {
 }
 
 fn fine_tune(options: &Options) -> Result {
-    let (steps, each): (usize, usize) = (options.get("steps")?, options.get("each")?);
+    let (steps, each): (usize, usize) = (options.get("steps"), options.get("each"));
     let generator = &mut Generator::new(options.seed());
     let data = Samples::read_csv(DIGITS, 10)?.subset(&(SEEN..1797).collect::<Vec<_>>())?;
     // PyTorch's layers were trained on pixels from -1 to 1.

@@ -1,8 +1,9 @@
 //! 26. Per-sample gradients, and a private training step.
 //!
 //! The gradient of a batch is a mean, in which one unusual sample can dominate. With the gradient of every sample, the step
-//! clips each gradient to a bound. It adds noise that hides whether a sample was in the batch. (Abadi et al. 2016, "Deep
-//! learning with differential privacy".)
+//! clips each gradient to a bound and adds noise. The noise hides whether one person's sample was in the data. (Abadi et al. 2016,
+//! "Deep learning with differential privacy".) How well it hides is a number, ε: with and without the sample, the probability of
+//! any result differs by a factor of at most exp(ε), except with probability δ.
 
 use std::process::ExitCode;
 
@@ -13,8 +14,9 @@ use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
     let options = Options::new("26_private_step", "Per-sample gradients, clipped, with noise");
-    let options = options.option("steps", 150, "Number of steps").option("bound", 1.0, "Maximum length of a gradient");
-    run(options.option("noise", 0.6, "Standard deviation of the noise, in units of the bound"), train)
+    let options = options.count("steps", 150, "Number of steps").positive("bound", 1.0, "Maximum length of a gradient");
+    let noise = "Standard deviation of the noise, in units of the bound";
+    run(options.positive("noise", 1.0, noise), train)
 }
 
 fn loss<'t>(model: &Linear, tape: &'t Tape, x: &Tensor, y: &Tensor<i64>) -> Var<'t> {
@@ -30,22 +32,51 @@ fn per_sample(model: &Linear, x: &Tensor, y: &Tensor<i64>) -> [Tensor; 2] {
     [0, 1].map(|parameter| gradients[parameter].1.clone())
 }
 
-/// Returns the means of the clipped gradients, with noise.
+/// The expected number of samples in a batch.
+const BATCH: usize = 64;
+/// The probability with which the bound on privacy may fail: less than 1 divided by the number of samples.
+const DELTA: f64 = 1e-4;
+
+/// Returns the sums of the clipped gradients, with noise, divided by the expected number of samples. The actual number of samples
+/// would tell something about them.
 fn private_means(gradients: [Tensor; 2], bound: f32, noise: f32, generator: &mut Generator) -> [Tensor; 2] {
     // Each sample has one factor for all elements of its gradients: [n, 1, 1] and [n, 1].
     let squares = gradients[0].flatten(1, 2).square().sum(1) + gradients[1].square().sum(1);
     let factor = (bound / squares.sqrt()).clamp_max(1.0);
     let clipped = [&gradients[0] * factor.reshape([-1, 1, 1]), &gradients[1] * factor.unsqueeze(1)];
-    let deviation = noise * bound / gradients[0].shape()[0] as f32;
     clipped.map(|gradient| {
-        let mean = gradient.mean(0);
-        &mean + Tensor::randn(mean.shape(), generator) * deviation
+        let sum = gradient.sum(0);
+        (&sum + Tensor::randn(sum.shape(), generator) * (noise * bound)) / BATCH as f32
     })
 }
 
+/// Returns ε after `steps` steps, each on a random part of the data to which each sample belongs with probability `q`, for noise of
+/// standard deviation `sigma` bounds. (Mironov, Talwar and Zhang 2019, "Rényi differential privacy of the sampled Gaussian
+/// mechanism", 3.3; the conversion to ε and δ is proposition 3 of Mironov 2017.)
+fn epsilon(q: f64, sigma: f64, steps: usize) -> f64 {
+    let of_order = |order: i32| {
+        // ln Σ C(order, k) (1 - q)^(order - k) q^k exp((k² - k) / (2 σ²)), with the largest term outside.
+        let mut log_binomial = 0.0;
+        let terms: Vec<f64> = (0..=order)
+            .map(|k| {
+                if k > 0 {
+                    log_binomial += (f64::from(order - k + 1) / f64::from(k)).ln();
+                }
+                let odds = f64::from(order - k) * (1.0 - q).ln() + f64::from(k) * q.ln();
+                log_binomial + odds + f64::from(k * k - k) / (2.0 * sigma * sigma)
+            })
+            .collect();
+        let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let log_sum = largest + terms.iter().map(|term| (term - largest).exp()).sum::<f64>().ln();
+        let rest = f64::from(order - 1);
+        (steps as f64 * log_sum - DELTA.ln()) / rest
+    };
+    (2..=64).map(of_order).fold(f64::INFINITY, f64::min)
+}
+
 fn train(options: &Options) -> Result {
-    let steps: usize = options.get("steps")?;
-    let (bound, noise): (f32, f32) = (options.get("bound")?, options.get("noise")?);
+    let steps: usize = options.get("steps");
+    let (bound, noise): (f32, f32) = (options.get("bound"), options.get("noise"));
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(DIGITS, generator)?;
 
@@ -65,6 +96,8 @@ fn train(options: &Options) -> Result {
     assert!(difference < 1e-5);
 
     println!("2. Training with and without privacy\n");
+    let q = BATCH as f64 / train.len() as f64;
+    let epsilon = epsilon(q, f64::from(noise), steps);
     let mut curves = Vec::new();
     for (name, private) in [("plain", false), ("private", true)] {
         let mut model: Linear = Linear::new(64, 10, &mut Generator::new(options.seed()));
@@ -74,8 +107,16 @@ fn train(options: &Options) -> Result {
                 let right = accuracy(&infer(|x| model.forward(x), test.inputs()), test.targets());
                 curve.push((step as f64, right));
             }
-            let rows = Tensor::randint(0, train.len() as i64, [64], generator);
-            let (x, y) = (train.inputs().index_select(0, &rows), train.targets().index_select(0, &rows));
+            if step == steps {
+                break;
+            }
+            // Each sample is in the batch with probability q, independently of the others (Poisson sampling).
+            let draws = Tensor::<f64>::rand([train.len()], generator);
+            let rows: Vec<usize> = draws.iter().enumerate().filter(|(_, draw)| *draw < q).map(|(row, _)| row).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let (x, y) = train.batch(&rows)?;
             let gradients = per_sample(&model, &x, &y);
             let means = match private {
                 true => private_means(gradients, bound, noise, generator),
@@ -86,7 +127,8 @@ fn train(options: &Options) -> Result {
             }
         }
         let last = curve.last().map_or(0.0, |point| point.1);
-        println!("   {name:<8} {:.2}% of the held-out digits have the right class", 100.0 * last);
+        let privacy = if private { format!("ε = {epsilon:.2} at δ = {DELTA}") } else { "no bound".to_owned() };
+        println!("   {name:<8} {:.2}% of the held-out digits are right; {privacy}", 100.0 * last);
         curves.push((name, curve));
     }
     let mut chart = Chart::new("Held-out digits with the right class", "step", "share");

@@ -13,7 +13,7 @@ use wengert_course::{Chart, Options, Result, run};
 
 fn main() -> ExitCode {
     let options = Options::new("27_pole", "A pole on a cart, kept upright by policy gradients");
-    run(options.option("rounds", 60, "Number of updates"), learn)
+    run(options.count("rounds", 60, "Number of updates"), learn)
 }
 
 /// The number of carts that run at the same time.
@@ -67,7 +67,7 @@ fn play(policy: &Sequential, generator: &mut Generator) -> Episodes {
 }
 
 fn learn(options: &Options) -> Result {
-    let rounds: usize = options.get("rounds")?;
+    let rounds: usize = options.get("rounds");
     let generator = &mut Generator::new(options.seed());
     let mut policy =
         Sequential::new().add(Linear::new(4, 32, generator)).add(wengert::nn::Tanh).add(Linear::new(32, 1, generator));

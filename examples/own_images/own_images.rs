@@ -11,6 +11,9 @@
 //! ```
 //!
 //! Without `--data`, the example writes the digits of the repository to such a folder and uses it.
+//!
+//! The images are split in three. The network learns from the first part. The second part, for validation, chooses the best epoch
+//! and ends the training. The third part is used once, at the end, so that its result is a fair estimate for new images.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,7 +23,7 @@ use wengert::autograd::transforms::infer;
 use wengert::nn::metrics::{Accuracy, ConfusionMatrix, worst_mistakes};
 use wengert::nn::plots::Page;
 use wengert::nn::schedule::CosineAnnealingLR;
-use wengert::nn::{EarlyStopping, Fit, ImageFolder, ImageReader, augment};
+use wengert::nn::{AdaptiveAvgPool2d, EarlyStopping, Fit, History, ImageFolder, ImageReader, augment};
 use wengert::prelude::*;
 
 use course::{DIGITS, Options, Result, run};
@@ -30,17 +33,21 @@ use course::{DIGITS, Options, Result, run};
 #[path = "src/lib.rs"]
 mod course;
 
-/// The height and width of all images after resizing. They must be divisible by 4.
+/// Height and width of all images after resizing.
 const SIZE: usize = 32;
+/// The training ends after this many epochs without a better validation.
+const PATIENCE: u64 = 10;
 
 fn main() -> ExitCode {
     let options = Options::new("own_images", "A network for your own images");
-    let options = options.option("data", "", "Folder with a folder of images for each class [default: the digits]");
-    let options = options.option("epochs", 10, "Number of passes over the images");
-    run(options.option("use", "", "Image to use the trained network on"), |options| {
-        match options.get::<PathBuf>("use")? {
-            none if none.as_os_str().is_empty() => train(options),
-            image => predict(options, &image),
+    let options = options.text("data", "", "Folder with a folder of images for each class [default: the digits]");
+    let options = options.count("epochs", 40, "Largest number of passes over the images");
+    let options = options.flag("flip", "Mirror half of the images, left to right, in each epoch");
+    let options = options.flag("resume", "Continue after the last complete epoch in the folder");
+    run(options.text("use", "", "Image to use the trained network on"), |options| {
+        match options.get::<String>("use").as_str() {
+            "" => train(options),
+            image => predict(options, Path::new(image)),
         }
     })
 }
@@ -52,6 +59,9 @@ struct Cnn {
     norm1: BatchNorm2d,
     conv2: Conv2d,
     norm2: BatchNorm2d,
+    conv3: Conv2d,
+    norm3: BatchNorm2d,
+    drop: Dropout,
     fc: Linear,
 }
 
@@ -63,7 +73,10 @@ impl Cnn {
             norm1: BatchNorm2d::new(16),
             conv2: conv(16, 32, generator),
             norm2: BatchNorm2d::new(32),
-            fc: Linear::new(32 * (SIZE / 4) * (SIZE / 4), classes, generator),
+            conv3: conv(32, 64, generator),
+            norm3: BatchNorm2d::new(64),
+            drop: Dropout::new(0.2),
+            fc: Linear::new(64, classes, generator),
         }
     }
 
@@ -71,50 +84,64 @@ impl Cnn {
         let pool = MaxPool2d::new(2); // It halves the height and the width.
         let x = pool.forward(self.norm1.forward(self.conv1.forward(x)).relu());
         let x = pool.forward(self.norm2.forward(self.conv2.forward(x)).relu());
-        self.fc.forward(x.flatten(1, -1))
+        let x = self.norm3.forward(self.conv3.forward(x)).relu(); // [n, 64, 8, 8]
+        // The mean of each channel over the image: the place of an object does not matter.
+        let x = AdaptiveAvgPool2d::new(1).forward(x).flatten(1, -1); // [n, 64]
+        self.fc.forward(self.drop.forward(x))
     }
 }
 
 fn train(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
-    let folder = match options.get::<PathBuf>("data")? {
-        none if none.as_os_str().is_empty() => digits_as_images(&options.file("digits")?)?,
-        folder => folder,
+    let folder = match options.get::<String>("data") {
+        none if none.is_empty() => digits_as_images(&options.file("digits")?)?,
+        folder => PathBuf::from(folder),
     };
     let images = ImageFolder::open(folder)?.resize([SIZE, SIZE]);
     let names = images.classes();
-    let (train, test) = images.stratified_split(0.2, generator)?;
-    println!("{} images to train on, {} held out, of the classes {}", train.len(), test.len(), names.join(", "));
+    let (rest, test) = images.stratified_split(0.2, generator)?;
+    let (train, validation) = rest.stratified_split(0.2, generator)?;
+    println!("classes: {}", names.join(", "));
+    println!("images: {} to learn from, {} for validation, {} for the test", train.len(), validation.len(), test.len());
 
     // A second thread reads files while the network learns from earlier ones.
-    let train = DataLoader::new(train, 32)
+    let flip = if options.get("flip") { 0.5 } else { 0.0 };
+    let batches = DataLoader::new(train, 32)
         .shuffle()
         .seed(options.seed())
-        .map(|(x, y), generator| Ok((augment::random_shift(&x, 2, generator)?, y)))
+        .map(move |(x, y), generator| {
+            let x = augment::random_shift(&x, 3, generator)?;
+            Ok((augment::random_horizontal_flip(&x, flip, generator)?, y))
+        })
         .prefetch(2);
-    let batches = DataLoader::new(test.clone(), 128).prefetch(2);
-    let (epochs, out) = (u64::from(options.epochs()?), options.file("")?);
+    let validation = DataLoader::new(validation, 128).prefetch(2);
+    let (epochs, out): (u64, _) = (options.get("epochs"), options.folder()?);
     let mut model = Cnn::new(names.len(), generator);
-    let history = Fit::new(epochs)
-        .validation(&batches)
+    let fit = Fit::new(epochs)
+        .validation(&validation)
         .metric("accuracy", Accuracy::new())
-        .early_stopping("accuracy", EarlyStopping::new(5).maximize())
-        .schedule_steps(CosineAnnealingLR::new(3e-3, epochs * train.len() as u64))
-        .folder(&out)
-        .run(
-            &mut model,
-            &mut AdamW::new(3e-3),
-            &train,
-            generator,
-            |model, tape, x| model.forward(tape.constant(x)),
-            |scores, y| cross_entropy(&scores, y),
-        )?;
-
-    // Loads the weights of the best epoch, which may not be the last one.
+        .early_stopping("accuracy", EarlyStopping::new(PATIENCE).maximize())
+        .schedule_steps(CosineAnnealingLR::new(3e-3, epochs * batches.len() as u64))
+        .folder(&out);
+    let history = if options.get("resume") { fit.resume() } else { fit }.run(
+        &mut model,
+        &mut AdamW::new(3e-3),
+        &batches,
+        generator,
+        |model, tape, x| model.forward(tape.constant(x)),
+        |scores, y| cross_entropy(&scores, y),
+    )?;
+    let best = best_epoch(&history);
+    let last = history.epochs().len();
+    if (last as u64) < epochs {
+        println!("stopped early at epoch {last}: no better validation for {PATIENCE} epochs");
+    }
+    println!("the network of epoch {best} is the best one, and counts");
     load(&mut model, out.join("best.safetensors"))?;
     options.write("classes.txt", names.join("\n"))?;
+
     let (mut scores, mut classes) = (Vec::new(), Vec::new());
-    for batch in batches.epoch(0) {
+    for batch in DataLoader::new(test.clone(), 128).prefetch(2).epoch(0) {
         let (x, y) = batch?;
         scores.push(infer(|x| model.forward(x), &x));
         classes.push(y);
@@ -124,14 +151,31 @@ fn train(options: &Options) -> Result {
     confusion.update(&scores, &classes)?;
     let mistakes = worst_mistakes(&scores, &classes, 16)?;
     let theirs: Vec<usize> = mistakes.iter().map(|mistake| mistake.sample).collect();
-    let page = Page::new("A network for your own images")
-        .settings(&[("parameters", model.num_parameters().to_string()), ("seed", options.seed().to_string())])
+    let settings = [
+        ("parameters", model.num_parameters().to_string()),
+        ("seed", options.seed().to_string()),
+        ("epochs", format!("{last}; the network of epoch {best} is the best one in validation, and was kept")),
+        ("test images", test.len().to_string()),
+    ];
+    let mut page = Page::new("A network for your own images")
+        .settings(&settings)
         .history(&history)?
-        .confusion(&confusion, &names)
-        .mistakes(&test.batch(&theirs)?.0, &mistakes, &names)?;
+        .picture(&format!("The network of epoch {best} on {} test images", test.len()), "")
+        .confusion(&confusion, &names);
+    if !mistakes.is_empty() {
+        page = page.mistakes(&test.batch(&theirs)?.0, &mistakes, &names)?;
+    }
     options.write("report.html", page.to_html())?;
-    println!("held out: {:.2}% right", 100.0 * confusion.accuracy());
+    println!("test images: {:.2}% right", 100.0 * confusion.accuracy());
     Ok(())
+}
+
+/// Returns the first epoch, counted from 1, with the highest accuracy in validation.
+fn best_epoch(history: &History) -> usize {
+    let score = |epoch: &wengert::nn::Epoch| epoch.validation.as_ref().and_then(|scores| scores.get("accuracy"));
+    let scores: Vec<f64> = history.epochs().iter().map(|epoch| score(epoch).unwrap_or(0.0)).collect();
+    let highest = scores.iter().copied().fold(0.0, f64::max);
+    scores.iter().position(|&score| score == highest).map_or(0, |position| position + 1)
 }
 
 /// Prints the classes of an image with their probabilities.

@@ -3,25 +3,19 @@
 //! `+ [h, w]` adds one picture to every channel of every image. `+ [3, 1, 1]` adds one amount per colour. `+ [1]` adds one
 //! amount everywhere. The example writes the pictures before and after, side by side, as one PNG.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, BufWriter};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use wengert::prelude::*;
+use wengert_course::{Options, Result, run};
 
 fn main() -> ExitCode {
-    let out = PathBuf::from("out/image_shift.png");
-    match run(&out) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("image_shift: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(Options::new("image_shift", "The colours of a picture, shifted by one `+`"), shift)
 }
 
-fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn shift(options: &Options) -> Result {
     // The file gives pixels [h, w, 3]; a batch of one image is [1, 3, h, w]. The conversion moves no pixel.
     let pixels = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/chelsea.png"))?;
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
@@ -43,13 +37,14 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     println!("images {} + amount [1] = {}", images.shape(), bright.shape());
 
     let row = cat(&[images, lit, warm, bright], -1);
-    write(&row, out)?;
+    let out = options.file("image_shift.png")?;
+    write(&row, &out)?;
     println!("before, + [h, w], + [3, 1, 1], + [1]: {}", out.display());
     Ok(())
 }
 
 /// Reads the pixels of a PNG with eight bits per channel: `[h, w, 3]`.
-fn read(path: &Path) -> Result<Tensor<u8>, Box<dyn std::error::Error>> {
+fn read(path: &Path) -> Result<Tensor<u8>> {
     let mut picture = png::Decoder::new(BufReader::new(File::open(path)?)).read_info()?;
     let mut bytes = vec![0; picture.output_buffer_size().ok_or("the picture is too large")?];
     let size = picture.next_frame(&mut bytes)?;
@@ -57,11 +52,10 @@ fn read(path: &Path) -> Result<Tensor<u8>, Box<dyn std::error::Error>> {
 }
 
 /// Writes `[1, 3, h, w]` with values from 0 to 1 as a PNG. Other values are clipped.
-fn write(images: &Tensor<f32>, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn write(images: &Tensor<f32>, path: &Path) -> Result {
     let pixels = images.squeeze(0).permute([1, 2, 0]);
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
     let bytes = (pixels.maximum(0.0).minimum(1.0) * 255.0).round().cast::<u8>().to_vec();
-    path.parent().map_or(Ok(()), fs::create_dir_all)?;
     let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), w as u32, h as u32);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);

@@ -53,6 +53,8 @@ enum Kind {
     Dashes,
     Points,
     Crosses,
+    /// A thin gray line.
+    Contour,
     /// A rectangle between two opposite corners.
     Rectangle,
 }
@@ -121,6 +123,43 @@ impl Chart {
         self
     }
 
+    /// Adds thin gray lines along which `height` has the values `levels`. The plane is cut into 160 x 160 cells, and each
+    /// line is straight within a cell.
+    ///
+    /// # Panics
+    ///
+    /// If [`ranges`](Self::ranges) was not called.
+    #[must_use]
+    pub fn contours(mut self, levels: &[f64], height: impl Fn(f64, f64) -> f64) -> Self {
+        const CELLS: usize = 160;
+        let [x, y] = self.ranges.clone().expect("contours need ranges");
+        let at = |column: usize, row: usize| {
+            let share =
+                |range: &Range<f64>, k: usize| range.start + (range.end - range.start) * k as f64 / CELLS as f64;
+            let (x, y) = (share(&x, column), share(&y, row));
+            (x, y, height(x, y))
+        };
+        for level in levels {
+            for cell in 0..CELLS * CELLS {
+                let (column, row) = (cell % CELLS, cell / CELLS);
+                let corners = [at(column, row), at(column + 1, row), at(column + 1, row + 1), at(column, row + 1)];
+                // The points of the cell's sides at which the height is the level.
+                let crossings: Vec<(f64, f64)> = (0..4)
+                    .map(|side| (corners[side], corners[(side + 1) % 4]))
+                    .filter(|(a, b)| (a.2 < *level) != (b.2 < *level))
+                    .map(|(a, b)| {
+                        let share = (level - a.2) / (b.2 - a.2);
+                        (a.0 + share * (b.0 - a.0), a.1 + share * (b.1 - a.1))
+                    })
+                    .collect();
+                for ends in crossings.chunks_exact(2) {
+                    self = self.layer("", 7, Kind::Contour, ends.iter().copied());
+                }
+            }
+        }
+        self
+    }
+
     fn layer(
         mut self,
         name: impl Into<String>,
@@ -168,7 +207,7 @@ impl Chart {
             let of: Vec<(f64, f64)> = match layer.kind {
                 Kind::Line | Kind::Dashes => along.collect(),
                 Kind::Points | Kind::Crosses => layer.points.clone(),
-                Kind::Rectangle => Vec::new(),
+                Kind::Contour | Kind::Rectangle => Vec::new(),
             };
             of.into_iter().map(|point| (share(point.0, x), share(point.1, y))).collect::<Vec<_>>()
         };
@@ -225,6 +264,7 @@ impl Chart {
                     chart.draw_series(points.map(|point| Circle::new(point, 3 * UNITS, colour.mix(0.7).filled())))
                 }
                 Kind::Crosses => chart.draw_series(points.map(|point| cross(point, colour))),
+                Kind::Contour => chart.draw_series(LineSeries::new(points, colour.mix(0.5).stroke_width(UNITS))),
                 Kind::Rectangle => {
                     chart.draw_series([Rectangle::new([layer.points[0], layer.points[1]], colour.mix(0.18).filled())])
                 }
@@ -270,7 +310,7 @@ fn sample(kind: Kind, colour: RGBColor, (x, y): (i32, i32)) -> ([PathElement<(i3
     let thick = colour.stroke_width(3 * UNITS);
     let stroke = |up: i32| path(&[(x + half - arm, y + up * arm), (x + half + arm, y - up * arm)], thick);
     match kind {
-        Kind::Line => ([path(&[(x, y), (x + length, y)], line), none(), none()], 0),
+        Kind::Line | Kind::Contour => ([path(&[(x, y), (x + length, y)], line), none(), none()], 0),
         Kind::Dashes => ([dash(0), dash(1), dash(2)], 0),
         Kind::Points => ([none(), none(), none()], 3 * UNITS),
         Kind::Crosses => ([stroke(1), stroke(-1), none()], 0),

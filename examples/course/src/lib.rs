@@ -1,12 +1,14 @@
-//! Shared code of the course that is not its subject: command-line options, charts, and the digits.
+//! Shared code of the examples that is not their subject: command-line options, charts, and the data.
 
 mod chart;
 mod digits;
+mod moons;
 mod options;
 mod text;
 
 pub use chart::{Chart, row_svg};
 pub use digits::{DIGITS, digits};
+pub use moons::{moons, moons_chart};
 pub use options::{Options, run};
 pub use text::{PLAY, Texts, draw, text};
 
