@@ -51,11 +51,7 @@ pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
 }
 
 pub(crate) fn reduce<T: Oracle>(op: Reduction, column: &[T]) -> T {
-    let (first, rest) = match column.split_first() {
-        Some((&first, rest)) => (first, rest),
-        None => return T::start(op),
-    };
-    rest.iter().fold(first, |total, &x| combine(op, total, x))
+    column.iter().fold(T::start(op), |total, &x| combine(op, total, x))
 }
 
 /// Returns the position of the largest or smallest element, the first of several. If there is a NaN, returns the position of the first NaN.
