@@ -1,7 +1,7 @@
 //! Thresholds of this crate. Each comment names the threshold's unit and what a larger or smaller value would cost. The thresholds of
 //! reductions and of threads are beside their code.
 //!
-//! The cost of each instruction is beside its name in `scalar/instruction.rs`. Its unit is the cost of one addition per element.
+//! The cost of each instruction is beside its name in `scalar/functions.rs`. Its unit is the cost of one addition per element.
 //!
 //! The values were measured on virtual machines with two cores and AVX-512 (Intel Xeon and AMD EPYC processors) in November 2026. It was
 //! not recorded which value was measured on which machine. Values that limit memory or the length of a search were not tuned.

@@ -1,7 +1,8 @@
 //! Reductions of lines: each line of adjacent elements becomes one total.
 //!
-//! A line is folded in several independent chains. Each chain is one element of a local array, which the compiler keeps in vector
-//! registers. In a struct, the same chains stay in memory and take ten times as long.
+//! A line of floating-point numbers is folded in several independent chains: chain `i` of `N` combines the elements `i`, `i + N`,
+//! `i + 2 N` and so on. Each chain is one element of a local array, which the compiler keeps in vector registers. If the chains are fields
+//! of a struct, they stay in memory and take ten times as long.
 //!
 //! The loops use indices and are inlined. An iterator's `fold` may remain a separate function, compiled without the target
 //! features of its caller.
@@ -11,21 +12,22 @@ use crate::scalar::cpu::{self, dispatched};
 use crate::scalar::element::Semiring;
 use crate::scalar::reduction::Fold;
 
-/// Lines with fewer elements are reduced by [`reduce_short`].
+/// The length of lines, in elements, below which [`reduce_short`] reduces them.
 pub(super) const SHORT: usize = 16;
 
-/// Lines with fewer elements are folded in eight chains, other lines in 64.
+/// The length of lines, in elements, below which they are folded in eight chains. Other lines are folded in 64 chains.
 const LINE_OF_CHAINS: usize = 64;
 
-/// For reductions that select an element: lines with fewer elements are folded in eight chains, if [`has_nan`] finds no NaN.
+/// The length of lines, in elements, below which a maximum or minimum is folded in eight chains if [`has_nan`] finds no NaN.
 const SHORT_LINE: usize = 128;
 
-/// The number of lines that are reduced in turns, and the length of a turn in elements. Intel's processors read memory faster in
-/// several streams than in one.
+/// The number of lines that are reduced in turns. Intel's processors read memory faster in several streams than in one.
 const STREAMS: usize = 8;
+
+/// The number of elements of a line that are read before the next line's turn.
 const TURN: usize = 256;
 
-/// A call with this number of elements or more is assumed to read memory and not a cache.
+/// A call with at least this many elements is assumed to read memory and not a cache.
 const LARGE: usize = 1 << 16;
 
 /// Returns whether [`lines_in_turns`] should reduce `lines` lines of `len` elements.
@@ -35,8 +37,8 @@ fn in_turns(len: usize, lines: usize) -> bool {
 
 /// Computes `out[i] = total of x[i * stride .. i * stride + len]`.
 pub(super) fn reduce<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-    // Separate functions. In a common function, the loop over short lines had too few registers for its counters, and took a
-    // quarter longer.
+    // Each way to reduce is a separate function. In a common function, the loop over short lines had too few registers for its counters,
+    // and took a quarter longer.
     if !T::ROUNDS {
         exact_lines::<T, F>(x, len, stride, out);
     } else if in_turns(len, out.len()) {
@@ -53,7 +55,7 @@ dispatched! {
     }
 
     fn lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        // One decision serves all lines. A decision for each line took a sixth longer for short lines.
+        // The decision is made once for all lines. A decision for each line made short lines slower by a sixth.
         let few = if F::SELECTS { len < SHORT_LINE && !has_nan(x, len, stride, out.len()) } else { len < LINE_OF_CHAINS };
         if few {
             for i in 0..out.len() {
@@ -183,7 +185,7 @@ fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     selected::<T, F>(total, has_nan, totals, nans, x)
 }
 
-/// Folds a line without NaNs in `N` chains. The compiler keeps the chains in vector registers. Their totals are combined pairwise.
+/// Folds a line in `N` chains, whose totals are combined pairwise. If the reduction selects an element, the line must not have a NaN.
 #[inline(always)]
 fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
     let (chunks, rest) = x.as_chunks::<N>();
@@ -241,7 +243,7 @@ fn selected<T: Semiring, F: Fold<T>>(total: T, has_nan: bool, totals: [T; 64], n
     if bad { x.iter().copied().find(|x| x != x).unwrap_or(total) } else { total }
 }
 
-/// Combines all totals pairwise.
+/// Combines all totals pairwise: the second half with the first half, until one total is left.
 #[inline(always)]
 fn combined<T: Semiring, F: Fold<T>, const N: usize>(mut totals: [T; N]) -> T {
     let mut width = N / 2;
