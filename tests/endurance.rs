@@ -28,7 +28,7 @@ fn shape(step: usize) -> Vec<usize> {
 fn train(step: usize) {
     let shape = shape(step);
     let tape = Tape::<f32>::new();
-    let x = tape.constant(&Tensor::full(&shape[..], 0.5));
+    let x = tape.constant(Tensor::full(&shape[..], 0.5));
     let w = tape.var(&Tensor::full([shape[9]], 0.25));
     let loss = (x * w + 0.1).tanh().square().mean(..);
     let gradients = loss.backward();

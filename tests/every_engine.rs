@@ -45,7 +45,7 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     // A recurrent network, which uses one weight at every step, cuts gates into slices and joins states.
     let tape = Tape::new();
     let (w, inputs) = (tape.var(&numbers::<T>(&[160, 40], 6)), tape.var(&numbers::<T>(&[6 * 24, 160], 7)));
-    let (mut state, mut cell) = (tape.constant(&Tensor::zeros([24, 40])), tape.constant(&Tensor::zeros([24, 40])));
+    let (mut state, mut cell) = (tape.constant(Tensor::zeros([24, 40])), tape.constant(Tensor::zeros([24, 40])));
     let mut states = Vec::new();
     for step in 0..6 {
         let gates = inputs.narrow(0, 24 * step, 24) + state.matmul(w.t()) * 0.1;

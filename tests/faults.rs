@@ -181,7 +181,7 @@ struct AtTheEnd(Arc<Mutex<Vec<Vec<u64>>>>);
 impl Drop for AtTheEnd {
     fn drop(&mut self) {
         // This warns, at a line that has not warned before.
-        let _ = Tensor::<f64>::ones([4, 1]).add(&Tensor::ones([4]));
+        let _ = Tensor::<f64>::ones([4, 1]).add(Tensor::ones([4]));
         self.0.lock().expect("no thread panics").push(bits());
     }
 }
@@ -224,7 +224,7 @@ fn child() {
     let Ok(expected) = env::var(EXPECTED) else { return };
     set_num_threads(4);
     assert_eq!(format!("{:?}", bits()), expected);
-    let _ = Tensor::<f64>::ones([4, 1]).add(&Tensor::ones([4]));
+    let _ = Tensor::<f64>::ones([4, 1]).add(Tensor::ones([4]));
 }
 
 /// Runs [`child`] with the given changes.

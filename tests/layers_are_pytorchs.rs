@@ -345,7 +345,7 @@ fn running_statistics(case: &Fixture, mut layer: impl Layer<f64>) {
         }
     }
     let tape = Tape::new();
-    let y = layer.forward(tape.constant(&case.get("input.eval")));
+    let y = layer.forward(tape.constant(case.get("input.eval")));
     case.check("output.eval", &y.value());
 }
 

@@ -51,7 +51,7 @@ fn cosine_distance<'t>(x: &Var<'t, f64>, y: &Var<'t, f64>) -> Var<'t, f64> {
 /// Returns the loss of a case for its inputs as variables.
 fn loss<'t>(case: &Fixture, inputs: &[Var<'t, f64>]) -> Var<'t, f64> {
     let (x, reduction) = (inputs[0], reduction(case));
-    let target = || x.tape().constant(&case.get("target"));
+    let target = || x.tape().constant(case.get("target"));
     let margin = |default| number(case, "margin", default);
     match case.about["loss"].as_str().expect("a loss has a name") {
         "BCELoss" => with_tensor!(BceLoss::new(), case, weight).reduction(reduction).of(x, target()),
@@ -137,7 +137,7 @@ fn values_and_gradients() {
         let inputs: Vec<Var<'_, f64>> = names.iter().map(|name| tape.var(&case.get(name))).collect();
         let output = loss(&case, &inputs);
         case.check("output", &output.value());
-        let gradients = (output * tape.constant(&case.get("upstream"))).sum(..).backward();
+        let gradients = (output * tape.constant(case.get("upstream"))).sum(..).backward();
         for (name, input) in names.iter().zip(inputs) {
             if case.has(&format!("grad.{name}")) {
                 case.check(&format!("grad.{name}"), gradients.of(input));

@@ -27,7 +27,7 @@ fn foreign_lines(tape: &Tape<f64>) -> Vec<String> {
 fn every_operation_is_recorded_with_its_callers_line() {
     let tape = Tape::<f64>::new();
     let parameter = Parameter::new(Tensor::from([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]]));
-    let (w, b) = (tape.parameter(&parameter), tape.constant(&Tensor::from([1.0, 2.0, 3.0])));
+    let (w, b) = (tape.parameter(&parameter), tape.constant(Tensor::from([1.0, 2.0, 3.0])));
     let mut x = w * b + 2.0;
     x += 1.0;
     x /= &Tensor::scalar(3.0);
@@ -455,7 +455,7 @@ fn every_function_of_two_operands_names_its_callers_line() {
         two.addcmul(&four, &two, 1.0);
         two.addcdiv(&four, &two, 1.0);
         two.clamp_within(Some((&four).into_argument(&two)), None);
-        two.masked_fill(&many.gt(1), 0.0);
+        two.masked_fill(many.gt(1), 0.0);
         two.prelu(&four);
         two.dist(&four, 2);
         two.pairwise_distance(&four, 2, 1e-6);

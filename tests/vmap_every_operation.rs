@@ -121,7 +121,7 @@ fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<us
         refused.set(refused.get() + 1);
         vec![None; inputs.len()]
     });
-    let zeros = |x: &V<'t>| x.tape().constant(&Tensor::zeros(x.shape()));
+    let zeros = |x: &V<'t>| x.tape().constant(Tensor::zeros(x.shape()));
     gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| zeros(x))).collect()
 }
 
@@ -140,7 +140,7 @@ fn directional<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -
 /// Returns distinct values in the shape of `x`.
 fn numbers<'t>(x: V<'t>, phase: f64) -> V<'t> {
     let mut k = 0.0;
-    x.tape().constant(&Tensor::from_fn(x.shape(), |_| {
+    x.tape().constant(Tensor::from_fn(x.shape(), |_| {
         k += 1.0;
         // Multiples of the golden ratio modulo 1 are evenly distributed.
         2.0 * (phase + k * 0.618_033_988_749_895_f64).fract() - 1.0

@@ -119,7 +119,7 @@ fn expected(case: &Case) -> Option<&Expected> {
 
 /// Returns whether a gradient of `output` would reach one of `sources`.
 fn is_reached<'t, T: Float>(tape: &'t Tape<T>, output: Var<'t, T>, sources: &[Var<'t, T>]) -> bool {
-    match tape.try_vjp(&[(output, tape.constant(&Tensor::zeros(output.shape())))], sources) {
+    match tape.try_vjp(&[(output, tape.constant(Tensor::zeros(output.shape())))], sources) {
         Ok(gradients) => gradients.iter().any(Option::is_some),
         Err(_) => true,
     }

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(paths, expected);
         for sample in 0..5 {
             let tape = Tape::new();
-            let [x, y] = [&x, &y].map(|all| tape.constant(&all.select(0, sample)));
+            let [x, y] = [&x, &y].map(|all| tape.constant(all.select(0, sample)));
             let gradients = model.loss(x, y).backward();
             for (path, parameter) in model.named_parameters() {
                 let Some((_, all)) = got.iter().find(|(known, _)| *known == path) else { continue };

@@ -290,7 +290,7 @@ mod tests {
         let (found, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
         assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
         // Recording the gradients of a loss that depends on no parameter returns an error.
-        let constant = tape.constant(&Tensor::scalar(1.0));
+        let constant = tape.constant(Tensor::scalar(1.0));
         assert!(matches!(constant.record_backward(), Err(Error::NothingReached { .. })));
     }
 }

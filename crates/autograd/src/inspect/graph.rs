@@ -135,7 +135,7 @@ mod tests {
     fn a_listing_has_shapes_and_lines() {
         let tape = Tape::<f64>::new();
         let line = line!() + 1;
-        let (x, b) = (tape.var(&Tensor::ones([2, 3])), tape.constant(&Tensor::ones([3])));
+        let (x, b) = (tape.var(&Tensor::ones([2, 3])), tape.constant(Tensor::ones([3])));
         let unused = x.exp();
         let y = x * b;
         let file = file!();

@@ -138,7 +138,7 @@ mod tests {
         for ord in [-INF, 0.5, 1.0, 1.5, 2.0, 3.0, INF] {
             let tape = Tape::<f64>::new();
             let x = tape.var(&Tensor::from([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]]));
-            let v = tape.constant(&Tensor::from([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]));
+            let v = tape.constant(Tensor::from([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]));
             let z = x.vector_norm(ord, 1).sum(..);
             let [dx] = z.grad([x]);
             let difference = z.jvp(&[(x, v)]) - (dx * v).sum(..);

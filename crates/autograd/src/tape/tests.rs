@@ -41,7 +41,7 @@ fn an_operand_used_twice_gets_both_gradients() {
 fn forward_mode_agrees_with_reverse() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::from([0.5, -0.25]));
-    let v = tape.constant(&Tensor::from([1.0, 2.0]));
+    let v = tape.constant(Tensor::from([1.0, 2.0]));
     let y = (x.tanh() * x).sum(..);
     let [dx] = y.grad([x]);
     let forward = y.jvp(&[(x, v)]).item();
@@ -132,7 +132,7 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     let expected = 2.0 * 2.0 / 13f64.sqrt() * (2.0 * 13f64.sqrt()).exp();
     let [dx] = y.grad([x]);
     assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
-    assert_eq!(y.jvp(&[(x, tape.constant(&Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
+    assert_eq!(y.jvp(&[(x, tape.constant(Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
     // The rules were suspended only while the derivative was recorded.
     assert!(y.try_mul(y).is_err());
 }
@@ -194,7 +194,7 @@ fn several_outputs_share_their_inputs() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::from([2.0, 3.0]));
     let (y, z) = (x * x, x.sum(..));
-    let (g, h) = (tape.constant(&Tensor::from([1.0, 10.0])), tape.constant(&Tensor::scalar(0.5)));
+    let (g, h) = (tape.constant(Tensor::from([1.0, 10.0])), tape.constant(Tensor::scalar(0.5)));
     let [Some(dx)] = tape.vjp(&[(y, g), (z, h), (y, g)], &[x])[..] else { unreachable!() };
     // The gradient is 2 · 2x g + h.
     assert_eq!(dx.value().to_vec(), [8.5, 120.5]);
@@ -261,7 +261,7 @@ fn a_changed_parameter_is_an_error() {
 #[test]
 fn a_loss_of_constants_is_an_error() {
     let tape = Tape::<f64>::new();
-    let error = tape.constant(&Tensor::from([2.0])).sum(..).try_backward().unwrap_err();
+    let error = tape.constant(Tensor::from([2.0])).sum(..).try_backward().unwrap_err();
     assert!(matches!(error, Error::NothingReached { .. }), "{error}");
 }
 
@@ -295,7 +295,7 @@ fn norms_and_clipping_are_over_all_gradients() {
 fn bound_values_and_statistics_must_fit_in_shape_and_tape() {
     let (w, mean) = (Parameter::new(Tensor::from([1.0, 2.0])), Buffer::new(Tensor::from([0.0, 0.0])));
     let (tape, other) = (Tape::<f64>::training(&mut Generator::new(0)), Tape::new());
-    let (scalar, foreign) = (tape.constant(&Tensor::scalar(1.0)), other.constant(&Tensor::from([1.0, 1.0])));
+    let (scalar, foreign) = (tape.constant(Tensor::scalar(1.0)), other.constant(Tensor::from([1.0, 1.0])));
     assert!(matches!(tape.try_bind(&w, scalar), Err(Error::Refused { .. })));
     assert!(matches!(tape.try_bind(&w, foreign), Err(Error::OtherTape { .. })));
     assert!(matches!(tape.try_blend(&mean, scalar, Share::Fixed(0.1)), Err(Error::Refused { .. })));

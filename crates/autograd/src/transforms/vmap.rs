@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn results_may_not_depend_on_an_example() {
         let x = matrix();
-        let [constant, itself] = Vmap::new().call(|[x]| [x.tape().constant(&Tensor::from([7.0, 8.0])), x], [&x]);
+        let [constant, itself] = Vmap::new().call(|[x]| [x.tape().constant(Tensor::from([7.0, 8.0])), x], [&x]);
         assert_eq!((constant, itself), (Tensor::from([[7.0, 8.0], [7.0, 8.0]]), x));
     }
 

@@ -121,7 +121,7 @@ fn states_are_divided() {
                 let x = Tensor::ones([8, 256]);
                 let compute = |model: &Linear, shard: &mut wengert_distributed::Shard| {
                     Ok(Tape::new()
-                        .value_and_gradients(|tape| model.forward(tape.constant(&shard.of(&x))).square().mean(..)))
+                        .value_and_gradients(|tape| model.forward(tape.constant(shard.of(&x))).square().mean(..)))
                 };
                 parallel.step(&mut model, 8, generator, compute).unwrap();
                 // Adam has two states of 4 bytes for each parameter element. A rank has a quarter of them, rounded to whole blocks of 1,024
@@ -148,7 +148,7 @@ fn mistakes_are_errors_on_every_rank() {
                 let x = Tensor::ones([8, 4]);
                 let compute = |model: &Linear, shard: &mut wengert_distributed::Shard| {
                     Ok(Tape::new()
-                        .value_and_gradients(|tape| model.forward(tape.constant(&shard.of(&x))).square().mean(..)))
+                        .value_and_gradients(|tape| model.forward(tape.constant(shard.of(&x))).square().mean(..)))
                 };
                 let rows = 8 - usize::from(group.rank() == 1);
                 let error = parallel.step(&mut model, rows, generator, compute).unwrap_err().to_string();

@@ -177,7 +177,7 @@ fn synchronized(group: &Group, sharded: bool) -> (Vec<Vec<u8>>, Tensor<f64>) {
     for (x, y) in batches() {
         let generator = &mut Generator::new(0);
         let step = parallel.step_recorded(&mut model, y.numel(), generator, |model, tape, shard| {
-            Ok(cross_entropy(&model.forward(tape.constant(&shard.of(&x))), &shard.of(&y)))
+            Ok(cross_entropy(&model.forward(tape.constant(shard.of(&x))), &shard.of(&y)))
         });
         step.unwrap();
     }
@@ -215,7 +215,7 @@ fn batch_norm_over_all_ranks_equals_batch_norm_of_the_whole_batch() {
     let mut parallel = DataParallel::new(&alone, &mut each, Sgd::new(0.1).momentum(0.9)).unwrap();
     for (x, y) in batches() {
         let step = parallel.step_recorded(&mut each, y.numel(), &mut Generator::new(0), |model, tape, shard| {
-            Ok(cross_entropy(&model.forward(tape.constant(&shard.of(&x))), &shard.of(&y)))
+            Ok(cross_entropy(&model.forward(tape.constant(shard.of(&x))), &shard.of(&y)))
         });
         step.unwrap();
     }

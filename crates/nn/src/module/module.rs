@@ -505,7 +505,7 @@ mod tests {
         let error = model.try_set_frozen("blocks.0.0.b", true).unwrap_err();
         assert!(error.to_string().contains("'blocks.0.0.weight'"), "{error}");
         let tape = Tape::new();
-        let y = model.blocks[0].0.forward(tape.constant(&Tensor::ones([1, 2])));
+        let y = model.blocks[0].0.forward(tape.constant(Tensor::ones([1, 2])));
         let gradients = wengert_tensor::ops::Reductions::sum(&y, ..).backward();
         assert!(gradients.get(&model.blocks[0].0.weight).is_none());
         assert_eq!(gradients.of(model.blocks[0].0.bias.as_ref().unwrap()).to_vec(), [1.0; 3]);
@@ -547,7 +547,7 @@ mod tests {
         let mut sgd = Sgd::new(0.0);
         let step = |model: &Model<Box<Linear<f64>>>, tape: Tape<f64>| {
             let (_, gradients) = tape.value_and_gradients(|tape| {
-                let x = tape.constant(&Tensor::from([2.0, 4.0, 8.0]));
+                let x = tape.constant(Tensor::from([2.0, 4.0, 8.0]));
                 tape.blend(&model.mean, x, Share::Fixed(0.5));
                 tape.count(&model.seen);
                 wengert_tensor::ops::Reductions::sum(&model.r#loop.forward(x), ..)
@@ -574,7 +574,7 @@ mod tests {
         let mut model = model();
         model.r#loop.weight.value = Tensor::from([[f64::NAN, 1.0, 1.0]]);
         let (_, gradients) = Tape::new().value_and_gradients(|tape| {
-            let hidden = model.blocks[0].0.forward(tape.constant(&Tensor::ones([1, 2])));
+            let hidden = model.blocks[0].0.forward(tape.constant(Tensor::ones([1, 2])));
             let y = model.r#loop.forward(hidden);
             wengert_tensor::ops::Reductions::sum(&y, ..)
         });

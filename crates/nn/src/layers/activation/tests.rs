@@ -69,7 +69,7 @@ fn slopes_are_random_in_training_and_the_mean_of_the_bounds_in_evaluation() {
 #[test]
 fn errors_name_the_layer_and_its_settings() {
     let tape = Tape::new();
-    let x = tape.constant(&Tensor::<f64>::ones([2, 3]));
+    let x = tape.constant(Tensor::<f64>::ones([2, 3]));
     let text = Softmax::new(2).try_forward(x).unwrap_err().to_string();
     assert!(text.contains("in the layer Softmax(dim=2) on an input of shape [2, 3], made at"), "{text}");
     assert!(text.contains("activation/tests.rs"), "{text}");

@@ -53,7 +53,7 @@ fn each_head_is_attention_over_its_part_of_the_projections() {
 fn masks_hide_keys() {
     let layer = layer(MultiheadAttention::builder(4, 2).batch_first());
     let tape = Tape::new();
-    let x = tape.constant(&random(&[2, 3, 4]));
+    let x = tape.constant(random(&[2, 3, 4]));
     let is_padding = Tensor::from([[false, false, true], [false, false, false]]);
     let weights = |masks| layer.self_attend_with_weights(x, masks).1.value();
     let causal = weights(AttentionMasks::causal().key_padding_mask(&is_padding));
@@ -67,7 +67,7 @@ fn masks_hide_keys() {
     let keep = Tensor::<bool>::from([[true, false, false], [true, true, false], [true, true, true]]);
     let masks = AttentionMasks::new().mask(AttentionMask::Keep(&keep)).key_padding_mask(&is_padding);
     assert_close(&weights(masks), &causal);
-    let bias = tape.constant(&Tensor::full([3, 3], f64::NEG_INFINITY).triu(1));
+    let bias = tape.constant(Tensor::full([3, 3], f64::NEG_INFINITY).triu(1));
     let masks = AttentionMasks::new().mask(AttentionMask::Add(&bias)).key_padding_mask(&is_padding);
     assert_close(&weights(masks), &causal);
     let by_example = keep.expand([2, 3, 3]);
@@ -86,7 +86,7 @@ fn decoding_gives_the_same_as_causal_attention() {
         layer(MultiheadAttention::builder(4, 2).bias(false)),
     ] {
         let (tape, axis) = (Tape::new(), if layer.batch_first { 1 } else { 0 });
-        let x = tape.constant(&random(if layer.batch_first { &[2, 6, 4] } else { &[6, 2, 4] }));
+        let x = tape.constant(random(if layer.batch_first { &[2, 6, 4] } else { &[6, 2, 4] }));
         let whole = layer.self_attend(x, AttentionMasks::causal()).value();
         let mut cache = AttentionCache::new();
         let mut start = 0;
@@ -103,7 +103,7 @@ fn decoding_gives_the_same_as_causal_attention() {
 fn attention_to_a_cached_memory_gives_the_same() {
     let layer = layer(MultiheadAttention::builder(4, 2).kdim(3).vdim(3).batch_first());
     let tape = Tape::new();
-    let (x, memory) = (tape.constant(&random(&[2, 3, 4])), tape.constant(&random(&[2, 5, 3])));
+    let (x, memory) = (tape.constant(random(&[2, 3, 4])), tape.constant(random(&[2, 5, 3])));
     let is_padding = Tensor::<bool>::from([[false, true, true, true, false], [false; 5]]);
     let masks = AttentionMasks::new().key_padding_mask(&is_padding);
     let expected = layer.attend(x, memory, memory, masks).value();
@@ -116,7 +116,7 @@ fn derivatives_pass_the_gradient_check() {
     gradcheck(|[x]| layer.self_attend(x, AttentionMasks::causal()), [&random(&[2, 3, 4])]).unwrap();
     let mut model = layer.clone();
     crate::layers::testing::gradients(&mut model, |layer, tape| {
-        let (x, memory) = (tape.constant(&random(&[2, 3, 4])), tape.constant(&random(&[2, 5, 4])));
+        let (x, memory) = (tape.constant(random(&[2, 3, 4])), tape.constant(random(&[2, 5, 4])));
         layer.attend(x, memory, memory, AttentionMasks::new())
     });
 }
@@ -125,7 +125,7 @@ fn derivatives_pass_the_gradient_check() {
 fn dropout_drops_weights_in_training_only() {
     let layer = layer(MultiheadAttention::builder(4, 2).dropout(0.5));
     let weights = |tape: Tape<f64>| {
-        let x = tape.constant(&random(&[6, 2, 4]));
+        let x = tape.constant(random(&[6, 2, 4]));
         layer.self_attend_with_weights(x, AttentionMasks::new()).1.value()
     };
     assert!(weights(Tape::new()).iter().all(|weight| weight > 0.0));
@@ -145,7 +145,7 @@ fn paths_initial_bounds_and_errors() {
     assert_eq!(paths(&others), ["q_proj_weight", "k_proj_weight", "v_proj_weight", "out_proj.weight"]);
 
     let tape = Tape::new();
-    let zeros = |shape: &[usize]| tape.constant(&Tensor::zeros(shape));
+    let zeros = |shape: &[usize]| tape.constant(Tensor::zeros(shape));
     let padding = Tensor::<f64>::zeros([2, 4]).gt(0.0);
     let masks = AttentionMasks::new().key_padding_mask(&padding);
     for (result, expected) in [

@@ -38,7 +38,7 @@ fn names_shapes_and_bounds() {
         values().all(|w| w.abs() <= bound) && values().any(|w| w < -0.8 * bound) && values().any(|w| w > 0.8 * bound)
     );
     let tape = Tape::new();
-    assert_eq!(layer.forward(tape.constant(&Tensor::zeros([4, 9, 9]))).shape(), [6, 5, 1]);
+    assert_eq!(layer.forward(tape.constant(Tensor::zeros([4, 9, 9]))).shape(), [6, 5, 1]);
     let without: Conv2d = builder.bias(false).build(&mut Generator::new(1));
     assert_eq!(without.parameters().len(), 1);
 }
@@ -48,7 +48,7 @@ fn a_transposed_convolution_spreads_each_element_over_a_window() {
     let mut layer: ConvTranspose1d<f64> = ConvTranspose1d::builder(1, 1, 3).stride(2).build(&mut Generator::new(1));
     layer.weight.value = Tensor::from([[[1.0, 10.0, 100.0]]]);
     layer.bias.as_mut().unwrap().value = Tensor::from([0.5]);
-    let y = layer.forward(Tape::new().constant(&Tensor::from([[1.0, 2.0]]))).value();
+    let y = layer.forward(Tape::new().constant(Tensor::from([[1.0, 2.0]]))).value();
     assert_eq!(y.to_vec(), [1.5, 10.5, 102.5, 20.5, 200.5]);
 }
 
@@ -63,7 +63,7 @@ fn shapes_bounds_and_gradients_of_transposed_convolutions() {
     assert!(values.iter().all(|w| w.abs() <= bound));
     assert!(values.iter().any(|w| w < -0.8 * bound) && values.iter().any(|w| w > 0.8 * bound));
     let tape = Tape::new();
-    let y = layer.forward(tape.constant(&input([4, 2, 3])));
+    let y = layer.forward(tape.constant(input([4, 2, 3])));
     assert_eq!(y.shape(), [6, 4, 5]);
     assert_eq!(builder.bias(false).build::<f32>(&mut Generator::new(1)).parameters().len(), 1);
     let generator = &mut Generator::new(1);
@@ -77,7 +77,7 @@ fn shapes_bounds_and_gradients_of_transposed_convolutions() {
 #[test]
 fn errors_name_the_transposed_layer() {
     let layer = ConvTranspose1d::<f64>::new(2, 3, 2, &mut Generator::new(1));
-    let text = layer.try_forward(Tape::new().constant(&Tensor::ones([1, 3, 4]))).unwrap_err().to_string();
+    let text = layer.try_forward(Tape::new().constant(Tensor::ones([1, 3, 4]))).unwrap_err().to_string();
     let named = "in the layer ConvTranspose1d with a weight of shape [2, 3, 2] on an input of shape [1, 3, 4], made at";
     assert!(text.contains(named), "{text}");
 }

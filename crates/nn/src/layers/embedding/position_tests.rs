@@ -35,7 +35,7 @@ fn an_offset_continues_the_sequence() {
 fn positions_outside_of_the_table_and_odd_widths_are_errors() {
     let learned = LearnedPositions::<f64>::new(6, 4, &mut Generator::new(1));
     let tape = Tape::new();
-    let error = learned.try_forward_at(tape.constant(&Tensor::zeros([3, 4])), 4).unwrap_err().to_string();
+    let error = learned.try_forward_at(tape.constant(Tensor::zeros([3, 4])), 4).unwrap_err().to_string();
     assert!(error.contains("start (4) + length (3) exceeds dimension size (6)"), "{error}");
     assert!(error.contains("in the layer LearnedPositions(6, 4)") && error.contains("position_tests.rs"), "{error}");
     let error = try_rotary(&Tensor::<f64>::zeros([2, 3]), 0, RotaryPairs::Halves).unwrap_err().to_string();

@@ -95,7 +95,7 @@ mod tests {
         layer.weight.value = Tensor::from([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]);
         layer.bias.as_mut().unwrap().value = Tensor::from([0.5]);
         let tape = Tape::new();
-        let (x1, x2) = (tape.constant(&Tensor::from([1.0, 10.0])), tape.constant(&Tensor::from([1.0, 0.0, 1.0])));
+        let (x1, x2) = (tape.constant(Tensor::from([1.0, 10.0])), tape.constant(Tensor::from([1.0, 0.0, 1.0])));
         assert_eq!(layer.forward(x1, x2).value().to_vec(), [104.5]);
         let layer = Bilinear::new(2, 3, 2, &mut Generator::new(1));
         let inputs = (Parameter::new(input([4, 2])), Parameter::new(input([4, 3])));
@@ -109,7 +109,7 @@ mod tests {
     fn errors_name_the_layer() {
         let layer = Bilinear::<f64>::new(2, 3, 1, &mut Generator::new(1));
         let tape = Tape::new();
-        let x = tape.constant(&Tensor::ones([4, 2]));
+        let x = tape.constant(Tensor::ones([4, 2]));
         let text = layer.try_forward(x, x).unwrap_err().to_string();
         assert!(
             text.contains("in the layer Bilinear(2, 3, 1) on inputs of shapes [4, 2] and [4, 2], made at"),

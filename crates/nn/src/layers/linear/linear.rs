@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn any_number_of_leading_dimensions_works() {
         let (layer, tape) = (layer(), Tape::new());
-        let x = tape.constant(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
+        let x = tape.constant(Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let expected = Tensor::from([[8.0, 18.0], [14.0, 30.0]]);
         assert_eq!(layer.forward(x).value(), expected);
         assert_eq!(layer.forward(x.reshape([2, 1, 3])).value(), expected.reshape([2, 1, 2]));
         assert_eq!(layer.forward(x.select(0, 0)).value().to_vec(), [8.0, 18.0]);
-        assert_eq!(layer.forward(tape.constant(&Tensor::zeros([0, 3]))).value().shape(), &[0, 2]);
+        assert_eq!(layer.forward(tape.constant(Tensor::zeros([0, 3]))).value().shape(), &[0, 2]);
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_error_for_a_wrong_width_is_pytorchs() {
         let tape = Tape::new();
-        let error = layer().try_forward(tape.constant(&Tensor::ones([5, 4]))).unwrap_err();
+        let error = layer().try_forward(tape.constant(Tensor::ones([5, 4]))).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("mat1 and mat2 shapes cannot be multiplied (5x4 and 3x2)"), "{text}");
         assert!(text.contains("in the layer Linear(3, 2) on an input of shape [5, 4], made at"), "{text}");

@@ -200,7 +200,7 @@ mod tests {
         let mut layer = BatchNorm1d::<f64>::new(1).eps(0.0).momentum(1.0);
         step(&mut layer, &batches()[1]);
         let tape = Tape::new();
-        let y = layer.forward(tape.constant(&Tensor::from([[5.0], [5.0 + 18f64.sqrt()]])));
+        let y = layer.forward(tape.constant(Tensor::from([[5.0], [5.0 + 18f64.sqrt()]])));
         close(&y.value(), &[0.0, 1.0], 1e-15);
         update_buffers(&mut layer, &y.sum(..).backward());
         assert_eq!(layer.num_batches_tracked.as_ref().unwrap().value.item(), 1);

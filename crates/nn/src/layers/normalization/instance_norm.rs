@@ -150,7 +150,7 @@ mod tests {
     fn an_input_may_have_no_batch_dimension() {
         let layer = InstanceNorm1d::<f64>::new(2).eps(0.0);
         let tape = Tape::new();
-        let x = tape.constant(&Tensor::from([[1.0, 3.0], [10.0, 30.0]]));
+        let x = tape.constant(Tensor::from([[1.0, 3.0], [10.0, 30.0]]));
         assert_eq!(layer.forward(x).value(), Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
         assert_eq!(layer.forward(x.unsqueeze(0)).value(), Tensor::from([[[-1.0, 1.0], [-1.0, 1.0]]]));
         assert!(layer.leaves().is_empty());

@@ -16,7 +16,7 @@ fn gradients_agree_with_central_differences() {
 #[test]
 fn weight_and_bias_are_applied_after_the_normalization() {
     let tape = Tape::new();
-    let x = tape.constant(&Tensor::from([[1.0, 3.0, 10.0, 30.0]]));
+    let x = tape.constant(Tensor::from([[1.0, 3.0, 10.0, 30.0]]));
     let mut groups = GroupNorm::<f64>::new(2, 4).eps(0.0);
     groups.weight.as_mut().unwrap().value = Tensor::from([1.0, 2.0, 3.0, 4.0]);
     groups.bias.as_mut().unwrap().value = Tensor::from([0.5, 0.0, 0.0, 0.0]);
@@ -34,7 +34,7 @@ fn weight_and_bias_are_applied_after_the_normalization() {
 #[test]
 fn errors_name_the_layer() {
     let tape = Tape::new();
-    let x = tape.constant(&Tensor::<f64>::ones([2, 4]));
+    let x = tape.constant(Tensor::<f64>::ones([2, 4]));
     let text = LayerNorm::new([3]).try_forward(x).unwrap_err().to_string();
     assert!(text.contains("Given normalized_shape=[3], expected input with shape [*, 3]"), "{text}");
     assert!(text.contains("in the layer LayerNorm([3]) on an input of shape [2, 4], made at"), "{text}");

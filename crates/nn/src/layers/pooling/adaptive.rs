@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn errors_name_the_layer() {
         let x = Tape::new();
-        let x = x.constant(&Tensor::<f64>::ones([3]));
+        let x = x.constant(Tensor::<f64>::ones([3]));
         let text = AdaptiveMaxPool2d::new(1).try_forward(x).unwrap_err().to_string();
         assert!(text.contains("in the layer AdaptiveMaxPool2d([1]) on an input of shape [3], made at"), "{text}");
         assert!(AdaptiveAvgPool3d::new(1).try_forward(x).is_err());

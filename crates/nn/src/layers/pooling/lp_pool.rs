@@ -125,7 +125,7 @@ mod tests {
         close(&value(LPPool1d::new(f64::NEG_INFINITY, 2)), &[1.0, 3.0, 0.5], 0.0);
         let cubes = value(LPPool1d::new(3.0, 2)).to_vec();
         assert!(cubes[0].is_nan() && cubes[1].is_nan() && (cubes[2] - 5.001666111419547).abs() < 1e-14, "{cubes:?}");
-        let volume = tape.constant(&Tensor::from_fn([1, 1, 2, 2, 3], |i| (i[2] * 6 + i[3] * 3 + i[4]) as f64 - 5.0));
+        let volume = tape.constant(Tensor::from_fn([1, 1, 2, 2, 3], |i| (i[2] * 6 + i[3] * 3 + i[4]) as f64 - 5.0));
         close(&LPPool3d::new(2.0, 2).stride(1).forward(volume).value(), &[9.591663046625438, 10.0], 1e-14);
     }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_wrong_norm_or_window_is_an_error() {
         let x = Tape::new();
-        let x = x.constant(&Tensor::<f64>::ones([1, 4]));
+        let x = x.constant(Tensor::<f64>::ones([1, 4]));
         let text = |pool: LPPool1d| pool.try_forward(x).unwrap_err().to_string();
         let zero = text(LPPool1d::new(0.0, 2));
         assert!(zero.contains("norm_type must be a non-zero value, but got 0"), "{zero}");

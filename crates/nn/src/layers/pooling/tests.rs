@@ -13,7 +13,7 @@ fn volume() -> Tensor<f64> {
 #[test]
 fn pooled_volumes_are_pytorchs() {
     let tape = Tape::new();
-    let x = tape.constant(&volume());
+    let x = tape.constant(volume());
     let max = MaxPool3d::new([2, 2, 3]).stride([1, 2, 2]).padding([0, 1, 1]);
     close(&max.forward(x).value(), &[19.0, 21.0, 23.0, 23.0], 0.0);
     close(&max.clone().ceil_mode(true).forward(x.unsqueeze(0)).value(), &[19.0, 21.0, 21.0, 23.0, 23.0, 17.0], 0.0);
@@ -30,7 +30,7 @@ fn pooled_volumes_are_pytorchs() {
 #[test]
 fn pooled_sequences_and_images() {
     let tape = Tape::new();
-    let x = tape.constant(&Tensor::from([[1.0, 5.0, 2.0, 4.0]]));
+    let x = tape.constant(Tensor::from([[1.0, 5.0, 2.0, 4.0]]));
     assert_eq!(MaxPool1d::new(2).forward(x).value().to_vec(), [5.0, 4.0]);
     assert_eq!(MaxPool1d::new(2).stride(1).dilation(2).forward(x).value().to_vec(), [2.0, 5.0]);
     assert_eq!(AvgPool1d::new(2).stride(1).forward(x).value().to_vec(), [3.0, 3.5, 3.0]);

@@ -215,7 +215,7 @@ mod tests {
     fn without_a_state_a_cell_starts_from_zeros_and_a_wrong_state_is_an_error() {
         let (cell, x, _) = example::<Gated>();
         let tape = Tape::new();
-        let (x, zeros) = (tape.constant(&x), tape.constant(&Tensor::zeros([2, 2])));
+        let (x, zeros) = (tape.constant(&x), tape.constant(Tensor::zeros([2, 2])));
         assert_eq!(cell.forward(x, None).value(), cell.forward(x, Some(zeros)).value());
         assert_eq!(cell.forward(x.select(0, 1), None).shape(), [2]);
         let error = cell.try_forward(x, Some(zeros.narrow(0, 0, 1))).unwrap_err().to_string();

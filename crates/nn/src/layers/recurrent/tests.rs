@@ -200,7 +200,7 @@ fn a_padded_batch_gives_the_same_as_each_sequence_alone() {
         let own = |of: &Tensor<f64>| of.select(1, number);
         if length > 0 {
             let alone = tape.var(&own(&x).narrow(0, 0, length));
-            let (expected, state) = network.forward_from(alone, Some(tape.constant(&own(&h))));
+            let (expected, state) = network.forward_from(alone, Some(tape.constant(own(&h))));
             assert_close(&own(&y.value()).narrow(0, 0, length).to_vec(), &expected.value().to_vec());
             assert_close(&own(&last.value()).to_vec(), &state.value().to_vec());
             let dx = (expected.square().sum(..) + state.square().sum(..)).backward();
@@ -222,7 +222,7 @@ fn batch_first_only_changes_the_order_of_dimensions() {
     let network: LSTM<f64> = LSTM::builder(2, 3).bidirectional().build(generator);
     let other = RecurrentLayer { batch_first: true, ..network.clone() };
     let tape = Tape::new();
-    let x = tape.constant(&wave(&[4, 5, 2], 1.0));
+    let x = tape.constant(wave(&[4, 5, 2], 1.0));
     let (y, (h, c)) = network.forward_from(x, None);
     let (transposed, state) = other.forward_from(x.transpose(0, 1), Some((h * 0.0, c * 0.0)));
     assert_eq!(transposed.transpose(0, 1).value(), y.value());
@@ -250,7 +250,7 @@ fn a_step_records_few_nodes() {
     let network = LSTM::<f32>::new(3, 4, &mut Generator::new(0));
     let recorded = |steps: usize| {
         let tape = Tape::new();
-        network.forward(tape.constant(&Tensor::zeros([steps, 2, 3])));
+        network.forward(tape.constant(Tensor::zeros([steps, 2, 3])));
         tape.len()
     };
     // One more step records 16 nodes: a slice of the input, the product, their sum, four gates of two nodes each, and five nodes for the
@@ -263,7 +263,7 @@ fn wrong_shapes_and_lengths_are_errors() {
     let network: GRU = GRU::builder(3, 4).num_layers(2).build(&mut Generator::new(0));
     let tape = Tape::new();
     let sentence = |shape: &[usize], lengths: Option<&[usize]>, state: Option<[usize; 3]>| {
-        let (x, state) = (tape.constant(&Tensor::zeros(shape)), state.map(|s| tape.constant(&Tensor::zeros(s))));
+        let (x, state) = (tape.constant(Tensor::zeros(shape)), state.map(|s| tape.constant(Tensor::zeros(s))));
         let result = match lengths {
             Some(lengths) => network.try_forward_padded(x, lengths, state),
             None => network.try_forward_from(x, state),

@@ -72,6 +72,6 @@ fn wrong_probabilities_and_shapes_are_errors() {
     assert_eq!(text, "Invalid p value: 1.5; expected a probability from 0 to 1");
     assert!(AlphaDropout::try_new(f64::NAN).is_err());
     let tape = Tape::<f64>::new();
-    let error = Dropout2d::new(0.5).try_forward(tape.constant(&Tensor::ones([3]))).unwrap_err().to_string();
+    let error = Dropout2d::new(0.5).try_forward(tape.constant(Tensor::ones([3]))).unwrap_err().to_string();
     assert!(error.contains("expected 3D or 4D input (got 1D input)"), "{error}");
 }

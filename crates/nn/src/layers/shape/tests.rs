@@ -8,7 +8,7 @@ use crate::layers::testing::{input, layer_gradients};
 #[test]
 fn output_shapes() {
     let tape = Tape::new();
-    let x = tape.constant(&input([2, 3, 4, 5]));
+    let x = tape.constant(input([2, 3, 4, 5]));
     let shape = |layer: &dyn Layer<f64>| layer.forward(x).shape().to_vec();
     assert_eq!(shape(&Identity), [2, 3, 4, 5]);
     assert_eq!(shape(&Flatten::default()), [2, 60]);
@@ -30,7 +30,7 @@ fn gradients_agree_with_central_differences() {
 #[test]
 fn errors_name_the_layer() {
     let tape = Tape::new();
-    let x = tape.constant(&input([2, 3]));
+    let x = tape.constant(input([2, 3]));
     let text = |layer: &dyn Layer<f64>| layer.try_forward(x).unwrap_err().to_string();
     assert!(text(&Flatten::new(1, 2)).contains("Flatten(start_dim=1, end_dim=2) on an input of shape [2, 3], made at"));
     assert!(text(&Unflatten::new(1, [2, 2])).contains("in the layer Unflatten(1, [2, 2])"));

@@ -40,7 +40,7 @@ mod tests {
         let generator = &mut Generator::new(0);
         for options in [options(), options().norm_first().gelu().final_norm()] {
             let tape = Tape::new();
-            let (x, memory) = (tape.constant(&random(&[2, 5, 4])), tape.constant(&random(&[2, 3, 4])));
+            let (x, memory) = (tape.constant(random(&[2, 5, 4])), tape.constant(random(&[2, 3, 4])));
             let is_padding = Tensor::<bool>::from([[false, false, true], [false; 3]]);
             let encoder = TransformerEncoder::new(&options, 2, generator);
             let decoder = TransformerDecoder::new(&options, 2, generator);
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn dropout_acts_in_training_only() {
         let layer = TransformerEncoderLayer::new(&options(), &mut Generator::new(0));
-        let evaluated = |tape: Tape<f64>| layer.forward(tape.constant(&random(&[2, 5, 4]))).value();
+        let evaluated = |tape: Tape<f64>| layer.forward(tape.constant(random(&[2, 5, 4]))).value();
         assert_eq!(evaluated(Tape::new()), evaluated(Tape::new()));
         assert_ne!(evaluated(Tape::training(&mut Generator::new(1))), evaluated(Tape::new()));
     }
@@ -69,7 +69,7 @@ mod tests {
     fn gradients_agree_with_central_differences() {
         let mut layer = TransformerDecoderLayer::new(&options().gelu().dropout(0.0), &mut Generator::new(0));
         crate::layers::testing::gradients(&mut layer, |layer, tape| {
-            let (x, memory) = (tape.constant(&random(&[1, 3, 4])), tape.constant(&random(&[1, 2, 4])));
+            let (x, memory) = (tape.constant(random(&[1, 3, 4])), tape.constant(random(&[1, 2, 4])));
             layer.forward(x, memory, AttentionMasks::causal(), AttentionMasks::new())
         });
     }
@@ -103,7 +103,7 @@ mod tests {
         let own = AttentionMasks::new().mask(AttentionMask::Keep(&keep));
         let y = encoder.forward_masked(tape.constant(&x), own).value();
         // Each position attends only to itself, so its output equals the output of a sequence of this position alone.
-        let alone = encoder.forward(tape.constant(&x.narrow(1, 1, 1))).value();
+        let alone = encoder.forward(tape.constant(x.narrow(1, 1, 1))).value();
         assert_close(&y.narrow(1, 1, 1), &alone);
     }
 
@@ -115,7 +115,7 @@ mod tests {
             TransformerEncoder::new(&options(), 3, generator),
         );
         let tape = Tape::new();
-        let error = three.try_decode(tape.constant(&Tensor::ones([1, 1, 4])), &mut two.caches()).unwrap_err();
+        let error = three.try_decode(tape.constant(Tensor::ones([1, 1, 4])), &mut two.caches()).unwrap_err();
         assert!(error.to_string().contains("2 caches for a stack of 3 layers"), "{error}");
     }
 }
