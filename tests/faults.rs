@@ -47,7 +47,7 @@ fn fault() -> ! {
     panic!("a fault of the caller")
 }
 
-/// The operation x + 0, one method of which panics.
+/// The operation x + 0. The method with this name panics.
 struct Faulty(&'static str);
 
 impl Faulty {
@@ -218,7 +218,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     set_num_threads(before);
 }
 
-/// Compares the bits with those of the parent, and warns.
+/// Compares the bits with the bits of the parent process, and triggers a warning.
 #[test]
 fn child() {
     let Ok(expected) = env::var(EXPECTED) else { return };

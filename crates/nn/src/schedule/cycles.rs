@@ -144,7 +144,7 @@ impl CyclicLR {
         CyclicLR { up, down, ..self }
     }
 
-    /// Sets the change of the height; none by default. PyTorch: `mode`.
+    /// Sets how the height of the cycles changes; by default it is constant. PyTorch: `mode`.
     #[must_use]
     pub fn cycle(self, cycle: Cycle) -> Self {
         CyclicLR { cycle, ..self }

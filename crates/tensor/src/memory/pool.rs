@@ -116,8 +116,8 @@ pub fn pool_statistics() -> PoolStatistics {
     }
 }
 
-/// Sets the maximum number of bytes in the pool (1 GiB by default); 0 switches it off. Excess buffers return to the system, first those
-/// of the sizes that were requested longest ago.
+/// Sets the maximum number of bytes in the pool (1 GiB by default); 0 switches it off. Excess buffers return to the system, first the
+/// buffers of the sizes that were requested longest ago.
 pub fn set_pool_capacity(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
     if lock().bytes > bytes {

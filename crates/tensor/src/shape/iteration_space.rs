@@ -79,8 +79,8 @@ impl<const N: usize> IterationSpace<N> {
         space
     }
 
-    /// Adds loops to an iteration space that has none. Changes `self` because moving an iteration space takes longer than a small
-    /// operation.
+    /// Adds loops to an iteration space that has none. Changes `self` in place, because moving an iteration space takes longer
+    /// than a small operation.
     fn merge(&mut self, loops: impl IntoIterator<Item = (usize, [isize; N])>) {
         let own = &mut self.loops;
         for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {

@@ -29,17 +29,17 @@ trait Simd<T, const L: usize>: Copy {
     fn sum(self, x: Self::Vector) -> T;
 }
 
-/// The token of processors with AVX-512 F, AVX2 and FMA.
+/// The token of processors with AVX-512 F, AVX2 and FMA. A value of this type exists only on such processors.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx512(());
 
-/// The token of processors with AVX2 and FMA.
+/// The token of processors with AVX2 and FMA. A value of this type exists only on such processors.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2(());
 
-/// The token of every processor. Its vectors are arrays of four elements.
+/// The type that implements [`Simd`] on every processor. Its vectors are arrays of four elements.
 #[derive(Clone, Copy)]
 struct Portable;
 
@@ -52,13 +52,13 @@ macro_rules! vectors {
 
             #[inline(always)]
             fn splat(self, value: $type) -> Self::Vector {
-                // SAFETY: the processor has the instruction, since the token exists.
+                // SAFETY: a token exists only on processors with the instruction.
                 unsafe { std::arch::x86_64::$splat(value) }
             }
 
             #[inline(always)]
             fn load(self, from: &[$type; $lanes]) -> Self::Vector {
-                // SAFETY: the processor has the instruction, since the token exists. The array is as long as the vector.
+                // SAFETY: a token exists only on processors with the instruction. The array is as long as the vector.
                 unsafe { std::arch::x86_64::$load(from.as_ptr()) }
             }
 
@@ -68,14 +68,14 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $count = from.len().min($lanes) as i32;
                 let $part = from.as_ptr();
-                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many elements as the
+                // SAFETY: a token exists only on processors with the instructions. The mask selects at most as many elements as the
                 // slice has.
                 unsafe { $load_part }
             }
 
             #[inline(always)]
             fn store(self, x: Self::Vector, to: &mut [$type; $lanes]) {
-                // SAFETY: the processor has the instruction, since the token exists. The array is as long as the vector.
+                // SAFETY: a token exists only on processors with the instruction. The array is as long as the vector.
                 unsafe { std::arch::x86_64::$store(to.as_mut_ptr(), x) }
             }
 
@@ -85,14 +85,14 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $room = to.len().min($lanes) as i32;
                 let $to = to.as_mut_ptr();
-                // SAFETY: the processor has the instructions, since the token exists. The mask selects at most as many elements as the
+                // SAFETY: a token exists only on processors with the instructions. The mask selects at most as many elements as the
                 // slice has.
                 unsafe { $store_part }
             }
 
             #[inline(always)]
             fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector {
-                // SAFETY: the processor has the instruction, since the token exists.
+                // SAFETY: a token exists only on processors with the instruction.
                 unsafe { std::arch::x86_64::$multiply_add(x, y, z) }
             }
 
@@ -100,7 +100,7 @@ macro_rules! vectors {
             fn sum(self, $whole: Self::Vector) -> $type {
                 #[allow(clippy::wildcard_imports)]
                 use std::arch::x86_64::*;
-                // SAFETY: the processor has the instructions, since the token exists.
+                // SAFETY: a token exists only on processors with the instructions.
                 unsafe { $sum }
             }
         }
@@ -452,7 +452,7 @@ macro_rules! kernels {
                         },
                     }
                 }
-                // SAFETY: the processor has the features, since the token exists.
+                // SAFETY: a token exists only on processors with the features.
                 unsafe { run(*self, kernel) }
             }
         }

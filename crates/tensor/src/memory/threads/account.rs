@@ -43,7 +43,7 @@ pub(super) struct Spent {
 pub(super) struct Allowance {
     /// The number of helpers that may work.
     pub(super) helpers: usize,
-    /// True if the other helpers begin a trial now.
+    /// True if the other helpers now begin a trial, which tests whether each of them has a processor for itself.
     pub(super) trial: bool,
 }
 
