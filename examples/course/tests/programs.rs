@@ -28,7 +28,9 @@ fn run(name: &str, arguments: &[&str]) -> Output {
     let test = std::env::current_exe().expect("a test knows its program");
     let built: PathBuf =
         test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").join("examples").join(name);
-    let folder = std::env::temp_dir().join(format!("wengert-{name}-{}", std::process::id()));
+    // Tests run at the same time, and each has a folder of its own.
+    let folder =
+        std::env::temp_dir().join(format!("wengert-{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
     fs::create_dir_all(&folder).expect("a temporary folder can be made");
     let output = Command::new(&built).args(arguments).current_dir(&folder).output();
     fs::remove_dir_all(&folder).expect("a temporary folder can be removed");

@@ -9,6 +9,7 @@
 
 use smallvec::SmallVec;
 
+use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
 use crate::kernel::reduce::accumulator::{LONG_RUN, NARROW, accumulate_rows, combine, side_by_side, slice_total};
 use crate::kernel::reduce::lines::SHORT;
@@ -453,6 +454,15 @@ fn columns<T: Element>(
         Rows { data, kept, start: 0, reduced }.total(op, 0, reduced.numel(), blocks.leaf, out);
     }
     Ok(())
+}
+
+/// Replaces each total by the total of `times` elements of its value.
+pub(crate) fn repeat_totals<T: Element>(op: Reduction, totals: &mut [T], times: usize) {
+    let Some(function) = op.repeated() else { return };
+    for total in totals {
+        let times = Operand::Splat(T::from_i64(times as i64));
+        T::binary(function, Operand::Splat(*total), times, std::slice::from_mut(total));
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use wengert_macros::precompiled;
 
 use crate::engine::elementwise;
-use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::batched::{self, Onto};
 use crate::kernel::reduce::strided;
 use crate::kernel::rows;
@@ -294,11 +293,8 @@ impl<T: Element> Tensor<T> {
                 out.fill(T::start(op));
             }
             strided::reduce(op, Source { data: self.source().data, layout }, axes, out)?;
-            if let (Some(function), true) = (op.repeated(), times > 1) {
-                let times = Operand::Splat(T::from_i64(times as i64));
-                for total in out {
-                    T::binary(function, Operand::Splat(*total), times, std::slice::from_mut(total));
-                }
+            if times > 1 {
+                strided::repeat_totals(op, out, times);
             }
             Ok(())
         })
