@@ -27,7 +27,8 @@ impl<T: Float> Tape<T> {
     /// Returns the values of `vars`. They are computed together, so each common operand is computed once.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));

@@ -5,7 +5,8 @@
 //! [`Gradients`] that outlive the tape.
 //!
 //! ```
-//! use wengert_autograd::prelude::*;
+//! # use wengert_autograd as wengert;
+//! use wengert::prelude::*;
 //!
 //! let tape = Tape::<f64>::new();
 //! let x = tape.var(&Tensor::from([1.0, 2.0, 3.0]));

@@ -13,7 +13,8 @@ use wengert_tensor::{Element, Float, Tensor};
 /// values.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # use wengert_autograd as wengert;
+/// use wengert::prelude::*;
 ///
 /// let mut weight = Parameter::new(Tensor::from([2.0f32, 3.0]));
 /// weight.set_frozen(true);

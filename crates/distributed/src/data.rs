@@ -7,8 +7,9 @@ use wengert_nn::Dataset;
 /// is smaller, and its shards differ by one row or are empty. `drop_last` leaves that batch out. PyTorch: `DistributedSampler`.
 ///
 /// ```
+/// # mod wengert { pub use wengert_nn as nn; }
 /// use wengert_distributed::Rows;
-/// use wengert_nn::DataLoader;
+/// use wengert::nn::DataLoader;
 ///
 /// let loader = DataLoader::new(Rows::new(10), 4).shuffle().seed(7);
 /// let mut rows: Vec<usize> = loader.epoch(0).flat_map(|batch| batch.unwrap()).collect();

@@ -118,9 +118,10 @@ impl Group {
     /// machines.
     ///
     /// ```
+    /// # use wengert_tensor as wengert;
     /// use std::thread;
     /// use wengert_distributed::{Group, Reduce};
-    /// use wengert_tensor::prelude::*;
+    /// use wengert::prelude::*;
     ///
     /// thread::scope(|scope| {
     ///     for group in Group::in_process::<3>() {

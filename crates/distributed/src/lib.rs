@@ -5,9 +5,10 @@
 //! works unchanged. The feature `mpi` adds MPI itself.
 //!
 //! ```
-//! use wengert_autograd::prelude::*;
+//! # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+//! use wengert::prelude::*;
 //! use wengert_distributed::{DataParallel, Group};
-//! use wengert_nn::{Adam, Generator, Layer, Linear, cross_entropy};
+//! use wengert::nn::{Adam, Generator, Layer, Linear, cross_entropy};
 //!
 //! let group = Group::world()?;
 //! let generator = &mut Generator::new(0); // the same seed on all ranks

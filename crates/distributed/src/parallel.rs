@@ -32,9 +32,10 @@ impl Group {
     /// before one call. They are then sent only once.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
     /// use wengert_distributed::Group;
-    /// use wengert_nn::{Generator, Layer, Linear, Optimizer, Sgd};
+    /// use wengert::nn::{Generator, Layer, Linear, Optimizer, Sgd};
     ///
     /// let group = Group::world()?;
     /// let mut model = Linear::new(2, 1, &mut Generator::new(0));
@@ -178,9 +179,10 @@ pub struct Step {
 /// ranks up to the number of shards.** This includes a group of one, and [sharded](Self::sharded) states.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
 /// use wengert_distributed::{DataParallel, Group};
-/// use wengert_nn::{Adam, Generator, Layer, Linear};
+/// use wengert::nn::{Adam, Generator, Layer, Linear};
 ///
 /// let group = Group::world()?;
 /// let generator = &mut Generator::new(0); // the same on all ranks

@@ -25,9 +25,10 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     /// ranks here.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
     /// use wengert_distributed::{DataParallel, Group};
-    /// use wengert_nn::{Adam, Generator, Layer, Linear};
+    /// use wengert::nn::{Adam, Generator, Layer, Linear};
     ///
     /// let group = Group::world()?;
     /// let generator = &mut Generator::new(0); // the same on all ranks

@@ -16,16 +16,17 @@ use crate::sync::{SyncScope, moments, sync_scope};
 /// forward and the backward pass. They exchange 2 or 3 values for each channel. Up to rounding, outputs, gradients and running statistics
 /// equal the results of one rank that computes the whole batch. They have the same bits on any number of ranks.
 ///
-/// Outside of a step, the layer equals [`BatchNorm`](wengert_nn::BatchNorm), with the same paths and defaults. On a training tape it uses
-/// the statistics of its input, on any other tape the running statistics. In [`step`](crate::DataParallel::step) the layer returns an
+/// Outside of a step, the layer computes the same as [`BatchNorm`](wengert_nn::BatchNorm). Its parameters and buffers have the same names, and
+/// its settings the same defaults. On a training tape it uses the statistics of its input, on any other tape the running statistics. In [`step`](crate::DataParallel::step) the layer returns an
 /// error, because that function computes one shard after the other.
 ///
 /// The activations before the layer stay in memory until the step ends, for all shards of a rank.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
 /// use wengert_distributed::{DataParallel, Group, SyncBatchNorm};
-/// use wengert_nn::{Generator, Layer, Linear, Sequential, Sgd};
+/// use wengert::nn::{Generator, Layer, Linear, Sequential, Sgd};
 ///
 /// let group = Group::world()?;
 /// let generator = &mut Generator::new(0);

@@ -22,7 +22,7 @@ use proc_macro::TokenStream;
 ///
 /// The twin takes the same arguments, generics and bounds, and returns the type inside of `Ok`. It gets the documentation, and the
 /// documentation of `try_name` links to it. The text of the last section, `# Errors`, stands under `# Panics` in the twin's documentation
-/// and under `# Errors` in the documentation of `try_name`. Without this section, both get a sentence. Both are `#[track_caller]`. A
+/// and under `# Errors` in the documentation of `try_name`. Without this section, each gets a sentence that refers to the other. Both are `#[track_caller]`. A
 /// function that already has a twin in the same trait or block is not changed. If `Site::here("name")` occurs in the body, its name must be
 /// the name of the twin; otherwise the code does not compile.
 ///
@@ -33,7 +33,7 @@ use proc_macro::TokenStream;
 /// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a `self` that can be
 /// written to (`InPlace`). The result replaces `self`. Both refuse a `self` with several elements at one position, and operands that do not
 /// expand to its shape. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl Operand<Self>` and
-/// `Option<Argument<Self>>`. A mask is written as ones and zeros. There are two more forms:
+/// `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are written to `self`. There are two more forms:
 ///
 /// - `#[in_place(Binary::Add)]`: this operation updates `self`. It makes no tensor for the result if possible.
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands

@@ -37,8 +37,9 @@ impl std::error::Error for ModelFailure {}
 /// random directions. A model without such parameters passes.
 ///
 /// ```
-/// use wengert_autograd::{GradCheck, prelude::*};
-/// use wengert_nn::{Generator, Layer, Linear, check_model};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{GradCheck, prelude::*};
+/// use wengert::nn::{Generator, Layer, Linear, check_model};
 ///
 /// let layer = Linear::<f64>::new(3, 2, &mut Generator::new(0));
 /// let x = Tensor::from([[0.5, -1.0, 2.0]]);

@@ -23,7 +23,8 @@ impl Scores {
     /// Returns the loss, or the metric with this name.
     ///
     /// ```
-    /// use wengert_nn::Scores;
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use wengert::nn::Scores;
     ///
     /// let scores = Scores { loss: 0.5, metrics: vec![("accuracy".to_owned(), 0.75)] };
     /// assert_eq!((scores.get("loss"), scores.get("accuracy"), scores.get("f1")), (Some(0.5), Some(0.75), None));
@@ -79,7 +80,8 @@ impl fmt::Display for Epoch {
 /// The epochs of a training, in order.
 ///
 /// ```
-/// use wengert_nn::{Epoch, History, Scores};
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{Epoch, History, Scores};
 ///
 /// let mut history = History::default();
 /// for k in 1..=20 {

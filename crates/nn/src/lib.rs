@@ -8,8 +8,9 @@
 //! the prefix `try_` that returns an error. Functions that read or write files always return a `Result`.
 //!
 //! ```
-//! use wengert_autograd::prelude::*;
-//! use wengert_nn::{Generator, Layer, Linear, Module, Optimizer, Sgd, cross_entropy};
+//! # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+//! use wengert::prelude::*;
+//! use wengert::nn::{Generator, Layer, Linear, Module, Optimizer, Sgd, cross_entropy};
 //!
 //! /// Two layers with a ReLU between them.
 //! #[derive(Module)]

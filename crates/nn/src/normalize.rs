@@ -15,8 +15,9 @@ use crate::{Error, Result};
 /// model with a field of this type saves them in its checkpoint. This type is also a [`Layer`](crate::Layer).
 ///
 /// ```
-/// use wengert_nn::Normalize;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::Normalize;
+/// use wengert::prelude::*;
 ///
 /// let train = Tensor::from([[1.0, 5.0], [3.0, 5.0f64]]);
 /// let normalize = Normalize::fit(&train)?;
@@ -40,8 +41,9 @@ impl<T: Float> Normalize<T> {
     /// Returns a normalization that changes nothing. A model uses it before it loads a checkpoint that has statistics of this shape.
     ///
     /// ```
-    /// use wengert_nn::{Normalize, load, save};
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::{Normalize, load, save};
+    /// use wengert::prelude::*;
     ///
     /// let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("scale.safetensors");
@@ -60,8 +62,9 @@ impl<T: Float> Normalize<T> {
     /// of one known range, such as pixels.
     ///
     /// ```
-    /// use wengert_nn::Normalize;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Normalize;
+    /// use wengert::prelude::*;
     ///
     /// let pixels = Tensor::from([0.0, 4.0, 16.0f32]);
     /// assert_eq!(Normalize::range(0.0, 16.0).apply(&pixels)?.to_vec(), [-1.0, -0.5, 1.0]);
@@ -76,8 +79,9 @@ impl<T: Float> Normalize<T> {
     /// features of one kind whose range is not known. If all elements are equal, they become 0.
     ///
     /// ```
-    /// use wengert_nn::Normalize;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Normalize;
+    /// use wengert::prelude::*;
     ///
     /// let train = Tensor::from([[0.0, 255.0], [51.0, 0.0f32]]);
     /// assert_eq!(Normalize::fit_range(&train)?.apply(&train)?.to_vec(), [-1.0, 1.0, -0.6, -1.0]);
@@ -110,8 +114,9 @@ impl<T: Float> Normalize<T> {
     /// the same as [`fit`](Self::fit).
     ///
     /// ```
-    /// use wengert_nn::Normalize;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Normalize;
+    /// use wengert::prelude::*;
     ///
     /// let images = Tensor::from_fn([2, 3, 4, 4], |i| (10 * i[1] + i[2]) as f32);
     /// let normalize = Normalize::fit_channels(&images)?;
@@ -137,8 +142,9 @@ impl<T: Float> Normalize<T> {
     /// feature becomes 0. scikit-learn: `MinMaxScaler`.
     ///
     /// ```
-    /// use wengert_nn::Normalize;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Normalize;
+    /// use wengert::prelude::*;
     ///
     /// let train = Tensor::from([[1.0, 5.0], [3.0, 5.0], [2.0, 5.0f64]]);
     /// assert_eq!(Normalize::fit_min_max(&train)?.apply(&train)?.to_vec(), [0.0, 0.0, 1.0, 0.0, 0.5, 0.0]);

@@ -20,9 +20,10 @@ use crate::module::Module;
 /// example classes as one-hot rows. The tape evaluates and does not train, so there is no dropout.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, Layer, Linear, per_sample_gradients};
-/// use wengert_tensor::ops::one_hot;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor as tensor; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Layer, Linear, per_sample_gradients};
+/// use wengert::tensor::ops::one_hot;
 ///
 /// let model = Linear::<f64>::new(3, 2, &mut Generator::new(0));
 /// let x = Tensor::from([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0], [0.0, 1.0, 0.0], [2.0, 2.0, 2.0]]);

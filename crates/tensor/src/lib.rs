@@ -4,7 +4,8 @@
 //! rule is [`broadcast::join`].
 //!
 //! ```
-//! use wengert_tensor::prelude::*;
+//! # use wengert_tensor as wengert;
+//! use wengert::prelude::*;
 //!
 //! let maps = Tensor::<f32>::ones([4, 32, 14, 14]);
 //! let bias = Tensor::<f32>::full([32], 0.5);

@@ -17,7 +17,8 @@ impl<'t, T: Float> Tape<T> {
     /// depends on no input. PyTorch: `torch.func.jvp`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));

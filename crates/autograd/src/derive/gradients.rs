@@ -17,7 +17,8 @@ use crate::{Error, Parameter, Var};
 /// [`of_or_zeros`](Self::of_or_zeros) returns zeros.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # use wengert_autograd as wengert;
+/// use wengert::prelude::*;
 ///
 /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
 /// let loss = |scale: f64| {
@@ -79,7 +80,8 @@ impl<T: Float> Gradients<T> {
     /// order.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
     /// let gradients = Gradients::from_parts([(w.id(), Tensor::from([0.6, 0.8]))], []);

@@ -41,8 +41,9 @@ pub trait GradientSink<T: Float = f32> {
 /// The gradients of a loss with respect to all parameters that it depends on, recorded and not yet computed.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_autograd::{Error, GradientSink};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::autograd::{Error, GradientSink};
 ///
 /// /// The order in which gradients are complete.
 /// struct Order(Vec<u64>);

@@ -23,7 +23,8 @@ impl<T: Float> Tape<T> {
     /// parameters in place. JAX: `value_and_grad`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let w = Parameter::new(Tensor::from([3.0, 4.0]));
     /// let (loss, gradients) = Tape::<f64>::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..));
@@ -73,7 +74,8 @@ impl<'t, T: Float> Tape<T> {
     /// input on which no output depends. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));
@@ -311,7 +313,8 @@ impl<'t, T: Float> Var<'t, T> {
     /// one evaluation. They outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let weight = Parameter::new(Tensor::from([2.0, 3.0]));
     /// let gradients = {
@@ -334,7 +337,8 @@ impl<'t, T: Float> Var<'t, T> {
     /// outputs for a metric, or statistics of the batch.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));

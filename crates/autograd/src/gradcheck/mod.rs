@@ -46,7 +46,8 @@ const WIDEST: f64 = 1e-2;
 /// best.
 ///
 /// ```
-/// use wengert_autograd::{gradcheck, prelude::*};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{gradcheck, prelude::*};
 ///
 /// let x = Tensor::from([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]]);
 /// let bias = Tensor::from([0.1, 0.2, 0.3]);
@@ -70,7 +71,8 @@ pub fn gradcheck<T: Float, const N: usize>(
 /// Panics at the caller's line if [`gradcheck`](fn@gradcheck) fails.
 ///
 /// ```
-/// use wengert_autograd::{GradCheck, assert_gradcheck, prelude::*};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{GradCheck, assert_gradcheck, prelude::*};
 ///
 /// let (x, y) = (Tensor::from([[1.0], [2.0]]), Tensor::from([0.5, 1.5, 2.5]));
 /// assert_gradcheck!(|x, y| x * y.exp(), &x, &y);
@@ -102,7 +104,8 @@ macro_rules! assert_gradcheck {
 /// A gradient check with options.
 ///
 /// ```
-/// use wengert_autograd::{GradCheck, gradcheck::Mode, prelude::*};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{GradCheck, gradcheck::Mode, prelude::*};
 ///
 /// // The default checks of PyTorch's `gradcheck`.
 /// let x = Tensor::from([0.5, 1.5, 7.0]);
@@ -270,7 +273,8 @@ impl GradCheck {
         Ok(report)
     }
 
-    /// Compares the Jacobian of one map in both modes. Returns the shapes of its outputs.
+    /// Compares the Jacobian of `map`, computed in each requested mode, with differences. Adds the comparisons to `report`, and returns the
+    /// shapes of the map's outputs.
     fn compare<T: Float>(&self, map: &Map<'_, T>, report: &mut Report) -> Result<Vec<Shape>, Failure> {
         let shapes: Vec<Shape> = map.inputs.iter().map(|input| input.shape().clone()).collect();
         let (centre, results) = map.at_the_point()?;

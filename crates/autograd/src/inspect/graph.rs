@@ -11,7 +11,8 @@ use wengert_tensor::plan::{Index, Op};
 /// A description of a tape's program. `Display` writes one line for each operation. [`to_dot`](Self::to_dot) writes a graph for Graphviz.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # use wengert_autograd as wengert;
+/// use wengert::prelude::*;
 ///
 /// let tape = Tape::<f32>::new();
 /// let x = tape.var(&Tensor::ones([2, 3]));

@@ -18,7 +18,8 @@ use crate::{Error, Tape};
 /// The recorded operation that produced the first NaN or infinity of a tape from operands without one.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # use wengert_autograd as wengert;
+/// use wengert::prelude::*;
 ///
 /// let tape = Tape::<f64>::new();
 /// let x = tape.var(&Tensor::from([4.0, 0.0, 1.0]));
@@ -62,7 +63,7 @@ pub struct NonFiniteOperand {
     pub node: usize,
     /// The shape of the operand.
     pub shape: Shape,
-    /// The smallest and the largest element, or `None` if there are no elements.
+    /// The smallest and the largest element, or `None` if there are no elements. NaN is left out, unless all elements are NaN.
     pub range: Option<[f64; 2]>,
     /// The element at the same index, if the operand has the result's shape.
     pub at_index: Option<f64>,
@@ -125,7 +126,7 @@ fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error
     Ok(None)
 }
 
-/// The kinds of elements that a tensor has and that are not finite.
+/// The kinds of non-finite elements that occur in a tensor.
 #[derive(Clone, Copy, Default)]
 struct Content {
     nan: bool,

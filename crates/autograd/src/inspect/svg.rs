@@ -52,7 +52,8 @@ impl Graph {
     /// index, shape and line of code. Lines lead from operands down to results.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));

@@ -39,7 +39,8 @@ impl<T: Float> Tape<T> {
     /// like any other. A later binding replaces an earlier one. PyTorch: `torch.func.functional_call`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let w = Parameter::new(Tensor::from([1.0f32, 2.0]));
     /// let tape = Tape::new();

@@ -24,7 +24,8 @@ impl<T: Float> Tape<T> {
     /// number without dimensions.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let tape = Tape::<f64>::new();
     /// let terms = [1.0, 2.0].map(|value| tape.constant(&Tensor::scalar(value)));

@@ -26,7 +26,8 @@ pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 /// has one floating-point type and belongs to one thread.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # use wengert_autograd as wengert;
+/// use wengert::prelude::*;
 ///
 /// let tape = Tape::<f32>::new();
 /// let maps = tape.var(&Tensor::ones([4, 32, 14, 14]));
@@ -63,7 +64,8 @@ impl<T: Float> Tape<T> {
     /// that this function forks from `generator`. PyTorch sets the model instead of the step: `model.train()`, `model.eval()`.
     ///
     /// ```
-    /// use wengert_autograd::{Generator, prelude::*};
+    /// # mod wengert { pub use wengert_autograd as autograd; }
+    /// use wengert::autograd::{Generator, prelude::*};
     ///
     /// let mut generator = Generator::new(0);
     /// assert!(Tape::<f32>::training(&mut generator).is_training());
@@ -116,7 +118,8 @@ impl<T: Float> fmt::Debug for Tape<T> {
 /// shapes differ, an `expand` is recorded before the operation. No other recorded operation broadcasts.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
+/// # use wengert_autograd as wengert;
+/// use wengert::prelude::*;
 ///
 /// let tape = Tape::<f64>::new();
 /// let x = tape.var(&Tensor::from([1.0, 2.0]));
@@ -163,7 +166,8 @@ impl<'t, T: Float> Var<'t, T> {
 /// reverse mode need no other code.
 ///
 /// ```
-/// use wengert_autograd::{BatchedCall, Call, Error, Operation, prelude::*};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{BatchedCall, Call, Error, Operation, prelude::*};
 ///
 /// /// x³, with a derivative of its own.
 /// struct Cube;

@@ -12,7 +12,8 @@ use crate::Var;
 /// annotations needed". A function does the same as this macro: `fn f<'t>(x: Var<'t, f64>) -> Var<'t, f64>`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::{grad, hessian}};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::{grad, hessian}};
 ///
 /// let f = formula!(|x| x.pow(3.0).sum(..));
 /// let x = Tensor::from([1.0, 2.0]);

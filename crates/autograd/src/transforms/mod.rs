@@ -18,7 +18,8 @@
 //! are variables too, so transforms nest:
 //!
 //! ```
-//! use wengert_autograd::{prelude::*, transforms::grad};
+//! # mod wengert { pub use wengert_autograd as autograd; }
+//! use wengert::autograd::{prelude::*, transforms::grad};
 //!
 //! let x = Tensor::from([1.0, 2.0]);
 //! let second = grad(|x| grad(|x| x.pow(3.0).sum(..), x).sum(..), &x);
@@ -48,7 +49,8 @@ use crate::{Error, Tape, Var};
 /// PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::infer};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::infer};
 ///
 /// let w = Parameter::new(Tensor::from([[1.0f32], [10.0]]));
 /// let y = infer(|x| x.matmul(&x.tape().parameter(&w)), &Tensor::from([[1.0, 2.0]]));
@@ -73,7 +75,8 @@ pub fn try_infer<T: Float>(
 /// is the same for any number of rows.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::infer_in_batches};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::infer_in_batches};
 ///
 /// let x = Tensor::<f32>::arange(10).reshape([5, 2]);
 /// assert_eq!(infer_in_batches(|x| x.square(), &x, 2), x.square());
@@ -102,7 +105,8 @@ pub fn try_infer_in_batches<T: Float>(
 /// A gradient is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
 ///
 /// let (x, w) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([10.0, 100.0]));
 /// assert_eq!(grad(|x| x.square().sum(..), &x), &x * 2.0);
@@ -115,7 +119,8 @@ pub fn try_infer_in_batches<T: Float>(
 /// With respect to parameters, such as `model.parameters()`. Whatever the function calls uses their variables:
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
 ///
 /// let (weight, bias) = (Parameter::new(Tensor::from([2.0, 3.0])), Parameter::new(Tensor::scalar(1.0)));
 /// let gradients = grad(|list| (list[0] * 5.0 + list[0].tape().parameter(&bias)).sum(..), vec![&weight, &bias]);
@@ -135,7 +140,8 @@ pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Resu
 /// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, in the other order.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::value_and_grad};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::value_and_grad};
 ///
 /// let (value, dx) = value_and_grad(|x| x.square().sum(..), &Tensor::from([3.0, 4.0]));
 /// assert_eq!((value, dx.to_vec()), (25.0, vec![6.0, 8.0]));
@@ -165,7 +171,8 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 /// every intermediate value times the number of directions.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::jacobian};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::jacobian};
 ///
 /// let matrix = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
 /// let x = Tensor::from([0.5, -1.0, 2.0]);
@@ -195,7 +202,8 @@ pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> 
 /// It is computed by forward over reverse mode, as in JAX and PyTorch. For products with vectors see [`hvp`], which needs no `[d…, d…]`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::hessian};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::hessian};
 ///
 /// // f = x² y: second derivatives 2y, 2x; 2x, 0.
 /// let point = Tensor::from([3.0, 5.0]);
@@ -228,7 +236,8 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 /// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::hvp};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::hvp};
 ///
 /// // f = Σ x³: the Hessian is diagonal, 6x.
 /// let (x, v) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 0.5]));
@@ -260,7 +269,8 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
 /// examples, for several results, and for variables. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::vmap};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::vmap};
 ///
 /// let (x, y) = (Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), Tensor::from([[1.0, 1.0], [0.0, 1.0], [2.0, 0.0]]));
 /// // One product for each of the three pairs of vectors.

@@ -25,7 +25,8 @@ use crate::{Error, Tape, Var, rules};
 /// Transformations nest: `f` may take gradients (per-sample gradients) or use `vmap`, and the results can be differentiated.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::Vmap};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::Vmap};
 ///
 /// let matrix = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
 /// let w = Tensor::from([10.0, 1.0]);
@@ -77,7 +78,8 @@ impl Vmap {
     /// Returns the results of `f` for all examples of the variables `inputs`, as variables on the same tape.
     ///
     /// ```
-    /// use wengert_autograd::{prelude::*, transforms::Vmap};
+    /// # mod wengert { pub use wengert_autograd as autograd; }
+    /// use wengert::autograd::{prelude::*, transforms::Vmap};
     ///
     /// let tape = Tape::<f64>::new();
     /// let (x, w) = (tape.var(&Tensor::from([[1.0, 2.0], [3.0, 4.0]])), tape.var(&Tensor::from([1.0, -1.0])));

@@ -16,7 +16,8 @@ use crate::{Call, Error, Operation, Tape, Var};
 /// the gradients, in which the rule is linear.
 ///
 /// ```
-/// use wengert_autograd::{Error, Function, FunctionCall, prelude::*};
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{Error, Function, FunctionCall, prelude::*};
 ///
 /// /// Radius and angle of points in the plane.
 /// struct Polar;

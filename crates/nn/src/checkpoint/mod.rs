@@ -43,7 +43,8 @@ pub use write::Checkpoint;
 /// state of a training see [`Checkpoint`].
 ///
 /// ```
-/// use wengert_nn::{Generator, Linear, load, save};
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{Generator, Linear, load, save};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("model.safetensors");

@@ -25,7 +25,8 @@ use crate::{Error, KeyMismatch, Result};
 /// it needs.
 ///
 /// ```
-/// use wengert_nn::{Checkpoint, Generator, Linear, Module, save};
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{Checkpoint, Generator, Linear, Module, save};
 ///
 /// #[derive(Module)]
 /// struct Classifier {
@@ -197,7 +198,7 @@ impl Saved {
         Ok(f64::from_le_bytes(word))
     }
 
-    /// Returns the `N` elements of the tensor `name`, whose shape has `N` elements. Each element has 8 bytes.
+    /// Returns the `N` elements, of 8 bytes each, of the tensor `name`. The product of the sizes in `shape` is `N`.
     fn words<const N: usize, const R: usize>(
         &self,
         name: &str,

@@ -20,8 +20,9 @@ use crate::{Error, Result};
 /// the same bits as if it had not been interrupted. PyTorch: `torch.save({"model": model.state_dict(), …})`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Adam, Checkpoint, Generator, Layer, Linear, Optimizer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Adam, Checkpoint, Generator, Layer, Linear, Optimizer};
 ///
 /// fn train(model: &mut Linear, adam: &mut Adam, generator: &mut Generator) {
 ///     let x = Tensor::randn([8, 4], generator);

@@ -12,8 +12,9 @@ use crate::{Error, Result};
 /// Shifts each image by up to `most` pixels in both directions, with equal probabilities. torchvision: `RandomAffine(0, translate)`.
 ///
 /// ```
-/// use wengert_nn::{Generator, augment::random_shift};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Generator, augment::random_shift};
+/// use wengert::prelude::*;
 ///
 /// let dot = Tensor::from([[[[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0f32]]]]);
 /// let shifted = random_shift(&dot, 1, &mut Generator::new(0))?;

@@ -53,8 +53,9 @@ impl<B: Send + 'static> Batches<B> {
     /// Skips the batches before the batch with index `batch`, to resume a training.
     ///
     /// ```
-    /// use wengert_nn::DataLoader;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::DataLoader;
+    /// use wengert::prelude::*;
     ///
     /// let loader = DataLoader::new(Tensor::<i64>::arange(10), 4).shuffle();
     /// let all: Vec<_> = loader.epoch(3).collect::<Result<_, _>>()?;

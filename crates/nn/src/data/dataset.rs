@@ -13,8 +13,9 @@ use crate::{Error, Result};
 /// batches.
 ///
 /// ```
-/// use wengert_nn::{DataLoader, Dataset, Result};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{DataLoader, Dataset, Result};
+/// use wengert::prelude::*;
 ///
 /// /// Points of a parabola, computed for each batch.
 /// struct Parabola(Vec<usize>);
@@ -72,8 +73,9 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     /// first part is the rest. PyTorch: `torch.utils.data.random_split`. For other splits see [`split`](mod@crate::split).
     ///
     /// ```
-    /// use wengert_nn::{Dataset, Generator, Samples};
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::{Dataset, Generator, Samples};
+    /// use wengert::prelude::*;
     ///
     /// let data = Samples::new(Tensor::<f32>::zeros([100, 64]), Tensor::<i64>::zeros([100]))?;
     /// let (train, test) = data.random_split(0.25, &mut Generator::new(0))?;

@@ -13,8 +13,9 @@ use crate::data::source::{open, refused};
 /// values from 0 to 255, and its labels `[60000]`.
 ///
 /// ```
-/// use wengert_nn::read_idx;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::read_idx;
+/// use wengert::prelude::*;
 ///
 /// let file = tempfile::NamedTempFile::new()?;
 /// std::fs::write(&file, [0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])?; // bytes, [2, 3]

@@ -30,7 +30,8 @@ const WIDEST_PIXEL: u64 = 16;
 /// thread.
 ///
 /// ```no_run
-/// use wengert_nn::{DataLoader, Dataset, Generator, ImageFolder};
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{DataLoader, Dataset, Generator, ImageFolder};
 ///
 /// let images = ImageFolder::open("pets")?.resize([64, 64]);
 /// println!("classes: {:?}", images.classes());
@@ -170,8 +171,9 @@ impl Dataset for ImageFolder {
 /// A reader of images, with settings for colour or gray and for the size. Use a trained model with the same reader as in its training.
 ///
 /// ```no_run
-/// use wengert_nn::ImageReader;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::ImageReader;
+/// use wengert::prelude::*;
 ///
 /// let image = ImageReader::new().resize([64, 64]).read("rex.jpg")?; // [3, 64, 64], from 0 to 1
 /// let batch = image.unsqueeze(0); // [1, 3, 64, 64], the input of a model

@@ -19,8 +19,9 @@ type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 /// `torch.utils.data.DataLoader`.
 ///
 /// ```
-/// use wengert_nn::{DataLoader, Samples};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{DataLoader, Samples};
+/// use wengert::prelude::*;
 ///
 /// let data = Samples::new(Tensor::<f32>::zeros([75, 64]), Tensor::<i64>::zeros([75]))?;
 /// let loader = DataLoader::new(data, 32).shuffle().seed(7).prefetch(2);
@@ -82,8 +83,9 @@ impl<B: Send + 'static> DataLoader<B> {
     /// first samples. PyTorch: `num_samples` of `RandomSampler`.
     ///
     /// ```
-    /// use wengert_nn::{DataLoader, next_tokens};
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::{DataLoader, next_tokens};
+    /// use wengert::prelude::*;
     ///
     /// // A text has almost as many pieces as characters, so that an epoch of all pieces would be long.
     /// let pieces = next_tokens(&Tensor::arange(100_000), 64)?;
@@ -107,8 +109,9 @@ impl<B: Send + 'static> DataLoader<B> {
     /// on the seed, the epoch and the batch. PyTorch: `transform`, which changes one sample.
     ///
     /// ```
-    /// use wengert_nn::{DataLoader, Samples, augment};
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::{DataLoader, Samples, augment};
+    /// use wengert::prelude::*;
     ///
     /// let data = Samples::new(Tensor::<f32>::zeros([10, 1, 8, 8]), Tensor::<i64>::zeros([10]))?;
     /// let loader = DataLoader::new(data, 5).shuffle().map(|(images, classes), generator| {

@@ -18,8 +18,9 @@ const LONGEST_HEADER: u32 = 1 << 16;
 /// Reads an array from a file of `numpy.save`, as a tensor with elements of type `E`. NumPy: `numpy.load`.
 ///
 /// ```
-/// use wengert_nn::read_npy;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::read_npy;
+/// use wengert::prelude::*;
 ///
 /// let header = b"\x93NUMPY\x01\0\x3a\0{'descr': '<i2', 'fortran_order': False, 'shape': (3,), }\n";
 /// let file = tempfile::NamedTempFile::new()?;

@@ -14,8 +14,9 @@ use crate::{Error, Result};
 /// are rounded to `T`; numbers that are too small become 0.
 ///
 /// ```
-/// use wengert_nn::read_table;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::read_table;
+/// use wengert::prelude::*;
 ///
 /// let file = tempfile::NamedTempFile::new()?;
 /// std::fs::write(&file, "1, 2.5\n3, -4e2\n")?;

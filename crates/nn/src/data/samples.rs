@@ -14,8 +14,9 @@ use crate::{Error, Result};
 /// themselves. PyTorch: `TensorDataset`, `StackDataset`.
 ///
 /// ```
-/// use wengert_nn::{DataLoader, Dataset, Generator, Samples};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{DataLoader, Dataset, Generator, Samples};
+/// use wengert::prelude::*;
 ///
 /// // The targets are numbers; classes would be a `Tensor<i64>`.
 /// let x = Tensor::<f32>::randn([100, 3], &mut Generator::new(0));

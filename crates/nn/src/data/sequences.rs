@@ -9,8 +9,9 @@ use crate::{Error, Result};
 /// list of tensors with `pad_sequence` as `collate_fn`.
 ///
 /// ```
-/// use wengert_nn::{DataLoader, Samples, Sequences};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{DataLoader, Samples, Sequences};
+/// use wengert::prelude::*;
 ///
 /// let words = vec![Tensor::from([5i64, 3, 7]), Tensor::from([4]), Tensor::from([9, 9])];
 /// let data = Samples::new(Sequences::new(words, 0)?, Tensor::from([1, 0, 1]))?;

@@ -2,8 +2,9 @@
 //! [`Dataset::subset`](crate::Dataset::subset) takes. scikit-learn: `sklearn.model_selection`.
 //!
 //! ```
-//! use wengert_nn::{Dataset, Generator, split};
-//! use wengert_tensor::prelude::*;
+//! # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+//! use wengert::nn::{Dataset, Generator, split};
+//! use wengert::prelude::*;
 //!
 //! let data = Tensor::<f32>::randn([100, 8], &mut Generator::new(0));
 //! for (train, test) in split::k_fold(Dataset::len(&data), 5, &mut Generator::new(1))? {
@@ -40,8 +41,9 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
 /// parts are in the order of the samples. scikit-learn: `StratifiedShuffleSplit`.
 ///
 /// ```
-/// use wengert_nn::{Generator, split};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Generator, split};
+/// use wengert::prelude::*;
 ///
 /// let classes = Tensor::from([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
 /// let (train, test) = split::stratified(&classes, 0.25, &mut Generator::new(0))?;

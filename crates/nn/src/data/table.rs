@@ -15,8 +15,9 @@ use crate::{Error, Result};
 /// A table with named columns. It is kept in memory as text, and methods convert columns to numbers or classes. pandas: `read_csv`.
 ///
 /// ```
-/// use wengert_nn::{Samples, Table};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Samples, Table};
+/// use wengert::prelude::*;
 ///
 /// let file = tempfile::NamedTempFile::new()?;
 /// std::fs::write(&file, "height,species,width\n5.1,\"iris, blue\",3.5\n,iris,3.0\n4.7,iris,3.2\n")?;

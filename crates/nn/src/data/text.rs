@@ -48,8 +48,9 @@ fn to_text(path: &Path, reader: &mut dyn Read) -> Result<String> {
 /// A vocabulary: a numbering of tokens, which are characters or bytes.
 ///
 /// ```
-/// use wengert_nn::{Vocabulary, next_tokens};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Vocabulary, next_tokens};
+/// use wengert::prelude::*;
 ///
 /// let text = "abracadabra";
 /// let vocabulary = Vocabulary::characters(text);

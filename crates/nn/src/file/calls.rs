@@ -67,7 +67,7 @@ pub(crate) mod faults {
         (value, STATE.replace(State { plan: Plan::Healthy, calls: Vec::new() }).calls)
     }
 
-    /// Counts a call, and returns its error if it is planned to fail.
+    /// Records a call, and returns its error if it is planned to fail.
     pub(in crate::file) fn before(call: Call) -> io::Result<()> {
         STATE.with_borrow_mut(|state| {
             state.calls.push(call);

@@ -23,9 +23,10 @@ use crate::{Error, Result};
 /// Any write in the folder removes it after an hour. Files of running processes stay.
 ///
 /// ```
+/// # mod wengert { pub use wengert_nn as nn; }
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("report.txt");
-/// wengert_nn::write_atomically(&path, b"done")?;
+/// wengert::nn::write_atomically(&path, b"done")?;
 /// assert_eq!(std::fs::read(&path)?, b"done");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

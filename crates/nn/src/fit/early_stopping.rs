@@ -3,7 +3,8 @@
 /// A detector that tells when a measure no longer improves. Keras, PyTorch Lightning: `EarlyStopping`.
 ///
 /// ```
-/// use wengert_nn::EarlyStopping;
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::EarlyStopping;
 ///
 /// let mut stopping = EarlyStopping::new(2);
 /// let improved = [3.0, 2.0, 2.5, 2.0].map(|loss| stopping.update(loss));

@@ -12,9 +12,10 @@ use crate::metrics::Metric;
 /// [`Fit::run`](crate::Fit::run).
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::metrics::Accuracy;
-/// use wengert_nn::{DataLoader, Generator, Layer, Linear, Samples, cross_entropy, evaluate};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::metrics::Accuracy;
+/// use wengert::nn::{DataLoader, Generator, Layer, Linear, Samples, cross_entropy, evaluate};
 ///
 /// let model = Linear::<f32>::new(2, 2, &mut Generator::new(0));
 /// let data = Samples::new(Tensor::zeros([6, 2]), Tensor::<i64>::zeros([6]))?;

@@ -27,9 +27,10 @@ type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 /// The settings of a training loop. Everything except the number of epochs is optional.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::metrics::Accuracy;
-/// use wengert_nn::{Adam, DataLoader, Dataset, Fit, Generator, Layer, Linear, Progress, Samples, cross_entropy};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::metrics::Accuracy;
+/// use wengert::nn::{Adam, DataLoader, Dataset, Fit, Generator, Layer, Linear, Progress, Samples, cross_entropy};
 ///
 /// // Two classes: points above and below a line.
 /// let generator = &mut Generator::new(0);
@@ -145,7 +146,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// samples, or from the training samples if there are none. By default the measure is the loss, and the training does not stop early.
     ///
     /// ```
-    /// use wengert_nn::{EarlyStopping, Fit};
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use wengert::nn::{EarlyStopping, Fit};
     ///
     /// let fit: Fit = Fit::new(100).early_stopping("accuracy", EarlyStopping::new(5).maximize());
     /// ```

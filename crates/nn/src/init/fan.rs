@@ -48,8 +48,9 @@ pub enum Fan {
 /// PyTorch: `_calculate_fan_in_and_fan_out`.
 ///
 /// ```
-/// use wengert_nn::init::fans;
-/// use wengert_tensor::Shape;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor as tensor; }
+/// use wengert::nn::init::fans;
+/// use wengert::tensor::Shape;
 ///
 /// assert_eq!(fans(&Shape::from([32, 16, 3, 3])), (144, 288));
 /// ```

@@ -14,8 +14,9 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 /// enough to remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
 ///
 /// ```
-/// use wengert_nn::init;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::init;
+/// use wengert::prelude::*;
 ///
 /// let q: Tensor<f64> = init::orthogonal([3, 5], 1.0, &mut Generator::new(0));
 /// let off = q.matmul(q.t()) - Tensor::eye(3);

@@ -6,8 +6,9 @@ use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 /// Draws from U(`low`, `high`), which excludes `high`. PyTorch: `uniform_`.
 ///
 /// ```
-/// use wengert_nn::init;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::init;
+/// use wengert::prelude::*;
 ///
 /// let bias: Tensor<f32> = init::uniform([10], -0.1, 0.1, &mut Generator::new(0));
 /// assert!(bias.iter().all(|b| (-0.1..0.1).contains(&b)));
@@ -50,8 +51,9 @@ pub fn try_normal<T: Float>(
 /// `std`. PyTorch: `trunc_normal_`.
 ///
 /// ```
-/// use wengert_nn::init;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::init;
+/// use wengert::prelude::*;
 ///
 /// // The initial embedding of vision transformers.
 /// let embedding: Tensor<f32> = init::truncated_normal([196, 64], 0.0, 0.02, -2.0, 2.0, &mut Generator::new(0));

@@ -12,8 +12,9 @@ use crate::init::random::drawn;
 /// 2010). PyTorch: `xavier_uniform_`.
 ///
 /// ```
-/// use wengert_nn::init::{self, Nonlinearity};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::init::{self, Nonlinearity};
+/// use wengert::prelude::*;
 ///
 /// let weight: Tensor<f32> = init::xavier_uniform([10, 20], Nonlinearity::Tanh.gain(), &mut Generator::new(0));
 /// assert!(weight.abs().amax(..).item() <= 5.0 / 3.0 * 0.2f32.sqrt());
@@ -58,8 +59,9 @@ pub fn try_xavier_normal<T: Float>(
 /// `kaiming_uniform_`.
 ///
 /// ```
-/// use wengert_nn::init::{self, Fan, Nonlinearity};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::init::{self, Fan, Nonlinearity};
+/// use wengert::prelude::*;
 ///
 /// let weight: Tensor<f32> =
 ///     init::kaiming_uniform([32, 16, 3, 3], Fan::In, Nonlinearity::Relu, &mut Generator::new(0));

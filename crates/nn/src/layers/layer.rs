@@ -14,8 +14,9 @@ use crate::{Result, trace};
 /// normalization: [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new).
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, Layer, Linear, Module, Result, Sequential};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Layer, Linear, Module, Result, Sequential};
 ///
 /// /// x + f(x).
 /// #[derive(Module)]

@@ -11,8 +11,9 @@ use crate::{Generator, Result};
 /// Layers that are applied one after the other. The path of a layer's parameters begins with its index. PyTorch: `torch.nn.Sequential`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, Layer, Linear, Module, ReLU, Sequential};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Layer, Linear, Module, ReLU, Sequential};
 ///
 /// let generator = &mut Generator::new(0);
 /// let model: Sequential =
@@ -33,8 +34,9 @@ impl<T: Float> Sequential<T> {
     /// the inputs to the outputs. PyTorch: `torchvision.ops.MLP`, without dropout and norms.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Generator, Layer, Module, ReLU, Sequential};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Generator, Layer, Module, ReLU, Sequential};
     ///
     /// let model: Sequential = Sequential::mlp(&[64, 32, 16, 10], ReLU, &mut Generator::new(0));
     /// assert_eq!(model.layers().len(), 5); // three linear layers and two ReLU

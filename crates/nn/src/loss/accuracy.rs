@@ -8,8 +8,9 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 /// prediction. Without samples it is NaN. The shapes are the shapes of [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of).
 ///
 /// ```
-/// use wengert_nn::accuracy;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::accuracy;
+/// use wengert::prelude::*;
 ///
 /// let logits = Tensor::from([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]);
 /// assert_eq!(accuracy(&logits, &Tensor::from([1, 0, 0, 1])), 0.75);

@@ -21,8 +21,9 @@ const COSINE_EMBEDDING_LOSS: &str = "cosine_embedding_loss";
 /// vectors `[width]` and a target `[]`.
 ///
 /// ```
-/// use wengert_nn::{LossReduction, CosineEmbeddingLoss};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{LossReduction, CosineEmbeddingLoss};
+/// use wengert::prelude::*;
 ///
 /// let (x, y) = (Tensor::from([[1.0, 0.0], [1.0, 0.0f32]]), Tensor::from([[0.0, 2.0], [3.0, 0.0]]));
 /// let each = CosineEmbeddingLoss::new().reduction(LossReduction::None);

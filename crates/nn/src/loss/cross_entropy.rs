@@ -13,8 +13,9 @@ use crate::loss::weighted::WeightedLoss;
 /// Softmax cross-entropy against class indices, with PyTorch's options. PyTorch: `torch.nn.CrossEntropyLoss`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{CrossEntropyLoss, LossReduction};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{CrossEntropyLoss, LossReduction};
 ///
 /// let logits = Tensor::from([[0.0, 0.0], [3.0, 3.0f64]]);
 /// let targets = Tensor::from([1, -100]); // the second sample is ignored
@@ -99,8 +100,9 @@ impl<T: Float> CrossEntropyLoss<T> {
 /// `torch.nn.functional.cross_entropy`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::cross_entropy;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::cross_entropy;
 ///
 /// let tape = Tape::<f64>::new();
 /// let logits = tape.var(&Tensor::from([[0.0, 0.0], [0.0, 0.0]]));

@@ -21,8 +21,9 @@ const CTC_LOSS: &str = "ctc_loss";
 /// of `log_softmax`. Both agree if the log-probabilities come from `log_softmax`.
 ///
 /// ```
-/// use wengert_nn::ctc_loss;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::ctc_loss;
+/// use wengert::prelude::*;
 ///
 /// // Two steps with the classes blank and "a". The paths "a a", "a blank" and "blank a" give the target "a".
 /// let logits = Tensor::<f64>::zeros([2, 1, 2]);

@@ -17,8 +17,9 @@ const GAUSSIAN_NLL_LOSS: &str = "gaussian_nll_loss";
 /// variances may be 1 or missing. A negative variance is an error.
 ///
 /// ```
-/// use wengert_nn::gaussian_nll_loss;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::gaussian_nll_loss;
+/// use wengert::prelude::*;
 ///
 /// let (mean, target, variance) = (Tensor::from([1.0]), Tensor::from([3.0]), Tensor::from([1.0]));
 /// assert_eq!(gaussian_nll_loss(&mean, &target, &variance).item(), 2.0);

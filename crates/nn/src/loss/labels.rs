@@ -20,8 +20,9 @@ const MULTILABEL_SOFT_MARGIN_LOSS: &str = "multilabel_soft_margin_loss";
 /// PyTorch: `nn.MultiLabelMarginLoss`.
 ///
 /// ```
-/// use wengert_nn::multilabel_margin_loss;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::multilabel_margin_loss;
+/// use wengert::prelude::*;
 ///
 /// // Classes 3 and 0 are the labels. Numbers after -1 do not count.
 /// let loss = multilabel_margin_loss(&Tensor::from([0.1, 0.2, 0.4, 0.8]), &Tensor::from([3, 0, -1, 1]));
@@ -104,8 +105,9 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// PyTorch: `nn.MultiLabelSoftMarginLoss`.
 ///
 /// ```
-/// use wengert_nn::multilabel_soft_margin_loss;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::multilabel_soft_margin_loss;
+/// use wengert::prelude::*;
 ///
 /// let loss = multilabel_soft_margin_loss(&Tensor::from([[0.0, 0.0]]), &Tensor::from([[1.0, 0.0]]));
 /// assert_eq!(loss.item(), 2.0f64.ln());

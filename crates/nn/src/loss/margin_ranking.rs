@@ -17,8 +17,9 @@ const MARGIN_RANKING_LOSS: &str = "margin_ranking_loss";
 /// [`of`](LossOfThree::of) takes the first scores, the second scores and the target, all of the same shape.
 ///
 /// ```
-/// use wengert_nn::{MarginRankingLoss, margin_ranking_loss};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{MarginRankingLoss, margin_ranking_loss};
+/// use wengert::prelude::*;
 ///
 /// let (first, second, target) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 1.0]), Tensor::from([1.0, 1.0]));
 /// assert_eq!(margin_ranking_loss(&first, &second, &target).item(), 1.0);

@@ -17,8 +17,9 @@ const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
 /// `torch.nn.MultiMarginLoss`.
 ///
 /// ```
-/// use wengert_nn::{MultiMarginLoss, multi_margin_loss};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{MultiMarginLoss, multi_margin_loss};
+/// use wengert::prelude::*;
 ///
 /// let (scores, target) = (Tensor::from([[0.5, 1.0, 0.0, 2.0]]), Tensor::from([1]));
 /// assert_eq!(multi_margin_loss(&scores, &target).item(), 2.5 / 4.0);

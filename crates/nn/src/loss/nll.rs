@@ -10,8 +10,9 @@ use crate::loss::weighted::WeightedLoss;
 /// `torch.nn.NLLLoss`.
 ///
 /// ```
-/// use wengert_nn::nll_loss;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::nll_loss;
+/// use wengert::prelude::*;
 ///
 /// let log_probs = Tensor::from([[0.5f64, 0.5], [0.2, 0.8]]).log();
 /// assert_eq!(nll_loss(&log_probs, &Tensor::from([0, -100])).item(), 2.0f64.ln());

@@ -24,8 +24,9 @@ const TRIPLET_MARGIN_WITH_DISTANCE_LOSS: &str = "triplet_margin_with_distance_lo
 /// swap.
 ///
 /// ```
-/// use wengert_nn::{TripletMarginLoss, triplet_margin_loss};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{TripletMarginLoss, triplet_margin_loss};
+/// use wengert::prelude::*;
 ///
 /// let (anchor, positive, negative) = (Tensor::from([[0.0]]), Tensor::from([[1.0]]), Tensor::from([[-3.0f64]]));
 /// assert_eq!(triplet_margin_loss(&anchor, &positive, &negative).item(), 0.0);

@@ -23,8 +23,9 @@ pub struct Mistake {
 /// Samples of equal cross-entropy keep their order. Logits are `[n, c]`, targets `[n]`.
 ///
 /// ```
-/// use wengert_nn::metrics::worst_mistakes;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::metrics::worst_mistakes;
+/// use wengert::prelude::*;
 ///
 /// let logits = Tensor::from([[2.0, 1.0], [1.0, 5.0], [0.0, 3.0]]);
 /// let worst = worst_mistakes(&logits, &Tensor::from([1, 0, 1]), 10)?;

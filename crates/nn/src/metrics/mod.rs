@@ -5,8 +5,9 @@
 //! scikit-learn, or from torchmetrics where scikit-learn has no such metric.
 //!
 //! ```
-//! use wengert_nn::metrics::{Accuracy, Average, ConfusionMatrix};
-//! use wengert_tensor::prelude::*;
+//! # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+//! use wengert::nn::metrics::{Accuracy, Average, ConfusionMatrix};
+//! use wengert::prelude::*;
 //!
 //! let (mut accuracy, mut confusion) = (Accuracy::new(), ConfusionMatrix::new(2));
 //! let logits = Tensor::from([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]]);
@@ -57,8 +58,9 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
 /// A metric with another of its scores as its value. The method `by` of a metric creates it.
 ///
 /// ```
-/// use wengert_nn::Fit;
-/// use wengert_nn::metrics::{Average, ConfusionMatrix};
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::Fit;
+/// use wengert::nn::metrics::{Average, ConfusionMatrix};
 ///
 /// let fit: Fit = Fit::new(20).metric("F1", ConfusionMatrix::new(10).by(|confusion| confusion.f1(Average::Macro)));
 /// ```

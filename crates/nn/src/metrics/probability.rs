@@ -9,8 +9,9 @@ use crate::Result;
 /// `k`. torchmetrics: `Perplexity`.
 ///
 /// ```
-/// use wengert_nn::metrics::Perplexity;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::metrics::Perplexity;
+/// use wengert::prelude::*;
 ///
 /// let mut perplexity = Perplexity::new();
 /// perplexity.update(&Tensor::<f64>::zeros([2, 4, 5]), &Tensor::zeros([2, 5]))?; // each token has 4 equally likely classes

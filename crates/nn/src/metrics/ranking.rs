@@ -10,8 +10,9 @@ use crate::{Error, Result};
 /// All scores are stored, so that the curves are exact. Samples of equal score become one point of a curve.
 ///
 /// ```
-/// use wengert_nn::metrics::BinaryScores;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::metrics::BinaryScores;
+/// use wengert::prelude::*;
 ///
 /// let mut scores = BinaryScores::new();
 /// scores.update(&Tensor::from([0.1, 0.4, 0.35, 0.8]), &Tensor::from([0, 0, 1, 1]))?;

@@ -9,8 +9,9 @@ use crate::{Error, Result};
 /// If targets are `[n, …]`, each score is the mean over the features. A NaN among the predictions or targets makes all scores NaN.
 ///
 /// ```
-/// use wengert_nn::metrics::RegressionErrors;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::metrics::RegressionErrors;
+/// use wengert::prelude::*;
 ///
 /// let mut errors = RegressionErrors::new();
 /// errors.update(&Tensor::from([2.5, 0.0, 2.0]), &Tensor::from([3.0, 0.0, 1.0]))?;

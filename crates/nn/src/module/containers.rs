@@ -53,8 +53,9 @@ impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
 /// The children are the values. Their names are the keys, in the order of the keys. PyTorch: `ModuleDict`, in the order of insertion.
 ///
 /// ```
+/// # mod wengert { pub use wengert_nn as nn; }
 /// use std::collections::BTreeMap;
-/// use wengert_nn::{Generator, Linear, Module};
+/// use wengert::nn::{Generator, Linear, Module};
 ///
 /// let generator = &mut Generator::new(0);
 /// let heads: BTreeMap<&str, Linear> = BTreeMap::from([("age", Linear::new(8, 1, generator)), ("name", Linear::new(8, 20, generator))]);

@@ -43,7 +43,8 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 /// a `Module<f64>`. A struct whose fields are other structs of f64 says so with `#[module(f64)]`.
 ///
 /// ```
-/// use wengert_nn::{Generator, Linear, Module};
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{Generator, Linear, Module};
 ///
 /// #[derive(Module)]
 /// struct Mlp {
@@ -146,8 +147,9 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     /// total. Nothing is computed, because recording alone determines the shapes. PyTorch: the package `torchinfo`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Generator, Layer, Linear, Module, ReLU, Sequential};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Generator, Layer, Linear, Module, ReLU, Sequential};
     ///
     /// let generator = &mut Generator::new(0);
     /// let model: Sequential =

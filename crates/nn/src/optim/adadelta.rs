@@ -22,8 +22,9 @@ use crate::optim::setting::{Range, Setting};
 /// steps have the unit of the parameter. PyTorch: `torch.optim.Adadelta`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{Adadelta, Optimizer};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{Adadelta, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Adadelta::new(10.0));
 /// for _ in 0..300 {

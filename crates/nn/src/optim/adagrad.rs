@@ -21,8 +21,9 @@ use crate::optim::setting::{Range, Setting};
 /// `torch.optim.Adagrad`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{Adagrad, Optimizer};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{Adagrad, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Adagrad::new(1.0));
 /// for _ in 0..300 {

@@ -23,8 +23,9 @@ use crate::optim::setting::Setting;
 /// `torch.optim.Adam`, and with [`decoupled`](Self::decoupled) `torch.optim.AdamW`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Adam, Optimizer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Adam, Optimizer};
 ///
 /// let mut w = Parameter::new(Tensor::from([4.0f64]));
 /// let mut adam = Adam::new(0.25);

@@ -22,8 +22,9 @@ use crate::optim::setting::Setting;
 /// mean square. PyTorch: `torch.optim.Adamax`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{Adamax, Optimizer};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{Adamax, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Adamax::new(0.2));
 /// for _ in 0..300 {

@@ -24,8 +24,9 @@ use crate::optim::setting::{Range, Setting};
 /// mean is the state `ax`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Asgd, Optimizer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Asgd, Optimizer};
 ///
 /// let mut w = Parameter::new(Tensor::from([4.0f64]));
 /// let mut optimizer = Asgd::new(0.9).t0(10.0);

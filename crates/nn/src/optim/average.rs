@@ -12,8 +12,9 @@ use crate::{Error, Result};
 /// `torch.optim.swa_utils.AveragedModel`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::WeightAverage;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::WeightAverage;
 ///
 /// let mut w = Parameter::new(Tensor::from([1.0f32]));
 /// let mut average = WeightAverage::swa();

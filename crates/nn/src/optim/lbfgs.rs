@@ -22,8 +22,9 @@ use crate::{Error, Result};
 /// loss and the gradients of the model. All parameters that are not frozen form one vector, and there are no groups. Buffers do not change.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::Lbfgs;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::Lbfgs;
 ///
 /// // Rosenbrock's function, whose minimum is at [1, 1].
 /// let mut p = Parameter::new(Tensor::from([-1.2f64, 1.0]));

@@ -21,8 +21,9 @@ use crate::optim::setting::{Range, Setting};
 /// factor. The decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{Lion, Optimizer};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{Lion, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Lion::new(0.02));
 /// for _ in 0..1000 {

@@ -23,8 +23,9 @@ use crate::optim::setting::{Range, Setting};
 /// [`Adam`](crate::Adam) with Nesterov's momentum. PyTorch: `torch.optim.NAdam`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{NAdam, Optimizer};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{NAdam, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), NAdam::new(0.2));
 /// for _ in 0..300 {

@@ -21,8 +21,9 @@ use crate::{Error, Result};
 /// before the step, as [`Tape::value_and_gradients`](wengert_autograd::Tape::value_and_gradients) does.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, Layer, Linear, Module, Optimizer, Sgd};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Layer, Linear, Module, Optimizer, Sgd};
 ///
 /// #[derive(Module)]
 /// struct Model {
@@ -47,8 +48,9 @@ use crate::{Error, Result};
 /// An optimiser is a struct of its settings and a [`Common`]. It lists the settings and updates one parameter.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Common, Optimizer, Result, Setting, States};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Common, Optimizer, Result, Setting, States};
 ///
 /// /// Steps of equal length, against the sign of the gradient.
 /// #[derive(Clone)]
@@ -180,8 +182,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// position. Groups do not apply.
     ///
     /// ```
-    /// use wengert_autograd::{prelude::*, transforms::grad};
-    /// use wengert_nn::{Optimizer, Sgd};
+    /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+    /// use wengert::autograd::{prelude::*, transforms::grad};
+    /// use wengert::nn::{Optimizer, Sgd};
     ///
     /// let (x, y) = (Tensor::from([-1.0f64, 1.0]), Tensor::from([1.0, 5.0])); // y = 2x + 3
     /// let (mut w, mut b) = (Tensor::scalar(0.0), Tensor::scalar(0.0));

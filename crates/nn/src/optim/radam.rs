@@ -24,8 +24,9 @@ use crate::optim::setting::Setting;
 /// gradients. PyTorch: `torch.optim.RAdam`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{RAdam, Optimizer};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{RAdam, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), RAdam::new(0.2));
 /// for _ in 0..300 {

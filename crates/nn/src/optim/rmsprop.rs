@@ -23,8 +23,9 @@ use crate::optim::setting::{Range, Setting};
 /// `torch.optim.RMSprop`.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{RMSprop, Optimizer};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{RMSprop, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), RMSprop::new(0.05));
 /// for _ in 0..300 {

@@ -24,8 +24,9 @@ use crate::{Error, Result};
 /// `torch.optim.Rprop`, which has no weight decay.
 ///
 /// ```
-/// use wengert_autograd::{prelude::*, transforms::grad};
-/// use wengert_nn::{Optimizer, Rprop};
+/// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
+/// use wengert::autograd::{prelude::*, transforms::grad};
+/// use wengert::nn::{Optimizer, Rprop};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Rprop::new(0.1));
 /// for _ in 0..100 {

@@ -19,8 +19,9 @@ use crate::{Error, Result};
 /// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Optimizer, Sgd};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Optimizer, Sgd};
 ///
 /// let mut w = Parameter::new(Tensor::from([4.0f32]));
 /// let mut sgd = Sgd::new(0.25);

@@ -48,7 +48,8 @@ impl History {
 /// gap. The vertical axis is logarithmic if all values are positive and they span more than a factor of 10,000.
 ///
 /// ```
-/// use wengert_nn::plots::lines;
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::plots::lines;
 ///
 /// let x: Vec<f64> = (0..100).map(|i| f64::from(i) / 10.0).collect();
 /// let sine: Vec<(f64, f64)> = x.iter().map(|&x| (x, x.sin())).collect();

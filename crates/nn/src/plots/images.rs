@@ -12,8 +12,9 @@ use crate::{Error, Result};
 /// below. The smallest element of all images is black, the largest white. A caption that begins with `!` is red, and the mark is not shown.
 ///
 /// ```
-/// use wengert_nn::plots::image_grid;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::plots::image_grid;
+/// use wengert::prelude::*;
 ///
 /// let images = Tensor::from_fn([3, 1, 8, 8], |i| (i[2] * i[3]) as f32);
 /// let svg = image_grid(&images, &["0", "1", "!7 for 1"], 2)?;

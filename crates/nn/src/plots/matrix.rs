@@ -12,9 +12,10 @@ const CELL: usize = 46;
 /// of the samples of its row. A class without a name is shown by its index.
 ///
 /// ```
-/// use wengert_nn::metrics::ConfusionMatrix;
-/// use wengert_nn::plots::confusion_matrix;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::metrics::ConfusionMatrix;
+/// use wengert::nn::plots::confusion_matrix;
+/// use wengert::prelude::*;
 ///
 /// let mut confusion = ConfusionMatrix::new(2);
 /// confusion.update(&Tensor::from([[0.1, 0.9], [0.8, 0.2]]), &Tensor::from([1, 0]))?;

@@ -16,8 +16,9 @@ use crate::metrics::{ConfusionMatrix, Mistake};
 /// An HTML page about a training. Methods add its parts; [`save`](Self::save) writes it.
 ///
 /// ```
-/// use wengert_nn::plots::Page;
-/// use wengert_nn::{Epoch, History, Scores};
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::plots::Page;
+/// use wengert::nn::{Epoch, History, Scores};
 ///
 /// let mut history = History::default();
 /// let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 1.0 - loss)] };
@@ -99,9 +100,10 @@ impl Page {
     /// class without a name is shown by its index. If there are no mistakes, nothing is added.
     ///
     /// ```
-    /// use wengert_nn::metrics::worst_mistakes;
-    /// use wengert_nn::plots::Page;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::metrics::worst_mistakes;
+    /// use wengert::nn::plots::Page;
+    /// use wengert::prelude::*;
     ///
     /// let images = Tensor::from_fn([3, 1, 8, 8], |i| (i[0] + i[2] * i[3]) as f32);
     /// let logits = Tensor::from([[2.0, 1.0], [1.0, 5.0], [0.0, 3.0]]);

@@ -27,8 +27,9 @@ pub fn points<T: Float>(title: &str, points: &Tensor<T>, classes: &Tensor<i64>) 
 /// gets the points of a grid, `[m, 2]`, and returns their classes `[m]`.
 ///
 /// ```
-/// use wengert_nn::plots::decision_boundary;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::plots::decision_boundary;
+/// use wengert::prelude::*;
 ///
 /// let points = Tensor::from([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0f32]]);
 /// let above = |x: &Tensor<f32>| x.select(1, 1).gt(0.5).cast();

@@ -123,8 +123,9 @@ impl Schedule for ExponentialLR {
 /// is `lr` · `factor(1)` · … · `factor(step)`, and is computed anew for each step. PyTorch: `MultiplicativeLR`.
 ///
 /// ```
-/// use wengert_nn::Schedule;
-/// use wengert_nn::schedule::MultiplicativeLR;
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::Schedule;
+/// use wengert::nn::schedule::MultiplicativeLR;
 ///
 /// let schedule = MultiplicativeLR::new(8.0, |step| if step == 2 { 1.0 } else { 0.5 });
 /// assert_eq!([0, 1, 2, 3].map(|step| schedule.lr(step)), [8.0, 4.0, 4.0, 2.0]);

@@ -4,7 +4,8 @@
 /// `ReduceLROnPlateau`.
 ///
 /// ```
-/// use wengert_nn::schedule::ReduceLROnPlateau;
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::schedule::ReduceLROnPlateau;
 ///
 /// let mut plateau = ReduceLROnPlateau::new(0.1).patience(1);
 /// let rates: Vec<f64> = [3.0, 2.0, 2.0, 2.0, 2.0].map(|loss| plateau.step(loss)).to_vec();

@@ -3,8 +3,9 @@
 /// A learning rate for each step. A number is a constant schedule, and a function of the step is a schedule too (PyTorch: `LambdaLR`).
 ///
 /// ```
-/// use wengert_nn::Schedule;
-/// use wengert_nn::schedule::CosineAnnealingLR;
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::Schedule;
+/// use wengert::nn::schedule::CosineAnnealingLR;
 ///
 /// let schedule = CosineAnnealingLR::new(0.1, 90).warmup(10);
 /// assert_eq!([0, 5, 10, 55, 100].map(|step| (schedule.lr(step) * 1e6).round() / 1e6), [0.0, 0.05, 0.1, 0.05, 0.0]);
@@ -30,8 +31,9 @@ pub trait Schedule {
     /// `SequentialLR`.
     ///
     /// ```
-    /// use wengert_nn::Schedule;
-    /// use wengert_nn::schedule::ExponentialLR;
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use wengert::nn::Schedule;
+    /// use wengert::nn::schedule::ExponentialLR;
     ///
     /// let schedule = 1.0.then(2, ExponentialLR::new(1.0, 0.5));
     /// assert_eq!([0, 1, 2, 3, 4].map(|step| schedule.lr(step)), [1.0, 1.0, 1.0, 0.5, 0.25]);
@@ -46,8 +48,9 @@ pub trait Schedule {
     /// Returns the product of both schedules. `factor` usually begins at 1. PyTorch: `ChainedScheduler`.
     ///
     /// ```
-    /// use wengert_nn::Schedule;
-    /// use wengert_nn::schedule::{ConstantLR, ExponentialLR};
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use wengert::nn::Schedule;
+    /// use wengert::nn::schedule::{ConstantLR, ExponentialLR};
     ///
     /// let schedule = ExponentialLR::new(0.8, 0.5).times(ConstantLR::new(1.0, 0.1, 2));
     /// assert_eq!([0, 1, 2].map(|step| (schedule.lr(step) * 1e6).round() / 1e6), [0.08, 0.04, 0.2]);

@@ -16,7 +16,8 @@ impl<T: Float> Tensor<T> {
     /// Draws numbers uniformly from [0, 1): multiples of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`). PyTorch: `rand`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let x = Tensor::<f32>::rand([2, 3], &mut generator);
@@ -64,7 +65,8 @@ impl<T: Float> Tensor<T> {
     /// Draws numbers from the normal distribution with mean 0 and standard deviation 1. PyTorch: `randn`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let x = Tensor::<f64>::randn([100, 100], &mut generator);
@@ -82,7 +84,8 @@ impl<T: Float> Tensor<T> {
     /// `normal`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let mean = Tensor::from([[0.0], [100.0]]);
@@ -109,7 +112,8 @@ impl<T: Float> Tensor<T> {
     /// Draws a 1 with the probability that each element gives, else a 0. PyTorch: `bernoulli`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let drawn = Tensor::from([0.0, 0.5, 1.0]).expand([1000, 3]).bernoulli(&mut generator);
@@ -128,7 +132,8 @@ impl<T: Float> Tensor<T> {
     /// the rows of `[m, n]`. Without `replacement` no position is drawn twice. PyTorch: `multinomial`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let weights = Tensor::from([1.0, 0.0, 3.0]);
@@ -184,7 +189,8 @@ impl<T: Element> Tensor<T> {
     /// PyTorch: `bernoulli_`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let mut mask = Tensor::<bool>::zeros([4, 3]);
@@ -220,7 +226,8 @@ impl Tensor<i64> {
     /// Returns the numbers 0 to `n` - 1 in random order. Every order has the same probability. PyTorch: `randperm`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let mut order = Tensor::randperm(5, &mut generator).to_vec();
@@ -244,7 +251,8 @@ impl Tensor<i64> {
     /// Draws integers uniformly from `low` up to, but not including, `high`. PyTorch: `randint`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut generator = Generator::new(1);
     /// let dice = Tensor::randint(1, 7, [100], &mut generator);

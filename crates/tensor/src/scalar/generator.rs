@@ -21,7 +21,8 @@ use crate::scalar::special::normal_quantile;
 /// likely.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let mut generator = Generator::new(42);
 /// let x = Tensor::<f32>::randn([2, 3], &mut generator);
@@ -68,7 +69,8 @@ impl Generator {
     /// later. Use a fork for a part of a program whose random numbers must not depend on the draws of other parts.
     ///
     /// ```
-    /// use wengert_tensor::Generator;
+    /// # mod wengert { pub use wengert_tensor as tensor; }
+    /// use wengert::tensor::Generator;
     ///
     /// let mut generator = Generator::new(1);
     /// let (mut a, mut b) = (generator.fork(), generator.fork());
@@ -117,7 +119,8 @@ impl Generator {
     /// above 38 or both are below -38, the result is the bound nearer to 0.
     ///
     /// ```
-    /// use wengert_tensor::Generator;
+    /// # mod wengert { pub use wengert_tensor as tensor; }
+    /// use wengert::tensor::Generator;
     ///
     /// let mut generator = Generator::new(1);
     /// assert!((0..100).all(|_| (-2.0..=1.0).contains(&generator.truncated_normal(-2.0, 1.0))));

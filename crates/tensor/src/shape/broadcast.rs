@@ -94,7 +94,8 @@ impl std::error::Error for ExpandMismatch {}
 /// If the shapes do not broadcast. The mismatch describes the first failing operand, in its last failing dimension.
 ///
 /// ```
-/// use wengert_tensor::{broadcast, Shape};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::{broadcast, Shape};
 ///
 /// let joined = broadcast::join(&[&Shape::from([5, 1, 4, 1]), &Shape::from([3, 1, 1])]);
 /// assert_eq!(joined.unwrap(), [5, 3, 4, 1]);
@@ -165,7 +166,8 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
 /// size 1.
 ///
 /// ```
-/// use wengert_tensor::{broadcast::Expansion, Shape};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::{broadcast::Expansion, Shape};
 ///
 /// let expansion = Expansion::new(&Shape::from([32, 1, 1]), &Shape::from([4, 32, 14, 14])).unwrap();
 /// assert_eq!(expansion.added().collect::<Vec<_>>(), [0]);

@@ -76,7 +76,8 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 /// count from the end.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let (x, last) = (Tensor::from([1.0, 2.0, 3.0]), [10, 20, 30].len() - 1); // a usize
 /// assert_eq!(x.select(0, last), x.select(-1, -1));

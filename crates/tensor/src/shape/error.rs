@@ -198,7 +198,8 @@ impl Error {
     /// Returns the first line of the diagnostic: PyTorch's sentence, if there is one.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let error = Tensor::<f32>::ones([5, 2, 4, 1]).try_add(&Tensor::ones([3, 1, 1])).unwrap_err();
     /// assert_eq!(

@@ -37,7 +37,8 @@ pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK
 /// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number. A size may be 0.
 ///
 /// ```
-/// use wengert_tensor::Shape;
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::Shape;
 ///
 /// let shape = Shape::from([5, 3, 4, 1]);
 /// assert_eq!(shape.rank(), 4);

@@ -12,7 +12,8 @@ impl<T: Element> Tensor<T> {
     /// Returns a tensor with the elements `data` in row-major order. Reuses the vector's memory.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let table = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6i64], [2, 3]);
     /// assert_eq!(table.get(&[1, 0]), Some(4));
@@ -106,7 +107,8 @@ impl<T: Element> Tensor<T> {
     /// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let table = Tensor::from_fn([2, 3], |index| 10 * index[0] as i64 + index[1] as i64);
     /// assert_eq!(table.to_vec(), [0, 1, 2, 10, 11, 12]);
@@ -168,7 +170,8 @@ impl<T: Float> Tensor<T> {
     /// Returns `n` evenly spaced numbers from `start` to `end`, both included. PyTorch: `linspace`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// ```

@@ -27,7 +27,8 @@ const WIDTH: usize = 80;
 /// would make an element look like zero, or if an element reaches 10⁸. A tensor of rank 0 is one line.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([[1.5f32, -2.0, 0.25], [100.0, f32::NAN, 1.0 / 3.0]]);
 /// let text = "\

@@ -18,7 +18,8 @@ use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 /// Cloning shares the elements. Writing in place copies them first if another tensor shares them.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let images = Tensor::<f32>::zeros([4, 3, 2, 2]);
 /// let colour = Tensor::from([0.5, 0.25, 0.0f32]).reshape([3, 1, 1]);
@@ -184,7 +185,8 @@ impl<T: Element> Tensor<T> {
     /// contiguous.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let mut x = Tensor::from([1.0, 2.0]);
     /// let y = x.clone();
@@ -218,7 +220,8 @@ impl<T: Element> Tensor<T> {
     /// buffer.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let (mut x, mut total) = (Tensor::from([1.0, 2.0]), Tensor::zeros([2]));
     /// x.update_with(&Tensor::from([0.5, 0.25]), [&mut total], |x, dx, [total]| (x - dx, [total + dx]));
@@ -276,7 +279,8 @@ impl<T: Element> Tensor<T> {
     /// Returns the only element of a tensor of any rank. PyTorch: `item`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([[4.5f64]]).item(), 4.5);
     /// ```
@@ -294,7 +298,8 @@ impl<T: Element> Tensor<T> {
     /// Returns a copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let row = Tensor::from([1.0, 2.0, 3.0]);
     /// assert_eq!(row.expand([2, 3]).to_vec(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
@@ -312,7 +317,8 @@ impl<T: Element> Tensor<T> {
     /// One size may be -1, which is inferred. [`Views::reshape`](crate::ops::Views::reshape) copies if it must. PyTorch: `view`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::<f64>::ones([2, 3]);
     /// assert!(x.view([6]).shares_storage(&x));
@@ -339,7 +345,8 @@ impl<T: Element> Tensor<T> {
     /// every nonzero value becomes `true`. PyTorch: `to`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let pixels = Tensor::from([0u8, 128, 255]);
     /// assert_eq!(pixels.cast::<f32>().to_vec(), [0.0, 128.0, 255.0]);

@@ -49,8 +49,9 @@ functions_with_settings! {
     /// The layer that computes x above 0 and `negative_slope`·x elsewhere. PyTorch: `torch.nn.LeakyReLU`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Layer, LeakyReLU};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Layer, LeakyReLU};
     ///
     /// let tape = Tape::new();
     /// let y = LeakyReLU::new(0.1).forward(tape.constant(&Tensor::from([-2.0, 3.0])));
@@ -105,8 +106,9 @@ functions_with_settings! {
     /// The layer that divides eˣ by its sum along `dim`. PyTorch: `torch.nn.Softmax`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Layer, Softmax};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Layer, Softmax};
     ///
     /// let tape = Tape::new();
     /// let y = Softmax::new(-1).forward(tape.constant(&Tensor::from([[5.0, 5.0]])));

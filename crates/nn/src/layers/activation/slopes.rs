@@ -12,8 +12,9 @@ use crate::module::Module;
 /// The layer that computes x above 0, and x times a trained slope elsewhere. PyTorch: `torch.nn.PReLU`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Layer, PReLU};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Layer, PReLU};
 ///
 /// let tape = Tape::new();
 /// let y = PReLU::<f64>::new(1).forward(tape.constant(&Tensor::from([-2.0, 3.0])));

@@ -19,8 +19,9 @@ use crate::module::Module;
 /// `l` is the length of the sequences, `n` their number, and `e` the number of features.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{AttentionMasks, Generator, MultiheadAttention};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{AttentionMasks, Generator, MultiheadAttention};
 ///
 /// let generator = &mut Generator::new(0);
 /// let attention: MultiheadAttention = MultiheadAttention::builder(16, 4).batch_first().build(generator);

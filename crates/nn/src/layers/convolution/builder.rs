@@ -136,8 +136,9 @@ impl<const D: usize> ConvBuilder<D> {
     /// [`PadMode::Constant`] of 0 is `"zeros"`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Conv1d, Generator, Layer, PadMode};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Conv1d, Generator, Layer, PadMode};
     ///
     /// let builder = Conv1d::builder(1, 1, 3).padding(1).padding_mode(PadMode::Circular);
     /// let mut ring: Conv1d = builder.bias(false).build(&mut Generator::new(0));

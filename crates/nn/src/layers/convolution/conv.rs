@@ -15,8 +15,9 @@ pub type Conv1d<T = f32> = Conv<1, T>;
 /// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.Conv2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Conv2d, Generator, Layer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Conv2d, Generator, Layer};
 ///
 /// let generator = &mut Generator::new(0);
 /// let layer = Conv2d::<f32>::new(1, 8, 5, generator);

@@ -16,8 +16,9 @@ pub type ConvTranspose1d<T = f32> = ConvTranspose<1, T>;
 /// `torch.nn.ConvTranspose2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{ConvTranspose2d, Generator, Layer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{ConvTranspose2d, Generator, Layer};
 ///
 /// let builder = ConvTranspose2d::builder(16, 8, 3).stride(2).padding(1).output_padding(1);
 /// let doubling: ConvTranspose2d = builder.build(&mut Generator::new(0));

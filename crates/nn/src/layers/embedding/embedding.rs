@@ -14,8 +14,9 @@ use crate::module::Module;
 /// supported.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Embedding, Generator};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Embedding, Generator};
 ///
 /// let generator = &mut Generator::new(0);
 /// let words: Embedding = Embedding::builder(1000, 64).padding_idx(0).build(generator);
@@ -139,8 +140,9 @@ impl<T: Float> Embedding<T> {
     /// same indices.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Embedding, Generator};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Embedding, Generator};
     ///
     /// let mut words: Embedding<f64> = Embedding::builder(2, 2).max_norm(1.0).build(&mut Generator::new(0));
     /// words.weight.value = Tensor::from([[3.0, 4.0], [6.0, 8.0]]);

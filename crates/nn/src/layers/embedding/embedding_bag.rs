@@ -31,8 +31,9 @@ pub enum BagMode {
 /// each bag begins.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{BagMode, EmbeddingBag, Generator};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{BagMode, EmbeddingBag, Generator};
 ///
 /// let mut words: EmbeddingBag<f64> = EmbeddingBag::builder(3, 1).mode(BagMode::Sum).build(&mut Generator::new(0));
 /// words.weight.value = Tensor::from([[1.0], [10.0], [100.0]]);

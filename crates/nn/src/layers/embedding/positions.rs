@@ -18,8 +18,9 @@ const BASE: f64 = 10_000.0;
 /// the sine and the cosine of p / 10000^(2i / width). With an odd width the last cosine is left out.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::sinusoidal_positions;
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::sinusoidal_positions;
 ///
 /// let table = sinusoidal_positions::<f64>(50, 4);
 /// assert_eq!(table.select(0, 0).to_vec(), [0.0, 1.0, 0.0, 1.0]);
@@ -51,8 +52,9 @@ pub(super) fn rate(pair: usize, width: usize) -> f64 {
 /// positions.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, Layer, LearnedPositions};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Layer, LearnedPositions};
 ///
 /// let positions = LearnedPositions::<f32>::new(128, 16, &mut Generator::new(0));
 /// let tape = Tape::new();

@@ -23,8 +23,9 @@ pub enum RotaryPairs {
 /// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. Works on tensors and variables.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{RotaryPairs, rotary};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{RotaryPairs, rotary};
 ///
 /// let x = Tensor::from([[1.0, 0.0], [1.0, 0.0]]);
 /// let y = rotary(&x, 5, RotaryPairs::Interleaved);

@@ -14,8 +14,9 @@ use crate::{Generator, Result};
 /// PyTorch's. PyTorch: `torch.nn.Bilinear`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Bilinear, Generator};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Bilinear, Generator};
 ///
 /// let layer = Bilinear::<f32>::new(4, 5, 3, &mut Generator::new(0));
 /// let tape = Tape::new();

@@ -13,8 +13,9 @@ use crate::{Generator, Result};
 /// `torch.nn.Linear`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, Layer, Linear};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Layer, Linear};
 ///
 /// let layer = Linear::<f32>::new(64, 10, &mut Generator::new(0));
 /// let tape = Tape::new();

@@ -19,8 +19,9 @@ pub type BatchNorm1d<T = f32> = BatchNorm<1, T>;
 /// Batch normalization of `[n, c, h, w]`. PyTorch: `torch.nn.BatchNorm2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{BatchNorm2d, Layer, Optimizer, Sgd};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{BatchNorm2d, Layer, Optimizer, Sgd};
 ///
 /// let mut norm = BatchNorm2d::<f32>::new(3);
 /// let images = Tensor::full([4, 3, 8, 8], 5.0);

@@ -16,8 +16,9 @@ use crate::module::Module;
 /// is multiplied by a weight, and a bias is added. PyTorch: `torch.nn.GroupNorm`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{GroupNorm, Layer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{GroupNorm, Layer};
 ///
 /// let norm = GroupNorm::<f32>::new(2, 6);
 /// let tape = Tape::new();

@@ -19,8 +19,9 @@ pub type InstanceNorm1d<T = f32> = InstanceNorm<1, T>;
 /// Instance normalization of `[n, c, h, w]`. PyTorch: `torch.nn.InstanceNorm2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{InstanceNorm2d, Layer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{InstanceNorm2d, Layer};
 ///
 /// let norm = InstanceNorm2d::<f64>::new(1).eps(0.0).affine(true);
 /// let tape = Tape::new();

@@ -16,8 +16,9 @@ use crate::module::Module;
 /// adds a bias. PyTorch: `torch.nn.LayerNorm`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Layer, LayerNorm};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Layer, LayerNorm};
 ///
 /// let norm = LayerNorm::<f64>::new([2]).eps(0.0);
 /// let tape = Tape::new();
@@ -88,8 +89,9 @@ impl<T: Float> Layer<T> for LayerNorm<T> {
 /// PyTorch: `torch.nn.RMSNorm`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Layer, RMSNorm};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Layer, RMSNorm};
 ///
 /// let norm = RMSNorm::<f64>::new([2]).eps(0.0);
 /// let tape = Tape::new();

@@ -78,8 +78,9 @@ pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 /// Means of windows, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AdaptiveAvgPool2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{AdaptiveAvgPool2d, Layer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{AdaptiveAvgPool2d, Layer};
 ///
 /// let maps = Tensor::<f32>::ones([16, 32, 7, 5]);
 /// let tape = Tape::new();

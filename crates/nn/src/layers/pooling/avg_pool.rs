@@ -17,8 +17,9 @@ pub type AvgPool1d = AvgPool<1>;
 /// The mean of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AvgPool2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{AvgPool2d, Layer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{AvgPool2d, Layer};
 ///
 /// let maps = Tensor::<f32>::arange(16).reshape([1, 4, 4]);
 /// let tape = Tape::new();

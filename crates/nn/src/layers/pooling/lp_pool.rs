@@ -19,8 +19,9 @@ pub type LPPool1d = LPPool<1>;
 /// The norm of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.LPPool2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{LPPool2d, Layer};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{LPPool2d, Layer};
 ///
 /// let tape = Tape::new();
 /// let maps = tape.constant(&Tensor::from([[[3.0f32, 4.0], [0.0, 0.0]]]));

@@ -17,8 +17,9 @@ pub type MaxPool1d = MaxPool<1>;
 /// The maximum of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.MaxPool2d`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Layer, MaxPool2d};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Layer, MaxPool2d};
 ///
 /// let tape = Tape::new();
 /// let maps = tape.constant(&Tensor::<f32>::arange(64).reshape([1, 1, 8, 8]));

@@ -54,8 +54,9 @@ impl RecurrentBuilder<LongShortTerm> {
     /// PyTorch: `proj_size`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Generator, LSTM};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Generator, LSTM};
     ///
     /// let lstm: LSTM = LSTM::builder(3, 8).proj_size(2).build(&mut Generator::new(0));
     /// let tape = Tape::new();

@@ -19,8 +19,9 @@ pub type RNNCell<T = f32> = RecurrentCell<Simple, T>;
 /// `torch.nn.LSTMCell`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, LSTMCell};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, LSTMCell};
 ///
 /// let cell = LSTMCell::<f32>::new(3, 8, &mut Generator::new(0));
 /// let tape = Tape::new();

@@ -23,8 +23,9 @@ pub type RNN<T = f32> = RecurrentLayer<Simple, T>;
 /// PyTorch: `torch.nn.LSTM`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, LSTM, Layer, Module};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, LSTM, Layer, Module};
 ///
 /// let generator = &mut Generator::new(0);
 /// let lstm: LSTM = LSTM::builder(3, 8).num_layers(2).bidirectional().batch_first().build(generator);
@@ -41,8 +42,9 @@ pub type LSTM<T = f32> = RecurrentLayer<LongShortTerm, T>;
 /// Gated recurrent units over sequences, from `[t, n, in]` to `[t, n, hidden]`. PyTorch: `torch.nn.GRU`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{GRU, Generator};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{GRU, Generator};
 ///
 /// let gru = GRU::<f32>::new(3, 8, &mut Generator::new(0));
 /// let tape = Tape::new();

@@ -44,8 +44,9 @@ dropouts! {
     /// Dropout: sets each element to 0 with probability p, and divides the others by 1 - p. PyTorch: `torch.nn.Dropout`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Dropout, Layer};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Dropout, Layer};
     ///
     /// let dropout = Dropout::new(0.5);
     /// let x = Tensor::<f32>::ones([100]);

@@ -15,8 +15,9 @@ use crate::module::Module;
 /// `torch.nn.PixelShuffle`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Layer, PixelShuffle};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Layer, PixelShuffle};
 ///
 /// let x = Tensor::<f64>::arange(8).reshape([4, 1, 2]);
 /// let tape = Tape::new();

@@ -29,8 +29,9 @@ functions_with_settings! {
     /// PyTorch: `torch.nn.Flatten`.
     ///
     /// ```
-    /// use wengert_autograd::prelude::*;
-    /// use wengert_nn::{Flatten, Layer};
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Flatten, Layer};
     ///
     /// let maps = Tensor::<f32>::zeros([32, 16, 5, 5]);
     /// assert_eq!(Flatten::default().forward(Tape::new().constant(&maps)).shape(), [32, 400]);
@@ -46,8 +47,9 @@ functions_with_settings! {
 /// Splits one dimension into several. PyTorch: `torch.nn.Unflatten`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Layer, Unflatten};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Layer, Unflatten};
 ///
 /// let x = Tensor::<f32>::zeros([32, 400]);
 /// assert_eq!(Unflatten::new(1, [16, 5, 5]).forward(Tape::new().constant(&x)).shape(), [32, 16, 5, 5]);

@@ -15,8 +15,9 @@ use crate::module::Module;
 /// `CircularPad2d` and their 1d and 3d versions, which differ by the mode and the number of sizes.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Layer, Pad, PadMode};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Layer, Pad, PadMode};
 ///
 /// let pad = Pad::new(&[2, 1], PadMode::Reflect);
 /// let tape = Tape::new();
@@ -53,8 +54,9 @@ impl<T: Float> Layer<T> for Pad {
 /// A layer that resamples `[n, c, …]` to a given size, or to a multiple of its size. PyTorch: `torch.nn.Upsample`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{InterpolateMode, Layer, Upsample};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{InterpolateMode, Layer, Upsample};
 ///
 /// let x = Tensor::from([[[0.0, 10.0]]]);
 /// let tape = Tape::new();

@@ -16,8 +16,9 @@ use crate::{Generator, Result};
 /// residual connection. PyTorch: `torch.nn.TransformerDecoderLayer`.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{AttentionMasks, Generator, TransformerDecoderLayer, TransformerOptions};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{AttentionMasks, Generator, TransformerDecoderLayer, TransformerOptions};
 ///
 /// let options = TransformerOptions::new(16, 4).dim_feedforward(32).batch_first();
 /// let layer = TransformerDecoderLayer::<f32>::new(&options, &mut Generator::new(0));

@@ -17,8 +17,9 @@ use crate::{Generator, Result};
 /// step.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{AttentionMasks, Generator, TransformerEncoderLayer, TransformerOptions};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{AttentionMasks, Generator, TransformerEncoderLayer, TransformerOptions};
 ///
 /// let options = TransformerOptions::new(16, 4).dim_feedforward(32).batch_first().norm_first();
 /// let layer = TransformerEncoderLayer::<f32>::new(&options, &mut Generator::new(0));
@@ -103,8 +104,9 @@ impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
 /// in PyTorch all layers begin with equal parameters.
 ///
 /// ```
-/// use wengert_autograd::prelude::*;
-/// use wengert_nn::{Generator, Layer, Module, TransformerEncoder, TransformerOptions};
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Layer, Module, TransformerEncoder, TransformerOptions};
 ///
 /// let options = TransformerOptions::new(8, 2).dim_feedforward(16).norm_first().final_norm().batch_first();
 /// let model = TransformerEncoder::<f32>::new(&options, 2, &mut Generator::new(0));

@@ -503,7 +503,8 @@ impl<'a, T: Products> WeightSums<'a, T> {
         Ok(())
     }
 
-    /// Copies the planes of a block of `x` as image number `image` of the runs in `source`.
+    /// Copies the planes of block `block` of `x` to `source`. A block is one group of channels of one image. The images of a run lie side by
+    /// side in `source`; this one gets the index `image`.
     fn copy_input(&self, x: &[T], block: usize, image: usize, source: &mut [T]) {
         let (plane, part) = (self.geometry.plane(), self.planes.part());
         let x = &x[block * self.geometry.channels * plane..][..self.geometry.channels * plane];
@@ -511,7 +512,7 @@ impl<'a, T: Products> WeightSums<'a, T> {
         pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.per_run * part));
     }
 
-    /// Copies the given rows of a block of `z` as image number `image` of the runs in `results`.
+    /// Copies rows `rows` of block `block` of `z` to `results`, where the image has the index `image` in each run.
     fn copy_results(&self, z: &[T], (block, image): (usize, usize), rows: std::ops::Range<usize>, results: &mut [T]) {
         let windows = self.geometry.windows();
         for (row, to) in rows.zip(results.chunks_exact_mut(self.run(self.per_run))) {

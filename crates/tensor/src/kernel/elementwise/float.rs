@@ -230,7 +230,7 @@ macro_rules! with_arithmetic {
     };
 }
 
-/// Returns whether floating-point numbers have `op`. The other operations are for integers.
+/// Returns whether floating-point numbers have `op`. The other operations are for integers, and some of them for truth values.
 fn supports_binary(op: Binary) -> bool {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     !matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)

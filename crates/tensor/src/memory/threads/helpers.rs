@@ -56,7 +56,7 @@ const LEAVE: u8 = 4;
 
 /// The data that a helper reports to the caller.
 struct Report {
-    /// Nanoseconds for which the helper was suspended while it had no task.
+    /// Nanoseconds for which the system took the processor from the helper while it spun without a task. Sleep does not count.
     suspended: AtomicU64,
     /// The state of the helper's trial, or the order to end the thread.
     trial: AtomicU8,

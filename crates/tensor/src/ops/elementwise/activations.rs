@@ -29,7 +29,8 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// Returns x above 0, and `slope`·x elsewhere, also at 0. PyTorch: `leaky_relu`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([-2.0, 3.0]).leaky_relu(0.1).to_vec(), [-0.2, 3.0]);
     /// ```

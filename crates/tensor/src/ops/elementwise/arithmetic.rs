@@ -12,7 +12,8 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 /// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` do the same.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let column = Tensor::from([[10.0], [20.0]]);
 /// let row = Tensor::from([1.0, 2.0, 3.0]);

@@ -39,7 +39,8 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// numbers, or both are arrays. PyTorch: `clamp`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([-1.0, 0.5, 3.0]).clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
     /// ```
@@ -118,7 +119,8 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
 /// Replacement of NaN and infinities, and functions with a bounded domain or range.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([0.5, f64::NAN, f64::INFINITY]);
 /// assert_eq!(x.nan_to_num(0.0, Some(9.0), None).to_vec(), [0.5, 0.0, 9.0]);

@@ -12,7 +12,8 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// including itself. No gradient flows through a comparison.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([1.0, 5.0, 3.0]);
 /// let large = x.gt(2.0);
@@ -132,7 +133,8 @@ impl<T: Element> Tensor<T> {
     /// [`Comparison::eq`]; being inherent, it takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
     /// ```
@@ -160,7 +162,8 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 /// or, for variables, also the result of a comparison. PyTorch: `where`.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([-2.0, 3.0]);
 /// let shrunk = where_(&x.lt(0.0), &x, 0.5);

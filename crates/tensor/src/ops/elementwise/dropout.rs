@@ -15,7 +15,8 @@ pub trait Dropout: TensorLike<Elem: Float> {
     /// `nn.functional.dropout`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::<f64>::ones([100]);
     /// let mut generator = Generator::new(1);

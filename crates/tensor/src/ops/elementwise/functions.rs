@@ -9,7 +9,8 @@ use crate::{Float, Site, Unary};
 /// repository's `docs/accuracy.md` lists their accuracy in units in the last place.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([1.0, 4.0, 9.0]);
 /// assert_eq!(x.sqrt().to_vec(), [1.0, 2.0, 3.0]);

@@ -15,7 +15,8 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// Returns the share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let share = Tensor::from([1.0]).igamma(2.0).item();
     /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);

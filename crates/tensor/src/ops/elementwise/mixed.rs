@@ -15,7 +15,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// Returns `self + weight · (end - self)`, computed from the nearer end. PyTorch: `lerp`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let (start, end) = (Tensor::from([0.0, 10.0]), Tensor::from([1.0, 20.0]));
     /// assert_eq!(start.lerp(&end, 0.25).to_vec(), [0.25, 12.5]);
@@ -138,7 +139,8 @@ impl<A: TensorLike<Elem: Float>> Mixed for A {}
 /// Replaces elements by a mask, for every element type.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let scores = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
 /// let padding = Tensor::from([false, true]); // broadcasts

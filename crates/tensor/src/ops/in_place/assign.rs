@@ -21,7 +21,8 @@ use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site,
 /// [`masked_fill_`](Self::masked_fill_).
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let mut x = Tensor::<f64>::zeros([5, 3, 4, 1]);
 /// x.add_(&Tensor::ones([3, 1, 1]));

@@ -11,7 +11,8 @@ use crate::{Error, Number, Site, Tensor};
 /// Writes to elements that index tensors select, in place.
 ///
 /// ```
-/// use wengert_tensor::{index_items, prelude::*};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::{index_items, prelude::*};
 ///
 /// let mut x = Tensor::<f64>::zeros([3, 2]);
 /// x.index_set_(&index_items![1], &Tensor::from([5.0, 6.0]));
@@ -42,7 +43,8 @@ pub trait ScatterInPlace: InPlace {
     /// Writes `value` to the elements that `items` select. PyTorch: `x[items] = value`.
     ///
     /// ```
-    /// use wengert_tensor::{index_items, prelude::*};
+    /// # mod wengert { pub use wengert_tensor as tensor; }
+    /// use wengert::tensor::{index_items, prelude::*};
     ///
     /// let mut x = Tensor::<f64>::zeros([2, 2]);
     /// x.index_set_(&index_items![1], &Tensor::from([3.0, 4.0]));

@@ -8,7 +8,8 @@ use crate::{Dims, Position};
 /// Replaces a tensor by a view of itself. No element is written.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let mut x = Tensor::from([[1.0, 2.0, 3.0]]);
 /// x.t_();

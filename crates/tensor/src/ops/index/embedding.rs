@@ -25,7 +25,8 @@ pub trait Embedding: TensorLike<Elem: Float> {
     /// renormalized (PyTorch's `max_norm`). PyTorch: `nn.functional.embedding`, with the arguments swapped.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let table = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// let rows = table.embedding(&Tensor::from([1i64, 1, 0]), Default::default());

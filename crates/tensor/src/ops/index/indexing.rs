@@ -19,7 +19,8 @@ pub trait Indexing: TensorLike {
     /// `index_select`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.index_select(0, &Tensor::from([1i64, 1])), Tensor::from([[3.0, 4.0], [3.0, 4.0]]));
@@ -47,7 +48,8 @@ pub trait Indexing: TensorLike {
     /// `self`. PyTorch: `gather`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let scores = Tensor::from([[0.1, 0.9], [0.8, 0.2]]);
     /// let classes = Tensor::from([[1i64], [0]]);
@@ -138,7 +140,8 @@ pub trait Indexing: TensorLike {
     /// `masked_select`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
     /// assert_eq!(x.masked_select(&x.gt(0.0)).to_vec(), [1.0, 4.0]);

@@ -83,8 +83,9 @@ impl From<&Tensor<bool>> for IndexItem {
 /// once: Python's `x[..., 0]` is `x.index(&index_items![..., 0])`. A new dimension is `IndexItem::NewAxis`.
 ///
 /// ```
-/// use wengert_tensor::index_items;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::index_items;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::<f32>::zeros([2, 3, 4]);
 /// assert_eq!(x.index(&index_items![.., 0]).shape(), &[2, 4]);

@@ -26,7 +26,8 @@ pub trait Scatter: TensorLike {
     /// PyTorch: `scatter`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::<f64>::zeros([2, 3]);
     /// let index = Tensor::from([[2i64], [0]]);
@@ -57,7 +58,8 @@ pub trait Scatter: TensorLike {
     /// [`gather`](crate::ops::Indexing::gather). PyTorch: `scatter_add`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let (points, team) = (Tensor::from([1.0, 2.0, 4.0]), Tensor::from([0, 1, 0]));
     /// assert_eq!(Tensor::<f64>::zeros([2]).scatter_add(0, &team, &points).to_vec(), [5.0, 2.0]);
@@ -153,7 +155,8 @@ pub trait Scatter: TensorLike {
     /// are dropped. It is then expanded to the shape of the selected elements. PyTorch: `x[items] = value`.
     ///
     /// ```
-    /// use wengert_tensor::{index_items, prelude::*};
+    /// # mod wengert { pub use wengert_tensor as tensor; }
+    /// use wengert::tensor::{index_items, prelude::*};
     ///
     /// let x = Tensor::<f64>::zeros([2, 3]);
     /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));

@@ -39,7 +39,8 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the sum of the products of two vectors of the same length. PyTorch: `dot`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
     /// ```
@@ -64,7 +65,8 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// PyTorch: `addmm`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 2.0]]);
     /// let weight = Tensor::from([[3.0], [4.0]]);

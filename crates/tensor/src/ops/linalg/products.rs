@@ -56,7 +56,8 @@ pub trait Products: TensorLike {
     /// | `[…, m, k]` | `[…, k, n]` | `[…, m, n]`, the batch dimensions broadcast |
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let batch = Tensor::<f64>::ones([5, 2, 3]);
     /// let matrix = Tensor::from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);

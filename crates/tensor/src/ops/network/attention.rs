@@ -31,8 +31,9 @@ pub trait Attention: TensorLike<Elem: Float> {
     /// PyTorch: `nn.functional.scaled_dot_product_attention`.
     ///
     /// ```
-    /// use wengert_tensor::ops::AttentionMask;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::AttentionMask;
+    /// use wengert::prelude::*;
     ///
     /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
     /// let v = Tensor::from([[10.0], [20.0]]);
@@ -54,8 +55,9 @@ pub trait Attention: TensorLike<Elem: Float> {
     /// `[…, l, s]`: for inspection, or for dropout in training.
     ///
     /// ```
-    /// use wengert_tensor::ops::AttentionMask;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::AttentionMask;
+    /// use wengert::prelude::*;
     ///
     /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
     /// let weights = q.attention_weights(&k, AttentionMask::Causal, None);

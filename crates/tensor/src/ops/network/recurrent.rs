@@ -33,8 +33,9 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// Recurrent cells.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::CellWeights;
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::tensor::ops::CellWeights;
 ///
 /// let (x, state) = (Tensor::<f64>::zeros([1, 2]), Tensor::from([[0.5, -0.5, 1.0]]));
 /// let (input, hidden) = (Tensor::zeros([9, 2]), Tensor::zeros([9, 3]));

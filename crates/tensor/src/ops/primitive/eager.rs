@@ -326,7 +326,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
 
 /// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand is.
 /// Otherwise the result has the dimension order of the first operand that is not expanded. So transposed operands give a transposed result,
-/// as in PyTorch, and are read and written contiguously.
+/// as in PyTorch. The operands are read and the result is written contiguously.
 fn elementwise<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,

@@ -15,7 +15,8 @@ use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site
 /// Running sums and products, and differences.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([1.0, 2.0, 3.0]);
 /// assert_eq!(x.cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
@@ -27,7 +28,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// PyTorch: `cumsum`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
     /// ```
@@ -62,7 +64,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// removes one element, until none are left. Refuses rank 0. PyTorch: `diff`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
     /// ```

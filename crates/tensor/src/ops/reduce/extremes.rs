@@ -16,7 +16,8 @@ use crate::{Dims, Error, Position, Reduction, Shape, Site, View};
 /// values, and shares the gradient between equal elements.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([[1.0, 9.0, 3.0], [7.0, 5.0, 6.0]]);
 /// let (largest, places) = x.max(1);
@@ -28,7 +29,8 @@ pub trait Extremes: TensorLike {
     /// flows to that element. Refuses an empty dimension. PyTorch: `max` with a dimension.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 5.0, 5.0], [2.0, 0.0, 1.0]]);
     /// let (values, positions) = x.max(1);

@@ -22,7 +22,8 @@ pub struct BatchNormed<A> {
 /// Normalizations.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0f64]]);
 /// let y = x.layer_norm([2], None, None, 0.0);
@@ -34,8 +35,9 @@ pub trait Normalization: TensorLike<Elem: Float> {
     /// normalized, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
     ///
     /// ```
-    /// use wengert_tensor::ops::Normalization;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::Normalization;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0]]);
     /// assert_eq!(x.layer_norm([2], None, None, 0.0), Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));

@@ -15,7 +15,8 @@ use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shap
 /// Norms and distances.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([[3.0, 4.0], [0.0, 5.0]]);
 /// assert_eq!(x.vector_norm(2.0, 1).to_vec(), [5.0, 5.0]);
@@ -30,7 +31,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// The norm of no elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([3.0, -4.0]);
     /// assert_eq!(x.vector_norm(2, ..).item(), 5.0);
@@ -61,7 +63,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// difference gets the whole gradient. PyTorch: `cdist`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
     /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
@@ -89,7 +92,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// Divides by the `p`-norm over `dims`, or by `eps` if that is larger. PyTorch: `nn.functional.normalize`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([3.0, 4.0]).normalize(2, 0, 1e-12).to_vec(), [0.6, 0.8]);
     /// assert_eq!(Tensor::from([0.0, 0.0]).normalize(2, 0, 1e-12).to_vec(), [0.0, 0.0]);

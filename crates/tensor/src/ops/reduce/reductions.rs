@@ -14,7 +14,8 @@ use crate::{
 /// unless the method's name ends in `_keepdim`: then they stay with size 1.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
 /// assert_eq!(x.sum(..).item(), 10.0); // all dimensions
@@ -27,7 +28,8 @@ pub trait Reductions: TensorLike {
     /// cast it first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.sum(0).to_vec(), [4.0, 6.0]);
@@ -106,14 +108,16 @@ pub trait Reductions: TensorLike {
     /// mask, which does not compile here.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1, 0], [2, 3]]);
     /// assert_eq!(x.gt(1).count_nonzero(1).to_vec(), [0, 2]);
     /// ```
     ///
     /// ```compile_fail
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let _ = Tensor::from([true, false]).sum(..);
     /// ```

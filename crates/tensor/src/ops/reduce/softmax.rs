@@ -11,7 +11,8 @@ use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Sit
 /// `softmax` and related operations.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([[0.0, 0.0], [0.0, 1000.0f64]]);
 /// assert_eq!(x.softmax(1), Tensor::from([[0.5, 0.5], [0.0, 1.0]])); // no overflow
@@ -22,7 +23,8 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// Returns eˣ / Σ eˣ along `dim`. If all elements along `dim` are -∞, or one is ∞, the result is NaN. PyTorch: `softmax`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([1000.0f64, 1000.0]);
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);

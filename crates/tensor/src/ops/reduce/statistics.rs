@@ -17,7 +17,8 @@ use crate::{Scalar, Shape};
 /// are removed, unless the method's name ends in `_keepdim`: then they stay with size 1.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
 /// assert_eq!(x.var(.., 0).item(), 1.25); // divided by n
@@ -31,7 +32,8 @@ pub trait Statistics: TensorLike<Elem: Float> {
     /// NaN, or ∞ if the elements differ. PyTorch: `var`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
     /// assert_eq!(x.var(0, 0).item(), 1.25);
@@ -143,8 +145,8 @@ fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A, A::Error> 
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 
-/// Returns `z`, the result of a reduction of an array of shape `shape`. Its dimensions `axes` have size 1; they are removed if `keepdim` is
-/// false.
+/// Returns `z`, a reduction over `axes` that has kept these dimensions with size 1. If `keepdim` is false, they are removed. `shape` is the
+/// shape before the reduction.
 pub(crate) fn squeezed<A: TensorLike>(
     z: A,
     shape: &Shape,

@@ -15,7 +15,8 @@ pub trait Diagonals: TensorLike {
     /// NaN and ∞ by 0. PyTorch: `tril`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::<f64>::ones([2, 3]);
     /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
@@ -51,7 +52,8 @@ pub trait Diagonals: TensorLike {
     /// `diag_embed`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
     /// ```

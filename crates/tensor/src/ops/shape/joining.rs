@@ -11,7 +11,8 @@ use crate::{Error, Position, Shape, Site, ensure};
 /// Joins tensors along an existing dimension. All other sizes must be equal. PyTorch: `cat`.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let (x, y) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[3.0, 4.0]]));
 /// assert_eq!(cat(&[x, y], 0), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
@@ -107,8 +108,9 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
 /// Joins tensors along dimension 0. Vectors count as matrices of one row. PyTorch: `vstack`.
 ///
 /// ```
-/// use wengert_tensor::ops::vstack;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::vstack;
+/// use wengert::prelude::*;
 ///
 /// let table = vstack(&[Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0])]);
 /// assert_eq!(table, Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
@@ -151,8 +153,9 @@ pub enum Indexing2d {
 /// without a copy. PyTorch: `meshgrid`.
 ///
 /// ```
-/// use wengert_tensor::ops::{Indexing2d, meshgrid};
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::{Indexing2d, meshgrid};
+/// use wengert::prelude::*;
 ///
 /// let (x, y) = (Tensor::from([1.0, 2.0, 3.0]), Tensor::from([10.0, 20.0]));
 /// let grids = meshgrid(&[x, y], Indexing2d::Cartesian);

@@ -31,8 +31,9 @@ pub trait Padding: TensorLike {
     /// dimensions after `c`. PyTorch: `nn.functional.pad`.
     ///
     /// ```
-    /// use wengert_tensor::ops::PadMode;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::PadMode;
+    /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 2.0, 3.0]]);
     /// assert_eq!(x.pad(&[1, -1], PadMode::Constant(0.0)), Tensor::from([[0.0, 1.0, 2.0]]));

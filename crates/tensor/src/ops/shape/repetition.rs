@@ -16,7 +16,8 @@ pub trait Repetition: TensorLike {
     /// result gets new leading dimensions. PyTorch: `repeat`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).repeat([2, 2]), Tensor::from([[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]));
     /// ```
@@ -52,7 +53,8 @@ pub trait Repetition: TensorLike {
     /// PyTorch: `repeat_interleave`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).repeat_interleave(2, None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
     /// ```
@@ -96,7 +98,8 @@ pub trait Repetition: TensorLike {
     /// Without `dims`, the flattened tensor is shifted. PyTorch: `roll`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(1, 0).to_vec(), [3.0, 1.0, 2.0]);
     /// ```

@@ -15,7 +15,8 @@ pub trait Splitting: TensorLike {
     /// Splits dimension `dim` into parts of `size` elements. The last part may be smaller. PyTorch: `split`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let parts = Tensor::from([1.0, 2.0, 3.0]).split(2, 0);
     /// assert_eq!(parts[1].to_vec(), [3.0]);
@@ -69,7 +70,8 @@ pub trait Splitting: TensorLike {
     /// Splits dimension `dim`, whose size is a multiple of `N`, into `N` parts of the same size. PyTorch: `chunk`, unpacked.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let [a, b] = Tensor::from([[1.0, 2.0], [3.0, 4.0]]).chunk_into(1);
     /// assert_eq!((a.shape().to_vec(), b.to_vec()), (vec![2, 1], vec![2.0, 4.0]));
@@ -90,7 +92,8 @@ pub trait Splitting: TensorLike {
     /// unpacked.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let [head, tail] = Tensor::from([1.0, 2.0, 3.0]).split_into([1, 2], 0);
     /// assert_eq!((head.item(), tail.to_vec()), (1.0, vec![2.0, 3.0]));

@@ -13,7 +13,8 @@ use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, 
 /// Views and their adjoints. Dimensions count from 0, or from the end if negative.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
+/// # use wengert_tensor as wengert;
+/// use wengert::prelude::*;
 ///
 /// let x = Tensor::<i64>::arange(6);
 /// let table = x.reshape([2, 3]);
@@ -27,7 +28,8 @@ pub trait Views: TensorLike {
     /// `expand`, `broadcast_to`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let bias = Tensor::<f32>::ones([32, 1, 1]);
     /// let expanded = bias.expand([4, -1, 14, 14]);
@@ -63,7 +65,8 @@ pub trait Views: TensorLike {
     /// would add or stretch. PyTorch: `sum_to_size`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let g = Tensor::<f64>::ones([4, 32, 14, 14]);
     /// assert_eq!(g.sum_to([32, 1, 1]), Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
@@ -325,7 +328,8 @@ pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> 
 /// Returns the broadcast shape of `shapes`. An error has the words of PyTorch's `broadcast_shapes`. PyTorch: `broadcast_shapes`.
 ///
 /// ```
-/// use wengert_tensor::{Shape, ops::broadcast_shapes};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::{Shape, ops::broadcast_shapes};
 ///
 /// assert_eq!(broadcast_shapes([&Shape::from([5, 1, 4, 1]), &Shape::from([3, 1, 1])]), [5, 3, 4, 1]);
 /// ```

@@ -15,7 +15,8 @@ pub trait Columns: TensorLike {
     /// zeros on both sides of each dimension. PyTorch: `nn.functional.unfold`.
     ///
     /// ```
-    /// use wengert_tensor::prelude::*;
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(6).reshape([1, 2, 3]);
     /// let columns = image.im2col([2, 2], 1, 0, 1);

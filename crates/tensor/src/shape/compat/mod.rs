@@ -25,8 +25,9 @@
 //! ([`set_handler`]), which prints to standard error by default.
 //!
 //! ```
-//! use wengert_tensor::compat::{self, Rules};
-//! use wengert_tensor::prelude::*;
+//! # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+//! use wengert::tensor::compat::{self, Rules};
+//! use wengert::prelude::*;
 //!
 //! let prediction = Tensor::<f32>::ones([4, 1]);
 //! let target = Tensor::<f32>::ones([4]);

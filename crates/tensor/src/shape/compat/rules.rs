@@ -55,7 +55,8 @@ pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
 /// Settings for shapes that old PyTorch, today's PyTorch and its notes on broadcasting treat differently.
 ///
 /// ```
-/// use wengert_tensor::compat::{BroadcastWarning, Condition, Rules};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::compat::{BroadcastWarning, Condition, Rules};
 ///
 /// let rules = Rules::default();
 /// assert_eq!((rules.broadcast_warning, rules.when), (BroadcastWarning::Warn, Condition::Suspicious));
@@ -99,8 +100,9 @@ impl Rules {
     /// Returns the default rules, except that each tensor must have at least one dimension, as in PyTorch's notes on broadcasting.
     ///
     /// ```
-    /// use wengert_tensor::compat::Rules;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::compat::Rules;
+    /// use wengert::prelude::*;
     ///
     /// let (x, number) = (Tensor::<f32>::ones([2, 2]), Tensor::scalar(3.0));
     /// assert_eq!(x.mul(&number), Tensor::full([2, 2], 3.0));
@@ -142,8 +144,9 @@ impl Rules {
     /// Returns these rules with or without the 1-D view.
     ///
     /// ```
-    /// use wengert_tensor::compat::{self, Rules};
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::compat::{self, Rules};
+    /// use wengert::prelude::*;
     ///
     /// let (x, y) = (Tensor::<f32>::ones([4, 2]), Tensor::<f32>::ones([8]));
     /// assert!(x.try_add(&y).is_err());
@@ -170,7 +173,8 @@ impl Rules {
     /// Puts these rules in force on this thread until the returned guard is dropped, also by a panic. Scopes can be nested.
     ///
     /// ```
-    /// use wengert_tensor::compat::Rules;
+    /// # mod wengert { pub use wengert_tensor as tensor; }
+    /// use wengert::tensor::compat::Rules;
     ///
     /// let before = Rules::current();
     /// {
@@ -259,7 +263,8 @@ impl Drop for Guard {
 /// Puts `rules` in force on every thread without an open [scope](Rules::scope). Overrides the environment variable.
 ///
 /// ```
-/// use wengert_tensor::compat::{self, Rules};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::compat::{self, Rules};
 ///
 /// compat::set_process(Rules::pytorch());
 /// assert_eq!(std::thread::spawn(Rules::current).join().unwrap(), Rules::pytorch());

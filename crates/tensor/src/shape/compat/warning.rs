@@ -156,7 +156,8 @@ struct Collected {
 /// Each line of code is reported once per process, to the handler that is set at that time.
 ///
 /// ```
-/// use wengert_tensor::compat;
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::compat;
 ///
 /// compat::set_handler(compat::log_handler);
 /// ```
@@ -180,8 +181,9 @@ pub fn log_handler(warning: &Warning) {
 /// innermost receives the warning. A collector receives each line of code once, even if the line was reported elsewhere before.
 ///
 /// ```
-/// use wengert_tensor::compat;
-/// use wengert_tensor::prelude::*;
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::compat;
+/// use wengert::prelude::*;
 ///
 /// let warnings = compat::collect();
 /// for _ in 0..3 {

@@ -28,7 +28,8 @@ pub enum Cell {
 /// Explains the joint shape of `shapes` and the expansion of each operand. The operands are named `a`, `b`, `c`, …
 ///
 /// ```
-/// use wengert_tensor::{Shape, explain};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::{Shape, explain};
 ///
 /// let explanation = explain(&[&Shape::from([5, 2, 4, 1]), &Shape::from([3, 1, 1])]);
 /// let text = [
@@ -48,7 +49,8 @@ pub fn explain(shapes: &[&Shape]) -> Explanation {
 /// Explains the joint shape of operands with given names.
 ///
 /// ```
-/// use wengert_tensor::{Shape, explain_named};
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::{Shape, explain_named};
 ///
 /// let (maps, bias) = (Shape::from([4, 32, 14, 14]), Shape::from([32, 1, 1]));
 /// let explanation = explain_named(&[("maps", &maps), ("bias", &bias)]);

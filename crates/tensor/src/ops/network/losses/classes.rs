@@ -43,8 +43,9 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
     /// [`nll_loss`](Self::nll_loss). For probabilities, it divides by the number of positions. PyTorch: `nn.functional.cross_entropy`.
     ///
     /// ```
-    /// use wengert_tensor::ops::Classes;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::Classes;
+    /// use wengert::prelude::*;
     ///
     /// let logits = Tensor::from([[1000.0, 0.0], [0.0, 0.0]]);
     /// let target = Tensor::from([0i64, 1]);

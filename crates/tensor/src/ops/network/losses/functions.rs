@@ -130,8 +130,9 @@ losses! {
     /// The squared error (x - y)²: [`mse_loss`](RegressionLosses::mse_loss). PyTorch: `nn.MSELoss`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{LossReduction, MseLoss};
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::{LossReduction, MseLoss};
+    /// use wengert::prelude::*;
     ///
     /// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
     /// assert_eq!(mse_loss(&x, &y).item(), 2.0);

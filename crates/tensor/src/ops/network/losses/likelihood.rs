@@ -138,8 +138,9 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// `nn.functional.binary_cross_entropy_with_logits`.
     ///
     /// ```
-    /// use wengert_tensor::ops::LossReduction;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::LossReduction;
+    /// use wengert::prelude::*;
     ///
     /// let (x, y) = (Tensor::from([800.0, -800.0]), Tensor::from([1.0, 1.0]));
     /// let losses = x.binary_cross_entropy_with_logits(&y, None, None, LossReduction::None);

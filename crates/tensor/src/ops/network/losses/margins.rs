@@ -11,8 +11,9 @@ use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};
 /// Losses with a margin.
 ///
 /// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::LossReduction;
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::tensor::ops::LossReduction;
 ///
 /// let (first, second) = (Tensor::from([2.0, 0.0]), Tensor::from([1.0, 1.0]));
 /// let loss = first.margin_ranking_loss(&second, &Tensor::from([1.0, 1.0]), 0.5, LossReduction::None);

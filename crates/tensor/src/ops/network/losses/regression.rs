@@ -15,8 +15,9 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     /// Returns (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
     ///
     /// ```
-    /// use wengert_tensor::ops::LossReduction;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::LossReduction;
+    /// use wengert::prelude::*;
     ///
     /// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
     /// assert_eq!(x.mse_loss(&y, None, LossReduction::Mean).item(), 2.0);

@@ -26,8 +26,9 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// PyTorch: `nn.functional.conv1d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::ConvOptions;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::ConvOptions;
+    /// use wengert::prelude::*;
     ///
     /// let signal = Tensor::from([[[1.0, 2.0, 4.0, 8.0]]]);
     /// let differences = Tensor::from([[[-1.0, 1.0]]]);
@@ -47,8 +48,9 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// `[out]`. PyTorch: `nn.functional.conv2d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::ConvOptions;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::ConvOptions;
+    /// use wengert::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
     /// let blur = Tensor::full([1, 1, 2, 2], 0.25);

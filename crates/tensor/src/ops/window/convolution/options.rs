@@ -6,7 +6,8 @@ use crate::ops::shape::padding::PadMode;
 /// The options of a convolution. A size is one value for all dimensions, or one per dimension.
 ///
 /// ```
-/// use wengert_tensor::ops::ConvOptions;
+/// # mod wengert { pub use wengert_tensor as tensor; }
+/// use wengert::tensor::ops::ConvOptions;
 ///
 /// let half_size = ConvOptions::default().stride(2).padding([1, 1]);
 /// ```
@@ -60,8 +61,9 @@ impl ConvOptions {
     /// of the layers.
     ///
     /// ```
-    /// use wengert_tensor::ops::{ConvOptions, Convolution, PadMode};
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::{ConvOptions, Convolution, PadMode};
+    /// use wengert::prelude::*;
     ///
     /// let (signal, sums) = (Tensor::from([[1.0, 2.0, 4.0]]), Tensor::from([[[1.0, 1.0, 1.0]]]));
     /// let circular = ConvOptions::default().padding(1).padding_mode(PadMode::Circular);

@@ -32,8 +32,9 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// first of several equal elements, or to the last NaN. PyTorch: `nn.functional.max_pool2d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::PoolOptions;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::PoolOptions;
+    /// use wengert::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.max_pool2d(2, &PoolOptions::default()), Tensor::from([[[5.0, 7.0], [13.0, 15.0]]]));
@@ -70,8 +71,9 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// Returns the mean of each window of `[n, c, h, w]` (or `[c, h, w]`). PyTorch: `nn.functional.avg_pool2d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::PoolOptions;
-    /// use wengert_tensor::prelude::*;
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::PoolOptions;
+    /// use wengert::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.avg_pool2d([2, 4], &PoolOptions::default()), Tensor::from([[[3.5], [11.5]]]));
