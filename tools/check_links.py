@@ -25,6 +25,8 @@ HTML_LINK = re.compile(r"<(?:a|link|img|script|iframe|source|image|object)\b[^>]
 HTML_NAME = re.compile(r"<[a-zA-Z][^>]*?\s(?:id|name)=(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 # Texts that contain no links.
 HTML_TEXT = re.compile(r"<!--.*?-->|<script\b(?![^>]*\ssrc=).*?</script>|<style\b.*?</style>", re.DOTALL | re.IGNORECASE)
+# A page of rustdoc that leads to the public path of an item, with the anchor of the link.
+REDIRECTION = re.compile(r"<meta http-equiv=\"refresh\" content=\"0;URL=([^\"]*)\">")
 # The lines of a source file, as rustdoc writes their range: `#12-20`.
 LINES = re.compile(r"^(\d+)-(\d+)$")
 HOST = re.compile(r"^[A-Za-z0-9.-]+\.[A-Za-z]{2,}(:\d+)?$|^localhost(:\d+)?$")
@@ -81,7 +83,11 @@ class Checker:
                 self.anchors[path] = slugs(path.read_text(encoding="utf-8"))
             elif path.suffix == ".html":
                 text = path.read_text(encoding="utf-8")
-                self.anchors[path] = {unescape(m[1] or m[2] or m[3]) for m in HTML_NAME.finditer(text)}
+                to = REDIRECTION.search(text)
+                if to:
+                    self.anchors[path] = self.names(Path(normal(path.parent / unquote(to[1]))))
+                else:
+                    self.anchors[path] = {unescape(m[1] or m[2] or m[3]) for m in HTML_NAME.finditer(text)}
             else:
                 self.anchors[path] = None
         return self.anchors[path]

@@ -82,6 +82,8 @@ pub use network::losses::*;
 pub use network::recurrent::{CellWeights, Recurrent};
 pub use operators::OperatorOperand;
 #[doc(hidden)]
+// For the tape. Its types belong to the engine, which is not documented.
+#[doc(hidden)]
 pub use primitive::evaluate::Evaluate;
 #[doc(hidden)]
 pub use primitive::pair::binary;

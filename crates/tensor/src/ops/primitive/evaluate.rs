@@ -13,6 +13,7 @@ use crate::ops::TensorLike;
 use crate::{Compare, Error, Float, Layout, Shape, Site, Tensor, View};
 
 /// The owner of an expression. It has the data of the expression's leaves, and runs the operations that the engine does not know.
+#[doc(hidden)]
 pub trait Evaluate<T: Float> {
     /// The error of a failed evaluation.
     type Error: From<Error>;
