@@ -136,7 +136,7 @@ fn inside(options: &Options) -> Result {
         assert!((slope.item() - by_hand).abs() < 1e-12);
     }
 
-    println!("4. This is what the tape does. Its derivatives are entries, too, so they have derivatives:\n");
+    println!("4. The derivatives are entries, too, so they have derivatives:\n");
     let [curvature] = slopes[0].grad([tw]);
     println!("   d²y/dw² = {:.6}; the tape has {} entries now", curvature.item(), tape.len());
     assert!((curvature.item() - -2.0 * bent * (1.0 - bent * bent) * x * x * x).abs() < 1e-14);

@@ -74,12 +74,12 @@ fn valley_by_both_methods(options: &Options) -> Result {
 }
 
 fn product_with_a_large_hessian() {
-    println!("3. For many numbers, the product of the Hessian with a vector costs as much as two gradients\n");
+    println!("3. For many numbers: the product of the Hessian with a vector\n");
     let f = formula!(|x| (x.square().sum(..) + 1.0).log());
     let x = Tensor::<f64>::linspace(-1.0, 1.0, 100_000);
     let along = hvp(f, &x, &Tensor::ones([100_000]));
     println!(
-        "   100,000 numbers; the Hessian would have 10 billion; its row sums begin with {:.3e}\n",
+        "   100,000 numbers; the Hessian would have 10 billion.\n   Its row sums begin with {:.3e}\n",
         along.to_vec()[0]
     );
 }

@@ -64,7 +64,7 @@ fn own_operation(options: &Options) -> Result {
     let data = Tensor::from([[1.1, -0.4], [0.9, -0.6], [1.3, -0.5], [1.0, -0.3], [9.0, -0.7]]);
     let (mut location, scale) = (Tensor::from([2.0, 0.0]), Tensor::scalar(0.5));
 
-    println!("1. Data [5, 2], location [2] and scale [] broadcast; the derivatives are right to order 2:\n");
+    println!("1. Data [5, 2], location [2] and scale [] broadcast; checked to order 2:\n");
     println!("{}\n", gradcheck(|[location, scale]| log_density(&data, location, scale), [&location, &scale])?);
 
     println!("2. The most likely location, by gradient ascent:\n");
@@ -80,7 +80,7 @@ fn own_operation(options: &Options) -> Result {
         }
         location = &location + &(&gradient.value() / information);
     }
-    println!("\n   The mean of the first column is 2.66; the outlier 9.0 hardly changes this location.\n");
+    println!("\n   The mean of the first column is 2.66. The outlier 9.0 hardly moves\n   this location.\n");
 
     println!("3. The curvature there, [2, 2], by forward over reverse mode:\n");
     let h = hessian(|at| log_density(&data, at, at.tape().constant(&scale)).sum(..), &location);
