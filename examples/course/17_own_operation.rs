@@ -68,7 +68,7 @@ fn own_operation(options: &Options) -> Result {
     println!("{}\n", gradcheck(|[location, scale]| log_density(&data, location, scale), [&location, &scale])?);
 
     println!("2. The most likely location, by gradient ascent:\n");
-    // Each step divides by the expected curvature, the Fisher information. This is Fisher's scoring. The expected curvature of one observation is (ν + 1) / (ν + 3) / scale².
+    // Each step divides by the expected curvature, the Fisher information: Fisher's scoring. One observation has (ν + 1) / (ν + 3) / scale².
     let information = 5.0 * (4.0 / 6.0) / (0.5 * 0.5);
     for step in 0..=30 {
         let tape = Tape::new();

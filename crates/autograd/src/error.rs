@@ -1,11 +1,13 @@
 //! Errors of tapes, as values.
 
+use std::fmt;
 use std::panic::Location;
 
 use wengert_tensor::{self as tensor, Shape, Site};
 
-/// An error of recording, evaluating or differentiating.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+/// An error of recording, evaluating or differentiating. `Debug` writes the same text as `Display`, so that `main() -> Result` and `unwrap` show
+/// it.
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A tensor operation refuses its operands or its result.
@@ -216,6 +218,13 @@ pub enum Error {
     },
 }
 
+/// Writes the same text as `Display`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error {
     /// Returns the first line of the diagnostic: PyTorch's sentence, if PyTorch has this error.
     pub fn sentence(&self) -> String {
@@ -240,4 +249,23 @@ pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
 #[cold]
 pub(crate) fn raise(error: Error) -> ! {
     panic!("{error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Tape;
+    use wengert_tensor::prelude::*;
+
+    #[test]
+    fn debug_shows_the_diagnostic() {
+        let (x, y) = (Tensor::<f32>::ones([3, 4]), Tensor::ones([5]));
+        let tape = Tape::new();
+        let recorded = tape.constant(&x).try_add(tape.constant(&y)).unwrap_err();
+        let eager = x.try_add(&y).unwrap_err();
+        assert!(
+            format!("{eager:?}").starts_with("The size of tensor a (4) must match the size of tensor b (5)"),
+            "{eager:?}"
+        );
+        assert_eq!((format!("{recorded:?}"), format!("{eager:?}")), (recorded.to_string(), eager.to_string()));
+    }
 }

@@ -88,11 +88,13 @@ pub(crate) enum SyncScope {
 
 /// Returns the scope of the calling thread.
 pub(crate) fn sync_scope() -> SyncScope {
-    WITHIN.with_borrow(|within| match within {
+    let scope = WITHIN.try_with(|within| match &*within.borrow() {
         None => SyncScope::Alone,
         Some(Within::Computing) => SyncScope::OneByOne,
         Some(Within::Recording { .. }) => SyncScope::Together,
-    })
+    });
+    // While a thread ends, its other thread-local variables may still call layers, but it runs no step.
+    scope.unwrap_or(SyncScope::Alone)
 }
 
 /// Returns `[3, c]`: the mean and the variance of each channel over all shards, and this shard's fraction of the values. `x` has `count`

@@ -19,8 +19,9 @@ pub(crate) fn key<M: ?Sized>(module: &M, kind: &'static str) -> ModuleKey {
 
 /// Records the shape of an output while [`outputs`] runs; otherwise does nothing.
 pub(crate) fn record(key: impl FnOnce() -> ModuleKey, shape: impl FnOnce() -> Shape) {
-    OUTPUTS.with_borrow_mut(|outputs| {
-        if let Some(outputs) = outputs {
+    // While a thread ends, its other thread-local variables may still call layers.
+    let _ = OUTPUTS.try_with(|outputs| {
+        if let Some(outputs) = &mut *outputs.borrow_mut() {
             outputs.insert(key(), shape());
         }
     });

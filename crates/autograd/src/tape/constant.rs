@@ -45,10 +45,4 @@ macro_rules! numbers {
     )*};
 }
 
-numbers! {
-    f64: from_f64;
-    f32: from_f64;
-    i64: from_i64;
-    i32: from_i64;
-    usize: from_i64;
-}
+wengert_tensor::with_number_types!(numbers);

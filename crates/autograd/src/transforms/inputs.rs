@@ -101,6 +101,19 @@ pub struct Recorded<'s, T: Float> {
     pub(super) along: Vec<Var<'s, T>>,
 }
 
+/// Implements the methods of [`Inputs`] that depend on the form alone.
+macro_rules! form {
+    ($each:ident) => {
+        fn arrange<V>(list: Vec<V>) -> $each!(V) {
+            $each!(@form list)
+        }
+
+        fn count(&self) -> usize {
+            $each!(@list self).count()
+        }
+    };
+}
+
 /// Implements the traits for a form of tensors or parameters. `$leaf` records one of them.
 macro_rules! data {
     ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $along:expr;)*) => {$(
@@ -138,10 +151,6 @@ macro_rules! data {
                 Ok(tape.last_values(&[result], at)?.swap_remove(0))
             }
 
-            fn arrange<V>(list: Vec<V>) -> $each!(V) {
-                $each!(@form list)
-            }
-
             fn number(array: Tensor<T>) -> Result<T, Error> {
                 Ok(array.try_item()?)
             }
@@ -150,9 +159,7 @@ macro_rules! data {
                 Ok(array.try_contiguous()?)
             }
 
-            fn count(&self) -> usize {
-                $each!(@list self).count()
-            }
+            form!($each);
         }
 
         functions!([$($generics)*] $inputs, $each!(Var<'s, T>), Var<'s, T>);
@@ -190,10 +197,6 @@ macro_rules! variables {
                 Ok(Vmap::new().variables(&|inputs| vec![f(Self::arrange(inputs.to_vec()))], &inputs, at)?[0])
             }
 
-            fn arrange<V>(list: Vec<V>) -> $each!(V) {
-                $each!(@form list)
-            }
-
             fn number(array: Var<'t, T>) -> Result<Var<'t, T>, Error> {
                 Ok(array)
             }
@@ -202,9 +205,7 @@ macro_rules! variables {
                 Ok(array)
             }
 
-            fn count(&self) -> usize {
-                $each!(@list self).count()
-            }
+            form!($each);
         }
 
         functions!(['t, $($generics)*] $inputs, $each!(Var<'t, T>), Var<'t, T>);

@@ -13,8 +13,9 @@ use crate::{DType, Shape};
 
 /// An error of a tensor operation.
 ///
-/// `Display` writes the whole diagnostic, which has several lines. [`sentence`](Error::sentence) returns the first line.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+/// `Display` writes the whole diagnostic, which has several lines. `Debug` writes the same text, so that `main() -> Result` and `unwrap` show it.
+/// [`sentence`](Error::sentence) returns the first line.
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Shapes that do not broadcast.
@@ -192,6 +193,13 @@ pub enum Error {
         /// The operation and the line that called it.
         at: Site,
     },
+}
+
+/// Writes the same text as `Display`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

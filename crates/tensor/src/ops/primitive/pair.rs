@@ -132,13 +132,22 @@ macro_rules! numbers {
     )*};
 }
 
-numbers! {
-    f64: from_f64;
-    f32: from_f64;
-    i64: from_i64;
-    i32: from_i64;
-    usize: from_i64;
+/// Calls the macro `$implement` with the types of numbers that may stand beside arrays, each with its conversion to an element.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_number_types {
+    ($implement:ident) => {
+        $implement! {
+            f64: from_f64;
+            f32: from_f64;
+            i64: from_i64;
+            i32: from_i64;
+            usize: from_i64;
+        }
+    };
 }
+
+with_number_types!(numbers);
 
 impl<A: TensorLike> Operand<A> for bool {
     fn into_argument(self, _beside: &A) -> Argument<A> {
