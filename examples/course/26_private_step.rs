@@ -74,17 +74,10 @@ fn epsilon(q: f64, sigma: f64, steps: usize) -> f64 {
     (2..=64).map(of_order).fold(f64::INFINITY, f64::min)
 }
 
-fn train(options: &Options) -> Result {
-    let steps: usize = options.get("steps");
-    let (bound, noise): (f32, f32) = (options.get("bound"), options.get("noise"));
-    let generator = &mut Generator::new(options.seed());
-    let (train, test) = digits(DIGITS, generator)?;
-
-    println!("1. The mean of the samples' gradients is the batch's gradient\n");
-    let model: Linear = Linear::new(64, 10, generator);
-    let (x, y) = train.batch(&(0..64).collect::<Vec<_>>())?;
-    let [weights, _] = per_sample(&model, &x, &y);
-    let batch = loss(&model, &Tape::new(), &x, &y).backward();
+/// Prints the largest difference between the mean of the samples' gradients and the gradient of the batch.
+fn compare_means(model: &Linear, x: &Tensor, y: &Tensor<i64>) {
+    let [weights, _] = per_sample(model, x, y);
+    let batch = loss(model, &Tape::new(), x, y).backward();
     let difference = (weights.mean(0) - batch.of(&model.weight)).abs().amax(..).item();
     println!(
         "   {} gradients of {}, largest difference of the mean {difference:.1e}",
@@ -94,6 +87,18 @@ fn train(options: &Options) -> Result {
     let lengths = weights.flatten(1, 2).square().sum(1).sqrt();
     println!("   their lengths: {:.2} to {:.2}\n", lengths.amin(..).item(), lengths.amax(..).item());
     assert!(difference < 1e-5);
+}
+
+fn train(options: &Options) -> Result {
+    let steps: usize = options.get("steps");
+    let (bound, noise): (f32, f32) = (options.get("bound"), options.get("noise"));
+    let generator = &mut Generator::new(options.seed());
+    let (train, test) = digits(DIGITS, generator)?;
+
+    println!("1. The mean of the samples' gradients is the batch's gradient\n");
+    let model: Linear = Linear::new(64, 10, generator);
+    let (x, y) = train.batch(&(0..64).collect::<Vec<_>>())?;
+    compare_means(&model, &x, &y);
 
     println!("2. Training with and without privacy\n");
     let q = BATCH as f64 / train.len() as f64;

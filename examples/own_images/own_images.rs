@@ -140,6 +140,12 @@ fn train(options: &Options) -> Result {
     load(&mut model, out.join("best.safetensors"))?;
     options.write("classes.txt", names.join("\n"))?;
 
+    report(options, &model, &history, &test)
+}
+
+/// Tests the model, and writes a page with the curves, the confusion matrix and the worst mistakes.
+fn report(options: &Options, model: &Cnn, history: &History, test: &ImageFolder) -> Result {
+    let names = test.classes();
     let (mut scores, mut classes) = (Vec::new(), Vec::new());
     for batch in DataLoader::new(test.clone(), 128).prefetch(2).epoch(0) {
         let (x, y) = batch?;
@@ -151,6 +157,7 @@ fn train(options: &Options) -> Result {
     confusion.update(&scores, &classes)?;
     let mistakes = worst_mistakes(&scores, &classes, 16)?;
     let theirs: Vec<usize> = mistakes.iter().map(|mistake| mistake.sample).collect();
+    let (best, last) = (best_epoch(history), history.epochs().len());
     let settings = [
         ("parameters", model.num_parameters().to_string()),
         ("seed", options.seed().to_string()),
@@ -159,7 +166,7 @@ fn train(options: &Options) -> Result {
     ];
     let mut page = Page::new("A network for your own images")
         .settings(&settings)
-        .history(&history)?
+        .history(history)?
         .picture(&format!("The network of epoch {best} on {} test images", test.len()), "")
         .confusion(&confusion, &names);
     if !mistakes.is_empty() {

@@ -248,22 +248,9 @@ fn train<K: Task, O: Optimizer>(
     task: &K,
     optimizer: O,
 ) -> Result<(), Box<dyn StdError>> {
-    let Arguments { steps, batch, .. } = *arguments;
     let mut generator = Generator::new(0);
     let mut model = task.model(&mut generator);
-    let mut parallel = DataParallel::new(group, &mut model, optimizer)?.shards(arguments.shards).clip_norm(1.0);
-    if let Some(shards) = arguments.send_every {
-        parallel = parallel.send_every(shards);
-    }
-    if arguments.fast {
-        parallel = parallel.fast();
-    }
-    if let Some(bytes) = arguments.bucket {
-        parallel = parallel.bucket_bytes(bytes);
-    }
-    if arguments.sharded || arguments.sharded_parameters {
-        parallel = parallel.sharded(&model);
-    }
+    let mut parallel = data_parallel(group, arguments, &mut model, optimizer)?;
     let mut first = 0;
     if let Some(out) = arguments.out.as_ref().filter(|out| out.exists()) {
         let saved = Checkpoint::open(out)?;
@@ -274,6 +261,55 @@ fn train<K: Task, O: Optimizer>(
     if arguments.sharded_parameters {
         parallel.release(&mut model);
     }
+    let Some(loss) = take_steps(group, arguments, task, (&mut parallel, &mut model), first, generator)? else {
+        return Ok(());
+    };
+    parallel.gather(&mut model)?;
+    let [right, count] = group.sum_rows(task.rows().min(512), 8, |rows| {
+        let rows: Vec<usize> = rows.collect();
+        let (inputs, targets) = task.batch(&rows)?;
+        let targets = targets.flatten(0, -1);
+        let logits = task.logits(&model, &Tape::new(), &inputs).value();
+        Ok([accuracy(&logits, &targets) * targets.numel() as f64, targets.numel() as f64])
+    })?;
+    group.print(format_args!("{loss}, accuracy {:.2}%", 100.0 * right / count));
+    Ok(())
+}
+
+/// Returns a data-parallel training with the settings of the command line.
+fn data_parallel<'g, O: Optimizer>(
+    group: &'g Group,
+    arguments: &Arguments,
+    model: &mut impl Module,
+    optimizer: O,
+) -> wengert_distributed::Result<DataParallel<'g, O>> {
+    let mut parallel = DataParallel::new(group, model, optimizer)?.shards(arguments.shards).clip_norm(1.0);
+    if let Some(shards) = arguments.send_every {
+        parallel = parallel.send_every(shards);
+    }
+    if arguments.fast {
+        parallel = parallel.fast();
+    }
+    if let Some(bytes) = arguments.bucket {
+        parallel = parallel.bucket_bytes(bytes);
+    }
+    if arguments.sharded || arguments.sharded_parameters {
+        parallel = parallel.sharded(model);
+    }
+    Ok(parallel)
+}
+
+/// Takes the steps from number `first` on, saves the checkpoint, and prints the speed. Returns a text with the last loss, or `None` if a
+/// signal ended the training early.
+fn take_steps<K: Task, O: Optimizer>(
+    group: &Group,
+    arguments: &Arguments,
+    task: &K,
+    (parallel, model): (&mut DataParallel<O>, &mut K::Model),
+    first: u64,
+    mut generator: Generator,
+) -> Result<Option<String>, Box<dyn StdError>> {
+    let Arguments { steps, batch, .. } = *arguments;
     let stop = StopSignal::listen()?;
     // All ranks draw the same order of rows. Each rank reads only the rows of its shards.
     let loader = DataLoader::new(Rows::new(task.rows()), batch).shuffle().seed(1).drop_last();
@@ -284,7 +320,7 @@ fn train<K: Task, O: Optimizer>(
         let (epoch, at) = (step / loader.len() as u64, step % loader.len() as u64);
         for rows in loader.epoch(epoch).starting_at(at as usize) {
             let rows = rows?;
-            let result = parallel.step_recorded(&mut model, rows.len(), &mut generator, |model, tape, shard| {
+            let result = parallel.step_recorded(model, rows.len(), &mut generator, |model, tape, shard| {
                 let (inputs, targets) = task.batch(&rows[shard.rows.clone()])?;
                 sleep(arguments.delay);
                 Ok(cross_entropy(&task.logits(model, tape, &inputs), &targets.flatten(0, -1)))
@@ -295,42 +331,32 @@ fn train<K: Task, O: Optimizer>(
                 // The first step is not timed, because it plans the computations and opens connections.
                 (began, before, timed) = (Instant::now(), group.traffic(), step);
             }
-            if step % 10 == 0 {
+            if step.is_multiple_of(10) {
                 group.print(format_args!("step {step}: loss {:.4}", result.loss));
             }
             let asked = group.any(stop.came())?;
-            let due = arguments.save_every.is_some_and(|every| step % every == 0);
+            let due = arguments.save_every.is_some_and(|every| step.is_multiple_of(every));
             if let Some(out) = arguments.out.as_ref().filter(|_| asked || due || step == steps) {
-                parallel.gather(&mut model)?;
-                let checkpoint = parallel.checkpoint("optimizer", &model)?;
+                parallel.gather(model)?;
+                let checkpoint = parallel.checkpoint("optimizer", model)?;
                 if arguments.sharded_parameters {
-                    parallel.release(&mut model);
+                    parallel.release(model);
                 }
                 let more = |checkpoint: Checkpoint| checkpoint.generator(&generator).integer("step", step);
                 group.save(checkpoint.map(more), out)?;
             }
             if asked {
                 group.print(format_args!("asked to end after step {step}"));
-                return Ok(());
+                return Ok(None);
             }
             if step == steps {
                 break 'epochs;
             }
         }
     }
-    report(group, &parallel, &model, (began, before, step - timed), batch);
-    parallel.gather(&mut model)?;
-    let [right, count] = group.sum_rows(task.rows().min(512), 8, |rows| {
-        let rows: Vec<usize> = rows.collect();
-        let (inputs, targets) = task.batch(&rows)?;
-        let targets = targets.flatten(0, -1);
-        let logits = task.logits(&model, &Tape::new(), &inputs).value();
-        Ok([accuracy(&logits, &targets) * targets.numel() as f64, targets.numel() as f64])
-    })?;
+    report(group, parallel, model, (began, before, step - timed), batch);
     // A checkpoint of a finished training leaves no step to make, and so no loss of a step.
-    let loss = loss.map_or("no step was left to make".to_owned(), |loss| format!("loss {loss:.6}"));
-    group.print(format_args!("{loss}, accuracy {:.2}%", 100.0 * right / count));
-    Ok(())
+    Ok(Some(loss.map_or("no step was left to make".to_owned(), |loss| format!("loss {loss:.6}"))))
 }
 
 /// Prints the speed, traffic and memory of rank 0.

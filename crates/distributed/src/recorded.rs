@@ -3,19 +3,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-use wengert_autograd::{GradientSink, Tape, Var};
+use wengert_autograd::{GradientSink, RecordedGradients, Tape, Var};
 use wengert_nn::{Generator, Module, Optimizer};
 use wengert_tensor::{Float, Tensor};
 
 use crate::collective::add;
 use crate::flat::{Layout, Leaves, push};
 use crate::parallel::{DataParallel, Planned, Shard, Step};
-use crate::reduction::Summing;
+use crate::reduction::{Division, Summing};
 use crate::sync::{Points, recording, synchronize};
-use crate::tree::{Node, Sums, part};
+use crate::tree::{Node, Plan, Sums, part};
 use crate::{Error, Result};
 
-impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
+impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Takes one step, as [`step`](Self::step) does. `loss` records the mean loss of a shard's rows on the tape that it
     /// is given, and computes nothing. The result has the same bits as with `step`.
     ///
@@ -54,72 +54,82 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
         generator: &mut Generator,
         mut loss: impl for<'t> FnMut(&M, &'t Tape<T>, &Shard) -> Result<Var<'t, T>>,
     ) -> Result<Step> {
-        let (rank, size) = (self.group.rank(), self.group.size());
+        let rank = self.group.rank();
         let Planned { count, seed, plan } = self.planned(rows, generator)?;
         let leaves = Leaves::of(model);
-        let weight = |shard: &Shard| shard.rows.len() as f64 / rows as f64;
         let shards_of = |rank: usize| plan.nodes[rank].iter().flat_map(|node| node.range(count));
         let mut shards: Vec<Shard> =
             shards_of(rank).map(|number| Shard::new(number, part(rows, count, number), seed)).collect();
         let tapes: Vec<Tape<T>> = shards.iter_mut().map(|shard| Tape::training(&mut shard.generator)).collect();
-        let mut record = |model: &M, place: usize| {
-            let shard = &shards[place];
-            recording(weight(shard), || Ok(loss(model, &tapes[place], shard)?.record_backward()?))
-        };
-        let first = if shards.is_empty() { None } else { Some(record(model, 0)?) };
+        let loss = |place: usize| Ok(loss(model, &tapes[place], &shards[place])?.record_backward()?);
+        let mut recorder = Recorder { loss, shards: &shards, rows, waiting: VecDeque::new() };
+        let first = if shards.is_empty() { None } else { Some(recorder.record(0)?) };
         let layout = first.as_ref().map(|(recorded, points): &(_, Points<T>)| {
             Layout::of_recorded(&leaves, recorded, points.iter().map(|point| point.width()).collect())
         });
         let layout = self.agreed(layout, rows, count)?;
-        let (mut recorded, mut points): (VecDeque<_>, Vec<Points<T>>) = first.into_iter().unzip();
+        let mut points: Vec<Points<T>>;
+        (recorder.waiting, points) = first.into_iter().unzip();
         if !layout.points.is_empty() {
-            for place in recorded.len()..shards.len() {
-                let (gradients, at) = record(model, place)?;
-                recorded.push_back(gradients);
+            for place in recorder.waiting.len()..shards.len() {
+                let (gradients, at) = recorder.record(place)?;
+                recorder.waiting.push_back(gradients);
                 points.push(at);
             }
             synchronize(self.group, &layout.points, |rank| shards_of(rank).count(), &tapes, &points)?;
         }
 
-        let length = layout.gradient_length();
         if self.parameter_shards.as_ref().is_some_and(|parameter_shards| parameter_shards.has_values) {
             if !layout.points.is_empty() {
                 let reason = "SyncBatchNorm needs them whole; shard the optimiser's states only";
                 return Err(Error::ShardedParameters(reason));
             }
-            let mut recorded = recorded;
-            let mut next = |place| match recorded.pop_front() {
-                Some(gradients) => Ok(gradients),
-                None => Ok(record(model, place)?.0),
-            };
             let weight = T::from_f64(1.0 / count as f64);
-            let sums = self.sharded_sums((&leaves, &layout), &plan, weight, &mut next)?;
+            let sums = self.sharded_sums((&leaves, &layout), &plan, weight, |place| recorder.next(place))?;
             return self.step_sharded(model, &leaves, &layout, sums);
         }
+        let length = layout.gradient_length();
         let division = self.division(length, layout.length() - length);
-        let mut sum = Summing::new(&division, &plan, self.sums_by_mpi());
-        let (places, mut place) = (layout.places(&leaves), 0);
+        let sum = self.summed((&leaves, &layout), (&plan, count), &division, &mut recorder)?;
+        if self.parameter_shards.is_some() {
+            let sums = sum.finish(false)?;
+            return self.step_slice(model, &leaves, &layout, &division, sums);
+        }
+        let flat = sum.finish(true)?;
+        self.step_whole(model, &leaves, &layout, flat)
+    }
+
+    /// Evaluates the gradients of this rank's shards, and returns their sum, whose complete buckets are being sent.
+    fn summed<'d, 't>(
+        &self,
+        (leaves, layout): (&Leaves, &Layout),
+        (plan, count): (&'d Plan, usize),
+        division: &'d Division<'g>,
+        recorder: &mut Recorder<'_, 't, T, impl FnMut(usize) -> Result<RecordedGradients<'t, T>>>,
+    ) -> Result<Summing<'d, 'g, T>>
+    where
+        T: 't,
+    {
+        let mut sum = Summing::new(division, plan, self.sums_by_mpi());
+        let (places, mut place) = (layout.places(leaves), 0);
         for round in 0..plan.rounds() {
-            let Some(node) = plan.node(rank, round) else {
+            let Some(node) = plan.node(self.group.rank(), round) else {
                 let zeros = self.sums_by_mpi().then(|| vec![T::ZERO; layout.length()]);
                 sum.send(zeros.as_deref(), None);
                 continue;
             };
             let mut before = Sums::new();
             for number in node.range(count) {
-                let gradients = match recorded.pop_front() {
-                    Some(gradients) => gradients,
-                    None => record(model, place)?.0,
-                };
-                let weight = T::from_f64(weight(&shards[place]));
+                let gradients = recorder.next(place)?;
+                let weight = T::from_f64(recorder.weight(place));
                 let is_last = number + 1 == node.range(count).end;
                 let waiting = before.waiting().filter(|_| is_last).map(Vec::as_slice).collect();
-                let sent = if is_last && size > 1 { Some(&mut sum) } else { None };
-                let flat = vec![T::ZERO; layout.length()];
+                let sent = if is_last && self.group.size() > 1 { Some(&mut sum) } else { None };
+                let (flat, complete) = (vec![T::ZERO; layout.length()], layout.gradient_length());
                 let begun = HashMap::new();
-                let mut filling = Filling { flat, places: &places, weight, waiting, sent, complete: length, begun };
+                let mut filling = Filling { flat, places: &places, weight, waiting, sent, complete, begun };
                 let (loss, rest) = gradients.evaluate(&mut filling)?;
-                filling.put(length..layout.length(), &layout.tail(&leaves, loss, &rest, weight));
+                filling.put(complete..layout.length(), &layout.tail(leaves, loss, &rest, weight));
                 let flat = filling.flat;
                 if is_last {
                     sum.send(Some(&flat), None);
@@ -129,12 +139,39 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
                 place += 1;
             }
         }
-        if self.parameter_shards.is_some() {
-            let sums = sum.finish(false)?;
-            return self.step_slice(model, &leaves, &layout, &division, sums);
+        Ok(sum)
+    }
+}
+
+/// Records the losses of this rank's shards with their gradients.
+struct Recorder<'s, 't, T: Float, F> {
+    /// Records the loss of the shard with this index, and its gradients.
+    loss: F,
+    shards: &'s [Shard],
+    /// The number of rows of the whole batch.
+    rows: usize,
+    /// The gradients of the first shards, which are recorded but not evaluated.
+    waiting: VecDeque<RecordedGradients<'t, T>>,
+}
+
+impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder<'_, 't, T, F> {
+    /// Returns the shard's fraction of the batch.
+    fn weight(&self, place: usize) -> f64 {
+        self.shards[place].rows.len() as f64 / self.rows as f64
+    }
+
+    /// Records one shard, and returns its gradients and its synchronization points.
+    fn record(&mut self, place: usize) -> Result<(RecordedGradients<'t, T>, Points<T>)> {
+        let weight = self.weight(place);
+        recording(weight, || (self.loss)(place))
+    }
+
+    /// Returns the gradients of the next shard, which has the index `place`.
+    fn next(&mut self, place: usize) -> Result<RecordedGradients<'t, T>> {
+        match self.waiting.pop_front() {
+            Some(gradients) => Ok(gradients),
+            None => Ok(self.record(place)?.0),
         }
-        let flat = sum.finish(true)?;
-        self.step_whole(model, &leaves, &layout, flat)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::SeriesLabelPosition::{LowerRight, UpperRight};
 use plotters::prelude::*;
 
@@ -168,6 +169,27 @@ impl Chart<'_> {
             .x_label_formatter(&|&x| on_axis(x, largest_x))
             .y_label_formatter(&|&y| on_axis(y, largest_y))
             .draw()?;
+        self.draw_lines(&mut chart)?;
+        if self.lines.iter().any(|(name, _)| !name.is_empty()) {
+            chart
+                .configure_series_labels()
+                .position(self.legend())
+                .background_style(WHITE)
+                .border_style(GRID.stroke_width(UNITS))
+                .label_font(text(15))
+                .legend_area_size(30 * UNITS)
+                .margin(12 * UNITS)
+                .draw()?;
+        }
+        area.present()?;
+        Ok(())
+    }
+
+    /// Draws the lines and markers, each with its entry of the legend.
+    fn draw_lines<'s, V: Ranged<ValueType = f64>>(
+        &self,
+        chart: &mut ChartContext<'s, SVGBackend<'s>, Cartesian2d<RangedCoordf64, V>>,
+    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
         for (number, (name, points)) in self.lines.iter().enumerate() {
             let colour = if self.rates && number > 0 { CHANCE } else { colour(number) };
             // A point that is not drawn interrupts the line.
@@ -186,18 +208,6 @@ impl Chart<'_> {
                 },
             );
         }
-        if self.lines.iter().any(|(name, _)| !name.is_empty()) {
-            chart
-                .configure_series_labels()
-                .position(self.legend())
-                .background_style(WHITE)
-                .border_style(GRID.stroke_width(UNITS))
-                .label_font(text(15))
-                .legend_area_size(30 * UNITS)
-                .margin(12 * UNITS)
-                .draw()?;
-        }
-        area.present()?;
         Ok(())
     }
 }
