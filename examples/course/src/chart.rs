@@ -1,5 +1,6 @@
 //! Draws lines, points and regions in the plane as SVG.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use plotters::coord::Shift;
@@ -139,22 +140,29 @@ impl Chart {
             let (x, y) = (share(&x, column), share(&y, row));
             (x, y, height(x, y))
         };
+        // The numbers of a cell's sides, in the order of its corners. Neighbours have the same number for their common side.
+        let sides = |column: usize, row: usize| {
+            let below = |column: usize, row: usize| 2 * (row * (CELLS + 1) + column);
+            [below(column, row), below(column + 1, row) + 1, below(column, row + 1), below(column, row) + 1]
+        };
         for level in levels {
+            let mut pieces = Vec::new();
             for cell in 0..CELLS * CELLS {
                 let (column, row) = (cell % CELLS, cell / CELLS);
                 let corners = [at(column, row), at(column + 1, row), at(column + 1, row + 1), at(column, row + 1)];
                 // The points of the cell's sides at which the height is the level.
-                let crossings: Vec<(f64, f64)> = (0..4)
-                    .map(|side| (corners[side], corners[(side + 1) % 4]))
-                    .filter(|(a, b)| (a.2 < *level) != (b.2 < *level))
-                    .map(|(a, b)| {
+                let crossings: Vec<Crossing> = (0..4)
+                    .map(|side| (sides(column, row)[side], corners[side], corners[(side + 1) % 4]))
+                    .filter(|(_, a, b)| (a.2 < *level) != (b.2 < *level))
+                    .map(|(side, a, b)| {
                         let share = (level - a.2) / (b.2 - a.2);
-                        (a.0 + share * (b.0 - a.0), a.1 + share * (b.1 - a.1))
+                        Crossing { side, point: (a.0 + share * (b.0 - a.0), a.1 + share * (b.1 - a.1)) }
                     })
                     .collect();
-                for ends in crossings.chunks_exact(2) {
-                    self = self.layer("", 7, Kind::Contour, ends.iter().copied());
-                }
+                pieces.extend(crossings.chunks_exact(2).map(|ends| [ends[0], ends[1]]));
+            }
+            for line in joined(&pieces) {
+                self = self.layer("", 7, Kind::Contour, line);
             }
         }
         self
@@ -290,6 +298,48 @@ impl Chart {
     }
 }
 
+/// A point at which a contour leaves a cell.
+#[derive(Clone, Copy)]
+struct Crossing {
+    /// The number of the side of the cell.
+    side: usize,
+    point: (f64, f64),
+}
+
+/// Joins the straight pieces of a contour, which share their ends, to long lines.
+fn joined(pieces: &[[Crossing; 2]]) -> Vec<Vec<(f64, f64)>> {
+    let mut by_side: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (piece, ends) in pieces.iter().enumerate() {
+        ends.iter().for_each(|end| by_side.entry(end.side).or_default().push(piece));
+    }
+    let mut is_taken = vec![false; pieces.len()];
+    // Returns the points of the pieces that continue a line at a side.
+    let follow = |mut side: usize, is_taken: &mut [bool]| {
+        let mut points = Vec::new();
+        while let Some(&piece) = by_side[&side].iter().find(|&&piece| !is_taken[piece]) {
+            is_taken[piece] = true;
+            let [first, second] = pieces[piece];
+            let end = if first.side == side { second } else { first };
+            points.push(end.point);
+            side = end.side;
+        }
+        points
+    };
+    let mut lines = Vec::new();
+    for (piece, [first, second]) in pieces.iter().enumerate() {
+        if is_taken[piece] {
+            continue;
+        }
+        is_taken[piece] = true;
+        let mut line = follow(first.side, &mut is_taken);
+        line.reverse();
+        line.extend([first.point, second.point]);
+        line.extend(follow(second.side, &mut is_taken));
+        lines.push(line);
+    }
+    lines
+}
+
 /// Returns a cross of two thick lines.
 fn cross<C>(place: C, colour: RGBColor) -> Cross<C, u32> {
     Cross::new(place, 6 * UNITS, colour.stroke_width(3 * UNITS))
@@ -349,4 +399,29 @@ pub fn row_svg(charts: &[Chart]) -> Result<String> {
 /// Converts an error of the drawing library to one without borrowed data.
 fn owned(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_is_one_contour() {
+        let chart = Chart::new("", "x", "y").ranges(-2.0..2.0, -2.0..2.0);
+        let chart = chart.contours(&[1.0, 9.0], |x, y| x * x + y * y);
+        // The second circle lies outside of the ranges.
+        let [circle] = &chart.layers[..] else { panic!("{} contours", chart.layers.len()) };
+        assert!(circle.points.len() > 160);
+        assert_eq!(circle.points.first(), circle.points.last());
+        assert!(circle.points.iter().all(|(x, y)| (x.hypot(*y) - 1.0).abs() < 1e-3));
+    }
+
+    #[test]
+    fn a_contour_ends_at_the_border() {
+        let chart = Chart::new("", "x", "y").ranges(0.0..1.0, 0.0..1.0).contours(&[0.5], |x, _| x);
+        let [line] = &chart.layers[..] else { panic!("{} contours", chart.layers.len()) };
+        let mut ends = [line.points[0].1, line.points[line.points.len() - 1].1];
+        ends.sort_unstable_by(f64::total_cmp);
+        assert_eq!((ends, line.points.len()), ([0.0, 1.0], 161));
+    }
 }
