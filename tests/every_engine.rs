@@ -82,7 +82,7 @@ fn compare_settings<T: Float>(tolerance: f64) {
     let best = instruction_set();
     set_num_threads(2);
     let expected = programs::<T>();
-    for set in InstructionSet::ALL.into_iter().filter(|&set| set <= best) {
+    for set in InstructionSet::ALL.into_iter().filter(|set| set.is_supported()) {
         set_instruction_set(set);
         assert_eq!(instruction_set(), set);
         for simplify in [true, false] {

@@ -228,6 +228,16 @@ pub(crate) mod matmul {
     /// The smallest number of terms of a sum for the kernel for few columns.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
+    /// The number of terms of a partial sum in the mode of equal bits. The copied rows of a strip of 8 columns then take 8 KiB of the
+    /// first-level cache. This value determines results: another value changes their last bits.
+    pub(crate) const PANEL_TERMS: usize = 256;
+
+    /// The number of columns of the right side that are copied at once in the mode of equal bits: 256 KiB of f32, for the second-level cache.
+    pub(crate) const PANEL_COLUMNS: usize = 256;
+
+    /// The number of rows of the left side that are copied at once in the mode of equal bits, if they are not contiguous.
+    pub(crate) const PANEL_ROWS: usize = 32;
+
     /// The smallest number of multiplications of a product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 

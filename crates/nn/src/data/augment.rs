@@ -83,7 +83,7 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
     let [_, _, height, width] = sizes(images)?;
     let middle = [height, width].map(|size| (size as f64 - 1.0) / 2.0);
     transform(images, [height, width], || {
-        let (sin, cos) = (degrees * (2.0 * generator.uniform() - 1.0)).to_radians().sin_cos();
+        let (sin, cos) = libm::sincos((degrees * (2.0 * generator.uniform() - 1.0)).to_radians());
         let linear = [[cos, sin], [-sin, cos]];
         let offset = [0, 1].map(|i| middle[i] - linear[i][0] * middle[0] - linear[i][1] * middle[1]);
         Affine { linear, offset }
@@ -138,11 +138,11 @@ pub fn mixup<T: Float>(
 /// parameters below 1, which are usual here, and rejects most draws for parameters far above 1.
 fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     loop {
-        let [x, y] = [(); 2].map(|()| (1.0 - generator.uniform()).ln() / alpha);
+        let [x, y] = [(); 2].map(|()| libm::log(1.0 - generator.uniform()) / alpha);
         let larger = x.max(y);
-        let sum = larger + ((x - larger).exp() + (y - larger).exp()).ln();
+        let sum = larger + libm::log(libm::exp(x - larger) + libm::exp(y - larger));
         if sum <= 0.0 {
-            return (x - sum).exp();
+            return libm::exp(x - sum);
         }
     }
 }

@@ -46,7 +46,7 @@ impl Perplexity {
 
     /// Returns the perplexity, 1 or more. It is NaN without tokens, and infinite if a token had the probability 0.
     pub fn value(&self) -> f64 {
-        mean(self.sum, self.count).exp()
+        libm::exp(mean(self.sum, self.count))
     }
 
     /// Adds the tokens of another perplexity.
@@ -107,7 +107,7 @@ impl CalibrationError {
         let count = self.bins.len();
         for (row, target) in rows.chunks(classes.max(1)).zip(targets) {
             let guess = argmax(row);
-            let confidence = log_probability(row, guess).exp();
+            let confidence = libm::exp(log_probability(row, guess));
             let bin = ((confidence * count as f64).ceil() as usize).clamp(1, count) - 1;
             let (samples, confidences, right) = &mut self.bins[bin];
             (*samples, *confidences, *right) =
@@ -155,8 +155,8 @@ impl CalibrationError {
 /// Returns the logarithm of the softmax of `row` at `class`.
 pub(super) fn log_probability<T: Float>(row: &[T], class: usize) -> f64 {
     let most = row.iter().map(|x| x.to_f64()).fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = row.iter().map(|x| (x.to_f64() - most).exp()).sum();
-    row[class].to_f64() - most - sum.ln()
+    let sum: f64 = row.iter().map(|x| libm::exp(x.to_f64() - most)).sum();
+    row[class].to_f64() - most - libm::log(sum)
 }
 
 #[cfg(test)]

@@ -86,8 +86,8 @@ impl<T: Float> Optimizer<T> for Adam<T> {
         let number = |value: f64| T::from_f64(value);
         let steps = states.steps as f64;
         let [beta1, beta2] = self.moments.betas;
-        let rate = number(-self.common.lr / (1.0 - beta1.powf(steps)));
-        let correction = number((1.0 - beta2.powf(steps)).sqrt());
+        let rate = number(-self.common.lr / (1.0 - libm::pow(beta1, steps)));
+        let correction = number((1.0 - libm::pow(beta2, steps)).sqrt());
         let moments = self.moments.update::<T>();
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         if self.amsgrad {

@@ -62,7 +62,7 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
     }
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
-        let rate = T::from_f64(-self.common.lr / (1.0 - self.moments.betas[0].powf(states.steps as f64)));
+        let rate = T::from_f64(-self.common.lr / (1.0 - libm::pow(self.moments.betas[0], states.steps as f64)));
         let (moments, gradient_of) = (self.moments.update::<T>(), self.common.penalized_gradient());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, u]| {
             let g = gradient_of.compute(p, g);

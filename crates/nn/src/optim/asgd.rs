@@ -108,7 +108,7 @@ impl<T: Float> Optimizer<T> for Asgd<T> {
             let p = p * decay - rate * gradient_of.compute(p, g);
             (p, [if share == T::ONE { p } else { a + share * (p - a) }])
         })?;
-        *eta = Tensor::scalar(number(lr / (1.0 + self.lambd * lr * steps).powf(self.alpha)));
+        *eta = Tensor::scalar(number(lr / libm::pow(1.0 + self.lambd * lr * steps, self.alpha)));
         *mu = Tensor::scalar(number(1.0 / (steps - self.t0).max(1.0)));
         Ok(())
     }

@@ -74,7 +74,7 @@ impl<T: Float> Optimizer<T> for NAdam<T> {
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
         let (steps, lr, [beta1, beta2]) = (states.steps as f64, self.common.lr, self.moments.betas);
-        let mu = |step: f64| beta1 * (1.0 - 0.5 * 0.96f64.powf(step * self.momentum_decay));
+        let mu = |step: f64| beta1 * (1.0 - 0.5 * libm::pow(0.96, step * self.momentum_decay));
         if states.tensors.is_empty() {
             let zeros = || Tensor::try_full(value.shape(), T::ZERO);
             states.tensors = vec![zeros()?, zeros()?, Tensor::scalar(T::ONE)];
@@ -86,7 +86,7 @@ impl<T: Float> Optimizer<T> for NAdam<T> {
         let moment_rate = number(-lr * mu(steps + 1.0) / (1.0 - product * mu(steps + 1.0)));
         let moments = self.moments.update::<T>();
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
-        let correction = number(1.0 - beta2.powf(steps));
+        let correction = number(1.0 - libm::pow(beta2, steps));
         Ok(value.try_update_with(gradient, [first, second], |p, g, [m, v]| {
             let g = gradient_of.compute(p, g);
             let (m, v) = (moments.first(m, g), moments.second(v, g));

@@ -67,14 +67,14 @@ impl<T: Float> Optimizer<T> for RAdam<T> {
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
         let (steps, [beta1, beta2]) = (states.steps as f64, self.moments.betas);
-        let correction = 1.0 - beta2.powf(steps);
+        let correction = 1.0 - libm::pow(beta2, steps);
         let longest = 2.0 / (1.0 - beta2) - 1.0;
-        let length = longest - 2.0 * steps * beta2.powf(steps) / correction;
+        let length = longest - 2.0 * steps * libm::pow(beta2, steps) / correction;
         let rectified = length > 5.0;
         let share = (length - 4.0) * (length - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * length);
         let (root, share) = (number(correction.sqrt()), number(share.sqrt()));
         let (lr, unbiased, moments) =
-            (number(self.common.lr), number(1.0 - beta1.powf(steps)), self.moments.update::<T>());
+            (number(self.common.lr), number(1.0 - libm::pow(beta1, steps)), self.moments.update::<T>());
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, v]| {
             let g = gradient_of.compute(p, g);

@@ -97,5 +97,5 @@ impl Schedule for CosineAnnealingWarmRestarts {
 
 /// Returns the value of half a cosine wave that goes from `from` at `share` 0 to `to` at `share` 1.
 pub(super) fn cosine(from: f64, to: f64, share: f64) -> f64 {
-    to + (from - to) * (1.0 + (PI * share).cos()) / 2.0
+    to + (from - to) * (1.0 + libm::cos(PI * share)) / 2.0
 }

@@ -159,8 +159,8 @@ impl Schedule for CyclicLR {
             if done <= self.up { done as f64 / self.up as f64 } else { (period - done) as f64 / self.down as f64 };
         let height = match self.cycle {
             Cycle::Triangular => 1.0,
-            Cycle::Triangular2 => 0.5f64.powf(cycles as f64),
-            Cycle::ExpRange(gamma) => gamma.powf(step as f64),
+            Cycle::Triangular2 => libm::pow(0.5, cycles as f64),
+            Cycle::ExpRange(gamma) => libm::pow(gamma, step as f64),
         };
         self.base_lr + (self.max_lr - self.base_lr) * share * height
     }

@@ -72,7 +72,7 @@ impl StepLR {
 
 impl Schedule for StepLR {
     fn lr(&self, step: u64) -> f64 {
-        self.lr * self.gamma.powf((step / self.step_size) as f64)
+        self.lr * libm::pow(self.gamma, (step / self.step_size) as f64)
     }
 }
 
@@ -95,7 +95,7 @@ impl MultiStepLR {
 impl Schedule for MultiStepLR {
     fn lr(&self, step: u64) -> f64 {
         let reached = self.milestones.iter().filter(|&&milestone| milestone <= step).count();
-        self.lr * self.gamma.powf(reached as f64)
+        self.lr * libm::pow(self.gamma, reached as f64)
     }
 }
 
@@ -115,7 +115,7 @@ impl ExponentialLR {
 
 impl Schedule for ExponentialLR {
     fn lr(&self, step: u64) -> f64 {
-        self.lr * self.gamma.powf(step as f64)
+        self.lr * libm::pow(self.gamma, step as f64)
     }
 }
 
@@ -169,6 +169,6 @@ impl Schedule for PolynomialLR {
         if step >= self.steps {
             return 0.0;
         }
-        self.lr * (1.0 - step as f64 / self.steps as f64).powf(self.power)
+        self.lr * libm::pow(1.0 - step as f64 / self.steps as f64, self.power)
     }
 }

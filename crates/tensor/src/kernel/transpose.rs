@@ -138,6 +138,10 @@ fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
         // SAFETY: the processor has AVX-512, which was just checked.
         return unsafe { x86::square(x, step, to) };
     }
+    #[cfg(target_arch = "aarch64")]
+    if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Neon && size_of::<T>() >= 4 {
+        return neon::square(x, step, to);
+    }
     let segment =
         |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a segment of the square lies within the operand");
     let mut segments: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *segment(i));
@@ -226,6 +230,49 @@ mod x86 {
                 }
             }
             segments.into_iter().enumerate().for_each(|(j, vector)| store(vector, left + j, top));
+        }
+    }
+}
+
+/// The transposition of square blocks of a matrix in NEON registers.
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use std::arch::aarch64::{
+        uint32x4_t, uint64x2_t, vld1q_u32, vld1q_u64, vreinterpretq_u64_u32, vst1q_u64, vtrn1q_u32, vtrn1q_u64,
+        vtrn2q_u32, vtrn2q_u64,
+    };
+
+    use super::{PITCH, SIDE};
+    use crate::Scalar;
+
+    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes, in blocks of as many rows as a register has elements.
+    pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
+        const LAST: usize = SIDE - 1;
+        assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
+        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step <= rest / LAST));
+        let (x, to) = (x.as_ptr(), to.as_mut_ptr());
+        let side = 16 / size_of::<T>();
+        for (i, j) in (0..SIDE * SIDE).step_by(side).map(|at| (at / SIDE, at % SIDE)).filter(|(i, _)| i % side == 0) {
+            // SAFETY: row `i + row` of `x` and row `j + row` of `to` are rows of the squares, and a register has the elements of one row of the
+            // block. The squares are within the slices (asserted above). Every bit pattern is a valid number of the element types of 4 and 8
+            // bytes. Every processor of AArch64 has NEON.
+            unsafe {
+                let from = |row: usize| x.add((i + row) * step + j);
+                let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add((j + row) * PITCH + i).cast(), v);
+                if size_of::<T>() == 4 {
+                    let rows: [uint32x4_t; 4] = std::array::from_fn(|row| vld1q_u32(from(row).cast()));
+                    let even = [0, 2].map(|row| vreinterpretq_u64_u32(vtrn1q_u32(rows[row], rows[row + 1])));
+                    let odd = [0, 2].map(|row| vreinterpretq_u64_u32(vtrn2q_u32(rows[row], rows[row + 1])));
+                    store(0, vtrn1q_u64(even[0], even[1]));
+                    store(1, vtrn1q_u64(odd[0], odd[1]));
+                    store(2, vtrn2q_u64(even[0], even[1]));
+                    store(3, vtrn2q_u64(odd[0], odd[1]));
+                } else {
+                    let (a, b) = (vld1q_u64(from(0).cast()), vld1q_u64(from(1).cast()));
+                    store(0, vtrn1q_u64(a, b));
+                    store(1, vtrn2q_u64(a, b));
+                }
+            }
         }
     }
 }

@@ -3,7 +3,10 @@
 //! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it for several instruction sets and calls
 //! the best version for this processor. Arithmetic gives the same bits on every set, because multiplications and additions are never fused
 //! into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the processor has
-//! them, and some use tables on one set only.
+//! them, and some use tables on one set only. Matrix products differ in the order of their sums too.
+//!
+//! The set [`InstructionSet::Portable`] is the mode of equal bits. It has no fused instructions, calls no C library for mathematics and no
+//! library that chooses by processor. Its sums have fixed orders. So its results have the same bits on every platform.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -13,25 +16,70 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum InstructionSet {
-    /// The baseline of the architecture (SSE2 on x86-64, NEON on aarch64).
+    /// The baseline of the architecture, without fused multiply-add instructions. Results have the same bits on every platform and
+    /// processor, except for the sign and payload of NaN.
     Portable = 1,
-    /// AVX2 and FMA: vectors of 256 bits.
-    Avx2 = 2,
-    /// AVX-512 F, BW, DQ and VL: vectors of 512 bits.
-    Avx512 = 3,
+    /// NEON of AArch64 with fused multiply-add instructions: vectors of 128 bits. Every AArch64 processor has it.
+    Neon = 2,
+    /// AVX2 and FMA of x86-64: vectors of 256 bits.
+    Avx2 = 3,
+    /// AVX-512 F, BW, DQ and VL of x86-64: vectors of 512 bits.
+    Avx512 = 4,
 }
 
 impl InstructionSet {
-    /// All sets in ascending order.
-    pub const ALL: [InstructionSet; 3] = [InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512];
+    /// All sets. The sets of each architecture are in ascending order.
+    pub const ALL: [InstructionSet; 4] =
+        [InstructionSet::Portable, InstructionSet::Neon, InstructionSet::Avx2, InstructionSet::Avx512];
 
-    /// Returns the name of the set in the environment variable `WENGERT_SIMD`.
+    /// Returns the name of the set in the environment variable `WENGERT_SIMD`. Another name of `portable` is `reproducible`.
     pub fn name(self) -> &'static str {
         match self {
             InstructionSet::Portable => "portable",
+            InstructionSet::Neon => "neon",
             InstructionSet::Avx2 => "avx2",
             InstructionSet::Avx512 => "avx512",
         }
+    }
+
+    /// Returns the set of a name in `WENGERT_SIMD`.
+    fn of_name(name: &str) -> Option<Self> {
+        let name = if name == "reproducible" { "portable" } else { name };
+        Self::ALL.into_iter().find(|set| set.name() == name)
+    }
+
+    /// Returns whether this processor has the instructions.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor as tensor; }
+    /// use wengert::tensor::{InstructionSet, instruction_set};
+    ///
+    /// assert!(InstructionSet::Portable.is_supported() && instruction_set().is_supported());
+    /// ```
+    pub fn is_supported(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            let avx2 = || has!("avx2") && has!("fma");
+            match self {
+                InstructionSet::Portable => true,
+                InstructionSet::Neon => false,
+                InstructionSet::Avx2 => avx2(),
+                InstructionSet::Avx512 => {
+                    avx2() && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl")
+                }
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == InstructionSet::Portable || self == InstructionSet::Neon && cfg!(target_arch = "aarch64")
+        }
+    }
+
+    /// Returns whether results have the same bits on every platform with this set. This is true for [`Portable`](Self::Portable).
+    #[inline(always)]
+    pub fn is_reproducible(self) -> bool {
+        self == InstructionSet::Portable
     }
 }
 
@@ -43,30 +91,22 @@ impl fmt::Display for InstructionSet {
 
 /// Returns the largest set that this machine supports.
 fn best() -> InstructionSet {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::is_x86_feature_detected as has;
-        let avx2 = has!("avx2") && has!("fma");
-        if avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
-            return InstructionSet::Avx512;
-        }
-        if avx2 {
-            return InstructionSet::Avx2;
-        }
-    }
-    InstructionSet::Portable
+    let supported = InstructionSet::ALL.into_iter().rev().find(|set| set.is_supported());
+    supported.unwrap_or(InstructionSet::Portable)
 }
 
 /// The instruction set in use, as a number; 0 until it is chosen.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-/// Returns the instruction set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation,
-/// selects a smaller one. An unknown name, or a set that the processor lacks, is ignored with a warning in the log.
+/// Returns the instruction set in use. The environment variable `WENGERT_SIMD` (`portable` or `reproducible`, `neon`, `avx2`, `avx512`), read
+/// at the first operation, selects another one than the best. An unknown name, or a set that the processor lacks, is ignored with a warning in the
+/// log.
 #[inline(always)]
 pub fn instruction_set() -> InstructionSet {
     match CHOSEN.load(Ordering::Relaxed) {
-        3 => InstructionSet::Avx512,
-        2 => InstructionSet::Avx2,
+        4 => InstructionSet::Avx512,
+        3 => InstructionSet::Avx2,
+        2 => InstructionSet::Neon,
         1 => InstructionSet::Portable,
         _ => choose(),
     }
@@ -77,8 +117,8 @@ fn choose() -> InstructionSet {
     let best = best();
     let chosen = match std::env::var("WENGERT_SIMD") {
         Err(_) => best,
-        Ok(name) => match InstructionSet::ALL.into_iter().find(|set| set.name() == name) {
-            Some(asked) if asked <= best => asked,
+        Ok(name) => match InstructionSet::of_name(&name) {
+            Some(asked) if asked.is_supported() => asked,
             _ => {
                 log::warn!("WENGERT_SIMD={name} is not one of what this machine has; {best} is used");
                 best
@@ -89,10 +129,12 @@ fn choose() -> InstructionSet {
     chosen
 }
 
-/// Sets the instruction set from now on, for tests and measurements. If the processor lacks `set`, its largest set is used. Arithmetic
-/// gives the same bits on every set, and functions like `exp` differ only in the last bits.
+/// Sets the instruction set from now on. If the processor lacks `set`, its largest set is used. Elementwise arithmetic gives the same bits on
+/// every set. Functions like `exp` and matrix products differ in the last bits. [`InstructionSet::Portable`] gives the same bits on every
+/// platform.
 pub fn set_instruction_set(set: InstructionSet) {
-    CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
+    let set = if set.is_supported() { set } else { best() };
+    CHOSEN.store(set as u8, Ordering::Relaxed);
 }
 
 /// Returns true on an AMD processor. AMD's processors are fastest if memory is read in one stream and written through the caches. Intel's
@@ -138,11 +180,15 @@ macro_rules! dispatched {
                 match $crate::scalar::cpu::instruction_set() {
                     $crate::scalar::cpu::InstructionSet::Avx512 => return avx512 $(::<$($generic),*>)? ($($arg),*),
                     $crate::scalar::cpu::InstructionSet::Avx2 => return avx2 $(::<$($generic),*>)? ($($arg),*),
-                    $crate::scalar::cpu::InstructionSet::Portable => {}
+                    _ => {}
                 }
             }
-            // On aarch64, every processor has FMA.
-            plain::<$($($generic,)*)? { cfg!(target_arch = "aarch64") }>($($arg),*)
+            // Every aarch64 processor has NEON and FMA, so the compiler uses them without further features.
+            #[cfg(target_arch = "aarch64")]
+            if $crate::scalar::cpu::instruction_set() == $crate::scalar::cpu::InstructionSet::Neon {
+                return plain::<$($($generic,)*)? true>($($arg),*);
+            }
+            plain::<$($($generic,)*)? false>($($arg),*)
         }
     )*};
 }
@@ -228,6 +274,17 @@ mod tests {
 
     #[test]
     fn the_set_in_use_is_one_that_the_machine_has() {
-        assert!(instruction_set() <= best());
+        assert!(instruction_set().is_supported());
+        assert!(InstructionSet::Portable.is_supported());
+        assert!(best() == InstructionSet::Portable || !best().is_reproducible());
+    }
+
+    #[test]
+    fn names_are_read() {
+        for set in InstructionSet::ALL {
+            assert_eq!(InstructionSet::of_name(set.name()), Some(set));
+        }
+        assert_eq!(InstructionSet::of_name("reproducible"), Some(InstructionSet::Portable));
+        assert_eq!(InstructionSet::of_name("sse9"), None);
     }
 }

@@ -1,5 +1,8 @@
 //! Functions of one or two numbers that the standard library lacks, in f64. For f32 they are computed in f64 and rounded. The result is
 //! then almost always correctly rounded.
+//!
+//! Logarithms and the like come from the crate `libm`, which computes the same bits on every platform. The functions of the standard library
+//! do not: they call the C library of the platform.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
@@ -11,7 +14,7 @@ pub(crate) fn sinc(x: f64) -> f64 {
         return 1.0;
     }
     let nearest = x.round_ties_even();
-    let sine = (PI * (x - nearest)).sin();
+    let sine = libm::sin(PI * (x - nearest));
     // sin(πx) equals this sine if `nearest` is even, and its negative if `nearest` is odd. From 2⁵³ on, all numbers are even integers.
     let sine = if nearest % 2.0 == 0.0 { sine } else { -sine };
     sine / (x * PI)
@@ -19,7 +22,7 @@ pub(crate) fn sinc(x: f64) -> f64 {
 
 /// Computes ln(x / (1 - x)). Around 1/2 it uses the inverse hyperbolic tangent, whose argument is exact there.
 pub(crate) fn logit(x: f64) -> f64 {
-    if (0.25..0.75).contains(&x) { 2.0 * libm::atanh(2.0 * x - 1.0) } else { x.ln() - (-x).ln_1p() }
+    if (0.25..0.75).contains(&x) { 2.0 * libm::atanh(2.0 * x - 1.0) } else { libm::log(x) - libm::log1p(-x) }
 }
 
 /// Computes the inverse of erf: ±∞ at ±1, NaN outside [-1, 1].
@@ -34,7 +37,7 @@ pub(crate) fn erfinv(x: f64) -> f64 {
         return f64::INFINITY.copysign(x);
     }
     let size = x.abs();
-    let w = -((1.0 - size) * (1.0 + size)).ln();
+    let w = -libm::log((1.0 - size) * (1.0 + size));
     let mut y = if w < 5.0 {
         let central = [
             2.810_226_36e-08,
@@ -50,16 +53,16 @@ pub(crate) fn erfinv(x: f64) -> f64 {
         size * polynomial(w - 2.5, &central)
     } else {
         // erfc y is about e^(-y²) / (y √π).
-        (w - 0.5 * (PI * w).ln()).sqrt()
+        (w - 0.5 * libm::log(PI * w)).sqrt()
     };
     for _ in 0..6 {
-        let density = FRAC_2_SQRT_PI * (-y * y).exp();
+        let density = FRAC_2_SQRT_PI * libm::exp(-y * y);
         let step = if size < 0.5 {
             (size - erf(y)) / density
         } else {
             // The difference 1 - |x| is exact.
             let tail = erfc(y);
-            (tail / (1.0 - size)).ln() * tail / density
+            libm::log(tail / (1.0 - size)) * tail / density
         };
         y += step;
         if step.abs() <= f64::EPSILON * y.abs() {
@@ -139,18 +142,18 @@ pub(crate) fn digamma(x: f64) -> f64 {
             return f64::NAN;
         }
         let angle = PI * (x - x.round_ties_even());
-        return digamma(1.0 - x) - PI / angle.tan();
+        return digamma(1.0 - x) - PI / libm::tan(angle);
     }
     if x >= 10.0 || x.is_nan() {
         if x > 1e17 {
-            return x.ln();
+            return libm::log(x);
         }
         let z = 1.0 / (x * x);
         let series = z
             * (1.0 / 12.0
                 - z * (1.0 / 120.0
                     - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z * (1.0 / 132.0 - z * (691.0 / 32760.0 - z / 12.0))))));
-        return x.ln() - 0.5 / x - series;
+        return libm::log(x) - 0.5 / x - series;
     }
     let (mut x, mut shift) = (x, 0.0);
     while x > 2.0 {
@@ -194,11 +197,15 @@ fn digamma_from_1_to_2(x: f64) -> f64 {
     distance * Y + distance * (polynomial(&P) / polynomial(&Q))
 }
 
+fn square(x: f64) -> f64 {
+    x * x
+}
+
 /// Computes the derivative of digamma to nine digits, with as many terms of the asymptotic series (Abramowitz and Stegun 6.4.12) as
 /// PyTorch. Below 1/2 it uses the reflection formula (6.4.7).
 pub(crate) fn trigamma(x: f64) -> f64 {
     let (mut sum, sign, mut x) = match x < 0.5 {
-        true => (-(PI / (PI * x).sin()).powi(2), -1.0, 1.0 - x),
+        true => (-square(PI / libm::sin(PI * x)), -1.0, 1.0 - x),
         false => (0.0, 1.0, x),
     };
     for _ in 0..6 {
@@ -257,7 +264,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
     ];
     let (mut sum, mut w) = (0.0, q);
     for _ in 0..9 {
-        let term = w.powf(-s);
+        let term = libm::pow(w, -s);
         sum += term;
         w += 1.0;
         // The sum of the remaining terms is about `term` · w / (s - 1).
@@ -265,7 +272,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
             return sum;
         }
     }
-    let power = w.powf(-s);
+    let power = libm::pow(w, -s);
     sum += power * w / (s - 1.0) + 0.5 * power;
     let (mut rising, mut power) = (s, power / w);
     for (k, factor) in FACTORS.into_iter().enumerate() {
@@ -303,7 +310,7 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
 /// Computes xᵃ e⁻ˣ / Γ(a + 1).
 fn gamma_weight(a: f64, x: f64) -> f64 {
     if a < 20.0 {
-        return (a * x.ln() - x - libm::lgamma(a + 1.0)).exp();
+        return libm::exp(a * libm::log(x) - x - libm::lgamma(a + 1.0));
     }
     // Stirling's series gives Γ(a + 1), and `distance` gives ln(x / a). So no large numbers cancel.
     let distance = (x - a) / a;
@@ -320,11 +327,11 @@ fn gamma_weight(a: f64, x: f64) -> f64 {
         }
         sum
     } else {
-        (x / a).ln() - distance
+        libm::log(x / a) - distance
     };
     let z = 1.0 / (a * a);
     let stirling = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z / 1680.0))) / a;
-    (a * exponent - stirling).exp() / (2.0 * PI * a).sqrt()
+    libm::exp(a * exponent - stirling) / (2.0 * PI * a).sqrt()
 }
 
 fn lower_series(a: f64, x: f64) -> f64 {

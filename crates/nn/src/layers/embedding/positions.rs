@@ -34,7 +34,7 @@ const BASE: f64 = 10_000.0;
 pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result<Tensor<T>, TensorError> {
     let element = |position: usize, column: usize| {
         let angle = position as f64 * rate(column / 2, width);
-        if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
+        if column.is_multiple_of(2) { libm::sin(angle) } else { libm::cos(angle) }
     };
     let mut table = Tensor::try_full([length, width], T::ZERO)?;
     for (position, row) in table.make_mut().chunks_mut(width.max(1)).enumerate() {
@@ -45,7 +45,7 @@ pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result
 
 /// Returns the rate of the pair of columns with index `pair`, in radians per position: BASE^(-2 pair / width).
 pub(super) fn rate(pair: usize, width: usize) -> f64 {
-    BASE.powf(-2.0 * pair as f64 / width as f64)
+    libm::pow(BASE, -2.0 * pair as f64 / width as f64)
 }
 
 /// A trained vector for each position, which is added to embeddings: a table `[max_length, width]`. PyTorch: `torch.nn.Embedding` of the

@@ -293,8 +293,9 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         Binary::Pow => library_of_two(x, y, out, T::powf),
         Binary::Maximum => two(x, y, out, |x, y| larger(x, y)),
         Binary::Minimum => two(x, y, out, |x, y| smaller(x, y)),
-        Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
-        Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+        // The standard library's `max` and `min` do not define the sign of the result for two zeros.
+        Binary::Fmax => two(x, y, out, |x, y| if y > x || x.is_nan() { y } else { x }),
+        Binary::Fmin => two(x, y, out, |x, y| if y < x || x.is_nan() { y } else { x }),
         Binary::Atan2 => library_of_two(x, y, out, T::atan2),
         Binary::Hypot => library_of_two(x, y, out, T::hypot),
         Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
@@ -361,7 +362,7 @@ dispatched! {
             Unary::Relu => one(x, out, |x| if x < T::ZERO { T::ZERO } else { x }),
             Unary::Hardsigmoid => one(x, out, |x| {
                 let six = T::from_f64(6.0);
-                if x.is_nan() { x } else { (x + T::from_f64(3.0)).max(T::ZERO).min(six) / six }
+                if x.is_nan() { x } else { larger(smaller(x + T::from_f64(3.0), six), T::ZERO) / six }
             }),
             Unary::Sinc => in_f64(x, out, special::sinc),
             Unary::Logit => in_f64(x, out, special::logit),

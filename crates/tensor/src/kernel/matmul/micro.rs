@@ -39,7 +39,13 @@ struct Avx512(());
 #[derive(Clone, Copy)]
 struct Avx2(());
 
-/// The type that implements [`Simd`] on every processor. Its vectors are arrays of four elements.
+/// The token of processors with NEON, which all processors of AArch64 have.
+#[cfg(target_arch = "aarch64")]
+#[derive(Clone, Copy)]
+struct Neon;
+
+/// The type that implements [`Simd`] on every processor. Its vectors are arrays of four elements. The number of elements determines the order of
+/// sums. Multiplications and additions are rounded separately, so the results have the same bits on every processor.
 #[derive(Clone, Copy)]
 struct Portable;
 
@@ -175,7 +181,7 @@ macro_rules! portable {
 
             #[inline(always)]
             fn multiply_add(self, x: [$type; 4], y: [$type; 4], z: [$type; 4]) -> [$type; 4] {
-                from_fn(|k| if cfg!(target_arch = "aarch64") { x[k].mul_add(y[k], z[k]) } else { x[k] * y[k] + z[k] })
+                from_fn(|k| x[k] * y[k] + z[k])
             }
 
             #[inline(always)]
@@ -187,6 +193,75 @@ macro_rules! portable {
 }
 
 portable!(f32, f64);
+
+#[cfg(target_arch = "aarch64")]
+macro_rules! neon {
+    ($($type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident $multiply_add:ident $sum:ident),*) => {$(
+        impl Simd<$type, $lanes> for Neon {
+            type Vector = std::arch::aarch64::$vector;
+
+            #[inline(always)]
+            fn splat(self, value: $type) -> Self::Vector {
+                // SAFETY: every processor of AArch64 has the instruction.
+                unsafe { std::arch::aarch64::$splat(value) }
+            }
+
+            #[inline(always)]
+            fn load(self, from: &[$type; $lanes]) -> Self::Vector {
+                // SAFETY: every processor of AArch64 has the instruction. The array is as long as the vector.
+                unsafe { std::arch::aarch64::$load(from.as_ptr()) }
+            }
+
+            #[inline(always)]
+            fn load_part(self, from: &[$type]) -> Self::Vector {
+                match from.first_chunk() {
+                    Some(from) => self.load(from),
+                    None => {
+                        let mut part = [0.0; $lanes];
+                        part.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+                        self.load(&part)
+                    }
+                }
+            }
+
+            #[inline(always)]
+            fn store(self, x: Self::Vector, to: &mut [$type; $lanes]) {
+                // SAFETY: every processor of AArch64 has the instruction. The array is as long as the vector.
+                unsafe { std::arch::aarch64::$store(to.as_mut_ptr(), x) }
+            }
+
+            #[inline(always)]
+            fn store_part(self, x: Self::Vector, to: &mut [$type]) {
+                match to.first_chunk_mut() {
+                    Some(to) => self.store(x, to),
+                    None => {
+                        let mut part = [0.0; $lanes];
+                        self.store(x, &mut part);
+                        to.iter_mut().zip(part).for_each(|(to, from)| *to = from);
+                    }
+                }
+            }
+
+            #[inline(always)]
+            fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector {
+                // SAFETY: every processor of AArch64 has the instruction.
+                unsafe { std::arch::aarch64::$multiply_add(z, x, y) }
+            }
+
+            #[inline(always)]
+            fn sum(self, x: Self::Vector) -> $type {
+                // SAFETY: every processor of AArch64 has the instruction.
+                unsafe { std::arch::aarch64::$sum(x) }
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "aarch64")]
+neon!(
+    f32 float32x4_t 4 vdupq_n_f32 vld1q_f32 vst1q_f32 vfmaq_f32 vaddvq_f32,
+    f64 float64x2_t 2 vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddvq_f64
+);
 
 /// Sets `results[r * pitch + i]` to the sum of `factors[input, tap][r]` · `source[input * plane + tap + i]` over all inputs and taps.
 /// Computes `rows` rows `r`, a value of [`MicroKernels::tile_rows`], and `count` elements `i`. `count` is rounded up to whole vectors, and
@@ -467,8 +542,13 @@ kernels!(
     Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
     Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [1 4] [1 1];
 );
+#[cfg(target_arch = "aarch64")]
 kernels!(
-    Portable f32 4 , tiles [4 2] [1 8], dots [3 3], products [4 1] [1 1];
+    Neon f32 4 "neon", tiles [8 3] [4 4] [1 8], dots [4 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [1 4] [1 1];
+    Neon f64 2 "neon", tiles [8 3] [4 4] [1 8], dots [4 4], products [4 4] [4 1] [1 4] [1 1];
+);
+kernels!(
+    Portable f32 4 , tiles [4 2] [1 8], dots [3 3], products [4 2] [4 1] [1 4] [1 1];
     Portable f64 4 , tiles [4 2] [1 8], dots [3 3], products [4 1] [1 1];
 );
 
@@ -493,6 +573,8 @@ macro_rules! choices {
                     InstructionSet::Avx512 => &Avx512(()),
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx2 => &Avx2(()),
+                    #[cfg(target_arch = "aarch64")]
+                    InstructionSet::Neon | InstructionSet::Avx2 | InstructionSet::Avx512 => &Neon,
                     _ => &Portable,
                 }
             }

@@ -1,11 +1,13 @@
 //! The product of two matrices with any strides, for each element type. The crate `gemm` computes floating-point products on a single
-//! thread. The functions of [`small`] replace it at sizes where it is slow.
+//! thread. The functions of [`small`](crate::kernel::matmul::small) replace it at sizes where it is slow. [`blocked`] replaces it in the mode
+//! of equal bits.
 #![allow(unsafe_code)]
 
 use std::ops::RangeInclusive;
 
 use gemm_common::Parallelism;
 
+use crate::kernel::matmul::blocked::blocked;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::small::{
     THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, thin,
@@ -106,7 +108,8 @@ macro_rules! floats {
                 let small = (MAX_COMPACT_IN_PLACE + 1..=MAX_COMPACT_WHOLE).contains(&(m * n * k));
                 let left = x.column_stride == 1 || x.row_stride == 1;
                 let right = y.column_stride == 1 || is_written_by_squares(y, k, n);
-                if small && m > 1 && n > THIN_COLUMNS && left && right && cpu::is_amd() {
+                let free = !cpu::instruction_set().is_reproducible();
+                if small && m > 1 && n > THIN_COLUMNS && left && right && free && cpu::is_amd() {
                     return compact(sizes, x, y, out);
                 }
                 Self::product(sizes, x, y, out)
@@ -118,6 +121,9 @@ macro_rules! floats {
                     (out.height(), out.width()) == (m, n) && x.within(m, k) && y.within(k, n),
                     "a product's operands are checked before"
                 );
+                if cpu::instruction_set().is_reproducible() {
+                    return blocked(sizes, x, y, out);
+                }
                 let (start, pitch) = out.start();
                 // SAFETY: `x` and `y` are read within their slices: this is asserted above, m, n and k are positive, and the
                 // pointers are to the whole slices. `out` is written as m rows of n elements, which are the rows of the tile

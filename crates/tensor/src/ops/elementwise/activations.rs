@@ -115,7 +115,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         let curved = curved.try_exp()?.try_log1p()?.try_div(beta)?;
         let curved = try_where_(&linear, self, &curved)?;
         // As in PyTorch, the slope at the threshold is the slope of the curve, σ(threshold), and the second derivative is 0.
-        let tangent = self.try_mul(1.0 / (1.0 + (-threshold).exp()))?;
+        let tangent = self.try_mul(1.0 / (1.0 + libm::exp(-threshold)))?;
         let tangent = tangent.try_add(&curved.try_sub(&tangent)?.detach())?;
         try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
     }

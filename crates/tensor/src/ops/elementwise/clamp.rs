@@ -172,7 +172,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     /// `round` with `decimals`.
     #[in_place]
     fn try_round_to(&self, decimals: i32) -> Result<Self> {
-        let power = 10f64.powi(decimals.abs());
+        let power = libm::pow(10.0, f64::from(decimals.abs()));
         if decimals >= 0 {
             self.try_mul(power)?.try_round()?.try_div(power)
         } else {

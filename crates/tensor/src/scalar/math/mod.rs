@@ -4,6 +4,9 @@
 //! polynomial, scale by the exponent. The polynomials are from S. Moshier's Cephes library, or were fitted for this project. Each function
 //! states its largest error against the correctly rounded result, in units in the last place. The tests measure it.
 //!
+//! With `FMA` false, the functions use additions, multiplications, divisions, comparisons and bits. So they give the same bits on every
+//! processor. Arguments outside the range of these functions go to the standard library, or in the mode of equal bits to the crate `libm`.
+//!
 //! [`FloatMath`] contains the functions common to `f32` and `f64`. It declares the items that each type supplies: constants, polynomials,
 //! and the functions whose method differs. On processors that can look up numbers in registers, some functions of `f32` use the piecewise
 //! polynomials of `tables` instead.
@@ -60,7 +63,7 @@ pub(crate) fn smaller_number<T: PartialOrd>(x: T, y: T) -> T {
     if y < x { y } else { x }
 }
 
-/// Declares functions that the standard library has for every floating-point type.
+/// Declares functions that the standard library has for every floating-point type, and functions of the crate `libm`.
 macro_rules! declared {
     ($($name:ident($($argument:ident),*)),*) => {
         $(fn $name(self, $($argument: Self),*) -> Self;)*
@@ -119,7 +122,7 @@ pub(crate) trait FloatMath:
     fn is_ordinary(x: Self) -> bool;
 
     declared! {
-        abs(), copysign(sign), sqrt(), floor(), ceil(), round_ties_even(), trunc(), mul_add(y, z), max(y), min(y), next_up(), next_down(),
+        abs(), copysign(sign), sqrt(), floor(), ceil(), round_ties_even(), trunc(), mul_add(y, z), next_up(), next_down(),
         ln(), log2(), log10(), ln_1p(), sin(), cos(), tan(), asin(), acos(), atan(), sinh(), cosh(), powf(y), atan2(x), hypot(y)
     }
 
@@ -346,7 +349,8 @@ pub(crate) trait FloatMath:
     }
 }
 
-/// Defines the trait's items that the standard library provides for both `f32` and `f64`.
+/// Defines the trait's items that the standard library provides for both `f32` and `f64`. If the instruction set in use is reproducible, the
+/// crate `libm` replaces the functions of the C library.
 macro_rules! from_std {
     ($type:ident $bits:ident) => {
         type Bits = $bits;
@@ -381,10 +385,29 @@ macro_rules! from_std {
         }
 
         crate::scalar::math::from_std! {
-            @ abs(), copysign(sign), sqrt(), floor(), ceil(), round_ties_even(), trunc(), mul_add(y, z), max(y), min(y), next_up(), next_down(),
-            ln(), log2(), log10(), ln_1p(), sin(), cos(), tan(), asin(), acos(), atan(), sinh(), cosh(), powf(y), atan2(x), hypot(y)
+            @ abs(), copysign(sign), sqrt(), floor(), ceil(), round_ties_even(), trunc(), mul_add(y, z), next_up(), next_down()
+        }
+        crate::scalar::math::from_std! {
+            @ $type ln() log logf, log2() log2 log2f, log10() log10 log10f, ln_1p() log1p log1pf, sin() sin sinf, cos() cos cosf,
+            tan() tan tanf, asin() asin asinf, acos() acos acosf, atan() atan atanf, sinh() sinh sinhf, cosh() cosh coshf,
+            powf(y) pow powf, atan2(x) atan2 atan2f, hypot(y) hypot hypotf
         }
     };
+    (@ $type:ident $($name:ident($($argument:ident),*) $double:ident $single:ident),*) => {
+        $(
+            #[inline]
+            fn $name(self, $($argument: Self),*) -> Self {
+                // The standard library calls the C library, whose results depend on the platform and the processor.
+                if crate::scalar::cpu::instruction_set().is_reproducible() {
+                    crate::scalar::math::from_std!(@ $type libm::$double libm::$single)(self, $($argument),*)
+                } else {
+                    self.$name($($argument),*)
+                }
+            }
+        )*
+    };
+    (@ f64 libm::$double:ident libm::$single:ident) => { libm::$double };
+    (@ f32 libm::$double:ident libm::$single:ident) => { libm::$single };
     (@ $($name:ident($($argument:ident),*)),*) => {
         $(
             #[inline(always)]

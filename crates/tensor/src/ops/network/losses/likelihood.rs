@@ -97,7 +97,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         let square = self.minus(target, at)?.mapped(Unary::Square, at)?;
         let mut losses = v.mapped(Unary::Log, at)?.plus(&square.divided(&v, at)?, at)?.times(0.5, at)?;
         if full {
-            losses = losses.plus(0.5 * TAU.ln(), at)?;
+            losses = losses.plus(0.5 * libm::log(TAU), at)?;
         }
         reduce(&losses, reduction, at)
     }

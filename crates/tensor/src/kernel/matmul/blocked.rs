@@ -1,0 +1,165 @@
+//! Large products in the mode of equal bits. The crate `gemm` chooses blocks and instructions by the processor, so its sums have another
+//! order on another processor. Here the order is fixed: each element of the result adds the terms of one panel after another to a partial
+//! sum, and then adds the partial sums in order.
+//!
+//! The right side is copied to strips of columns, which the loops of [`micro`](crate::kernel::matmul::micro) read in order. The blocks are
+//! after K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
+
+use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::kernel::matmul::micro::{HasMicroKernels, MicroKernel, MicroKernels, SmallProduct};
+use crate::memory::available::AllocationError;
+use crate::memory::partition::Tile;
+use crate::memory::scratch::Scratch;
+use crate::scalar::element::Semiring;
+use crate::thresholds::matmul::{PANEL_COLUMNS, PANEL_ROWS, PANEL_TERMS};
+
+/// A part of the right side: `terms` rows, copied in strips of `width` columns. A row of a strip follows the row before it.
+struct Panel<T> {
+    elements: Scratch<T>,
+    width: usize,
+    terms: usize,
+    columns: usize,
+}
+
+impl<T: Semiring> Panel<T> {
+    /// Copies the first `terms` rows and `columns` columns of `y`. The last strip is padded with zeros.
+    fn new(y: Matrix<T>, terms: usize, columns: usize, width: usize) -> Result<Self, AllocationError> {
+        let mut elements = Scratch::new(terms * columns.next_multiple_of(width))?;
+        for (number, strip) in elements.chunks_exact_mut(terms * width).enumerate() {
+            let first = number * width;
+            let count = width.min(columns - first);
+            for (l, row) in strip.chunks_exact_mut(width).enumerate() {
+                if y.column_stride == 1 {
+                    row[..count].copy_from_slice(&y.row(l)[first..][..count]);
+                } else {
+                    row[..count].iter_mut().enumerate().for_each(|(j, to)| *to = y.at(l, first + j));
+                }
+                row[count..].fill(T::ZERO);
+            }
+        }
+        Ok(Panel { elements, width, terms, columns })
+    }
+
+    /// Returns the strip from column `first` on, a multiple of the width.
+    fn strip(&self, first: usize) -> Matrix<'_, T> {
+        Matrix::rows(&self.elements, first * self.terms, self.width)
+    }
+}
+
+/// Computes the product of some rows of `left` and a panel, and passes each row's results with their first column to `each`.
+fn multiply<T: Semiring>(
+    kernels: &dyn MicroKernels<T>,
+    (left, rows): (Matrix<T>, usize),
+    panel: &Panel<T>,
+    mut each: impl FnMut(usize, usize, &[T]),
+) {
+    let (lanes, mut results) = (kernels.lanes(), [T::ZERO; 256]);
+    let mut row = 0;
+    while row < rows {
+        let mut height = 0;
+        for strip in (0..panel.columns).step_by(panel.width) {
+            let end = panel.columns.min(strip + panel.width);
+            let mut first = strip;
+            while first < end {
+                let vectors;
+                (height, vectors) = kernels.small_tile(rows - row, (end - first).div_ceil(lanes));
+                let columns = (vectors * lanes).min(end - first);
+                kernels.run(MicroKernel::SmallProduct(SmallProduct {
+                    rows: height,
+                    vectors,
+                    columns,
+                    k: panel.terms,
+                    x: left.from(row, 0),
+                    y: panel.strip(strip).from(0, first - strip),
+                    out: &mut results,
+                    pitch: columns,
+                    add: false,
+                }));
+                let computed = results.chunks_exact(columns).take(height).enumerate();
+                computed.for_each(|(r, results)| each(row + r, first, results));
+                first += columns;
+            }
+        }
+        row += height;
+    }
+}
+
+/// Computes a product of any size. The order of the additions depends only on the number of terms.
+pub(crate) fn blocked<T: Semiring + HasMicroKernels>(
+    Sizes { m, n, k, add }: Sizes,
+    x: Matrix<T>,
+    y: Matrix<T>,
+    mut out: Tile<T>,
+) -> Result<(), AllocationError> {
+    let kernels = T::kernels();
+    let (_, vectors) = kernels.small_tile(usize::MAX, usize::MAX);
+    let width = vectors * kernels.lanes();
+    let mut copied = Scratch::new(if x.column_stride == 1 { 0 } else { PANEL_ROWS * PANEL_TERMS.min(k) })?;
+    for term in (0..k).step_by(PANEL_TERMS) {
+        let terms = PANEL_TERMS.min(k - term);
+        let sets = term == 0 && !add;
+        for column in (0..n).step_by(PANEL_COLUMNS) {
+            let panel = Panel::new(y.from(term, column), terms, PANEL_COLUMNS.min(n - column), width)?;
+            for first in (0..m).step_by(PANEL_ROWS) {
+                let rows = PANEL_ROWS.min(m - first);
+                let left = x.from(first, term);
+                let left = if x.column_stride == 1 {
+                    left
+                } else {
+                    for (r, row) in copied.chunks_exact_mut(terms).enumerate().take(rows) {
+                        row.iter_mut().enumerate().for_each(|(l, to)| *to = left.at(r, l));
+                    }
+                    Matrix::rows(&copied, 0, terms)
+                };
+                multiply(kernels, (left, rows), &panel, |row, from, results| {
+                    let out = &mut out.row(first + row)[column + from..][..results.len()];
+                    if sets {
+                        out.copy_from_slice(results);
+                    } else {
+                        out.iter_mut().zip(results).for_each(|(out, &result)| *out = out.plus(result));
+                    }
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the element in row `i` and column `j` of a matrix of small integers, so that all sums are exact.
+    fn element(i: usize, j: usize, seed: usize) -> f64 {
+        ((i * 7919 + j * 104_729 + seed) % 13) as f64 - 6.0
+    }
+
+    /// Checks sizes around the borders of panels, strips and tiles, for operands in row-major and column-major order.
+    #[test]
+    fn every_element_is_the_sum_of_its_terms() {
+        for [m, n, k] in [[1, 1, 1], [5, 17, 9], [33, 300, 40], [70, 9, 515], [4, 257, 256], [35, 31, 257]] {
+            for turned in [false, true] {
+                let order = |rows: usize, columns: usize, seed: usize| -> Vec<f64> {
+                    let outer = if turned { columns } else { rows };
+                    let inner = rows * columns / outer;
+                    let place = |at: usize| if turned { (at % inner, at / inner) } else { (at / inner, at % inner) };
+                    (0..rows * columns).map(|at| place(at)).map(|(i, j)| element(i, j, seed)).collect()
+                };
+                let (left, right) = (order(m, k, 1), order(k, n, 5));
+                let matrix = |data, rows, columns| {
+                    if turned { Matrix::rows(data, 0, rows).transposed() } else { Matrix::rows(data, 0, columns) }
+                };
+                let (x, y) = (matrix(&left, m, k), matrix(&right, k, n));
+                for add in [false, true] {
+                    let mut out: Vec<f64> = (0..m * n).map(|at| if add { at as f64 } else { f64::NAN }).collect();
+                    blocked(Sizes { m, n, k, add }, x, y, Tile::whole(&mut out, n)).unwrap();
+                    for (at, got) in out.into_iter().enumerate() {
+                        let (i, j) = (at / n, at % n);
+                        let sum: f64 = (0..k).map(|l| element(i, l, 1) * element(l, j, 5)).sum();
+                        assert_eq!(got, sum + if add { at as f64 } else { 0.0 }, "{m} {n} {k} {turned} {add}: {i}, {j}");
+                    }
+                }
+            }
+        }
+    }
+}
