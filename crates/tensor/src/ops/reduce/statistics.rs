@@ -55,11 +55,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
 
     /// Returns [`var`](Self::var) and the mean. PyTorch: `var_mean`.
     #[keepdim]
-    fn try_var_mean(
-        &self,
-        dims: impl Into<Dims>,
-        correction: impl Into<f64>,
-    ) -> Result<(Self, Self), Self::Error> {
+    fn try_var_mean(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("var_mean");
         let dims = dims.into();
         let variance = variance(self, &dims, correction.into(), keepdim, at)?;
@@ -68,11 +64,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
 
     /// Returns [`std`](Self::std) and the mean. PyTorch: `std_mean`.
     #[keepdim]
-    fn try_std_mean(
-        &self,
-        dims: impl Into<Dims>,
-        correction: impl Into<f64>,
-    ) -> Result<(Self, Self), Self::Error> {
+    fn try_std_mean(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("std_mean");
         let dims = dims.into();
         let variance = variance(self, &dims, correction.into(), keepdim, at)?;
