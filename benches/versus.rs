@@ -82,7 +82,7 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
         // This operand consists of every second element of the last dimension.
         "sum_step" => {
             let axes = second.to_vec();
-            unary(a.slice(-1, None, None, 2), move |a| a.sum(&axes[..]))
+            unary(a.slice(-1, (.., 2)), move |a| a.sum(&axes[..]))
         }
         "softmax" => {
             let axis = axis()?;

@@ -11,8 +11,8 @@ fn layouts() -> Vec<Tensor<f32>> {
     vec![
         x.t(),
         x.flip([0, 1]),
-        x.slice(0, Some(1), None, 2),
-        x.slice(1, None, None, 3),
+        x.slice(0, (1.., 2)),
+        x.slice(1, (.., 3)),
         x.select(1, 3).expand([400, 301]),
         x.reshape([-1]),
         x.narrow(0, 0, 280).reshape([7, 40, 517]).permute([2, 0, 1]),

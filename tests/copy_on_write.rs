@@ -96,7 +96,7 @@ impl Run {
             Step::Clone(i) => self.add_view(i, &Tensor::clone),
             Step::Transpose(i) => self.add_view(i, &|x| x.try_transpose(0, 1).unwrap_or_else(|_| x.clone())),
             Step::Flip(i) => self.add_view(i, &|x| x.flip(-1)),
-            Step::Narrow(i) => self.add_view(i, &|x| x.try_slice(0, Some(1), None, 2).unwrap_or_else(|_| x.clone())),
+            Step::Narrow(i) => self.add_view(i, &|x| x.try_slice(0, (1.., 2)).unwrap_or_else(|_| x.clone())),
             Step::Select(i) => self.add_view(i, &|x| x.try_select(0, -1).unwrap_or_else(|_| x.clone())),
             Step::Expand(i) => self.add_view(i, &twice),
             Step::Window(i) => self.add_view(i, &|x| x.try_unfold(0, 2, 1).unwrap_or_else(|_| x.clone())),

@@ -72,7 +72,7 @@ impl Recipe {
             x = x.permute((0..shape.len()).map(place).collect::<Vec<isize>>());
         }
         for (axis, &(before, step, flip)) in self.axes.iter().enumerate().take(shape.len()) {
-            x = x.slice(axis as isize, Some(before as isize), None, step as isize);
+            x = x.slice(axis, (before.., step));
             if flip {
                 x = x.flip(axis as isize);
             }

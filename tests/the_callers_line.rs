@@ -284,7 +284,7 @@ fn every_refused_call_names_its_callers_line() {
         x().expand_as(&four);
         x().permute([0]);
         x().movedim(7, 0);
-        x().slice(7, None, None, 1);
+        x().slice(7, ..);
         x().transpose(0, 7);
         x().unsqueeze(7);
         x().unflatten(0, [7]);

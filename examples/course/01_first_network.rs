@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::Fit;
 use wengert::nn::plots::image_grid;
 use wengert::prelude::*;
@@ -38,7 +37,7 @@ fn train(options: &Options) -> Result {
     )?;
 
     // The answers: the digit with the highest score.
-    let answers = infer(|images| model.forward(images), test.inputs()).argmax(1);
+    let answers = model.forward(test.inputs()).argmax(1);
     let right = answers.eq(test.targets()).cast::<i64>().sum(..).item();
     println!("\n{right} of {} held-out digits are read correctly", test.len());
 

@@ -8,7 +8,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, row_svg, run};
 
@@ -43,7 +42,7 @@ fn train(options: &Options) -> Result {
             sgd.step(&mut model, &gradients);
             sum += f64::from(loss) * y.numel() as f64;
         }
-        let right = [&train, &test].map(|part| accuracy(&infer(|x| model.forward(x), part.inputs()), part.targets()));
+        let right = [&train, &test].map(|part| accuracy(&model.forward(part.inputs()), part.targets()));
         let loss = sum / train.len() as f64;
         losses.push((epoch as f64, loss));
         shares.iter_mut().zip(right).for_each(|(curve, right)| curve.push((epoch as f64, right)));

@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
@@ -51,9 +50,9 @@ fn overfit(options: &Options) -> Result {
         let mut adam = AdamW::new(1e-3).weight_decay(decay);
         let mut curve = Vec::new();
         for step in 0..=options.get::<u32>("steps") {
-            // `infer` uses a tape that evaluates: dropout is off.
+            // A call with a tensor evaluates: dropout is off.
             if step % 10 == 0 {
-                let scores = infer(|x| model.forward(x), test.inputs());
+                let scores = model.forward(test.inputs());
                 curve.push((f64::from(step), f64::from(cross_entropy(&scores, test.targets()).item())));
             }
             // A training tape: dropout is on, and draws its random numbers from the generator.
@@ -61,7 +60,7 @@ fn overfit(options: &Options) -> Result {
                 .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(x)), y));
             adam.step(&mut model, &gradients);
         }
-        let [on_train, on_test] = [&part, &test].map(|part| infer(|x| model.forward(x), part.inputs()));
+        let [on_train, on_test] = [&part, &test].map(|part| model.forward(part.inputs()));
         let (loss, right) = (cross_entropy(&on_train, y).item(), 100.0 * accuracy(&on_test, test.targets()));
         let last = curve.last().map_or(0.0, |point| point.1);
         // Early stopping keeps the model of this step.

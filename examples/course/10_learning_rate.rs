@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::Schedule;
 use wengert::nn::schedule::CosineAnnealingLR;
 use wengert::prelude::*;
@@ -33,7 +32,7 @@ fn train(data: &(Samples, Samples), epochs: u64, seed: u64, lr: impl Fn(u64) -> 
             losses.push((losses.len() as f64, f64::from(loss)));
         }
     }
-    Ok((losses, accuracy(&infer(|x| model.forward(x), test.inputs()), test.targets())))
+    Ok((losses, accuracy(&model.forward(test.inputs()), test.targets())))
 }
 
 /// Returns the mean loss of the last 20 steps.

@@ -6,7 +6,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::Fit;
 use wengert::nn::plots::filters;
 use wengert::nn::schedule::CosineAnnealingLR;
@@ -64,7 +63,7 @@ fn compare(options: &Options) -> Result {
             |model, tape, x| model.forward(tape.constant(x)),
             |scores, y| cross_entropy(&scores, y),
         )?;
-        let right = [&images, &shifted].map(|images| 100.0 * accuracy(&infer(|x| model.forward(x), images), classes));
+        let right = [&images, &shifted].map(|images| 100.0 * accuracy(&model.forward(images), classes));
         lines.push(format!("{name:<13}   held out: {:.1}% right, shifted by a pixel: {:.1}%", right[0], right[1]));
         if name == "convolutional" {
             // Blue is negative, red is positive.

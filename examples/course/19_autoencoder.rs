@@ -57,7 +57,7 @@ fn autoencoder(options: &Options) -> Result {
     let mean = train.inputs().mean_keepdim(0);
     println!("the mean image:   mean square error {:.4}\n", mse_loss(&mean.expand_as(images), images).item());
 
-    let places = infer(|x| model.encoder.forward(x), images);
+    let places = model.encoder.forward(images);
     let mut chart = Chart::new("The held-out digits in the plane", "first number", "second number");
     for digit in 0..10 {
         let of = places.masked_select(&test.targets().eq(digit).unsqueeze(1)).to_vec();
@@ -70,7 +70,7 @@ fn autoencoder(options: &Options) -> Result {
     let code = |row: isize| places.narrow(0, row, 1);
     let steps = Tensor::<f32>::linspace(0.0, 1.0, 10).unsqueeze(1);
     let walk = code(0) + (code(1) - code(0)) * &steps; // [1, 2] + [1, 2] * [10, 1]
-    let drawn = infer(|z| model.decoder.forward(z), &walk);
+    let drawn = model.decoder.forward(&walk);
     let captions: Vec<String> = steps.iter().map(|share| format!("{:.0}%", 100.0 * share)).collect();
     let captions: Vec<&str> = captions.iter().map(String::as_str).collect();
     options.write("walk.svg", image_grid(&(1.0 - drawn.reshape([10, 1, 8, 8])), &captions, 10)?)

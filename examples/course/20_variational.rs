@@ -86,7 +86,7 @@ fn variational(options: &Options) -> Result {
     options.write("reconstructions.svg", picture(&cat(&[few, again], 0), &captions)?)?;
 
     // New digits, and the digit of the most similar image of the training part: [24, 1, 64] - [n, 64].
-    let drawn = infer(|z| model.decoder.forward(z), &Tensor::randn([24, LATENT], generator));
+    let drawn = model.decoder.forward(&Tensor::randn([24, LATENT], generator));
     let nearest = (drawn.unsqueeze(1) - train.inputs()).square().sum(2).argmin(1);
     let digits = train.targets().index_select(0, &nearest);
     let captions: Vec<String> = digits.iter().map(|digit| format!("like a {digit}")).collect();

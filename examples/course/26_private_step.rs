@@ -7,7 +7,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::per_sample_gradients;
 use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
@@ -96,7 +95,7 @@ fn train(options: &Options) -> Result {
     let (train, test) = digits(DIGITS, generator)?;
 
     println!("1. The mean of the samples' gradients is the batch's gradient\n");
-    let model: Linear = Linear::new(64, 10, generator);
+    let model = Linear::new(64, 10, generator);
     let (x, y) = train.batch(&(0..64).collect::<Vec<_>>())?;
     compare_means(&model, &x, &y);
 
@@ -105,11 +104,11 @@ fn train(options: &Options) -> Result {
     let epsilon = epsilon(q, f64::from(noise), steps);
     let mut curves = Vec::new();
     for (name, private) in [("plain", false), ("private", true)] {
-        let mut model: Linear = Linear::new(64, 10, &mut Generator::new(options.seed()));
+        let mut model = Linear::new(64, 10, &mut Generator::new(options.seed()));
         let mut curve = Vec::new();
         for step in 0..=steps {
             if step % 10 == 0 {
-                let right = accuracy(&infer(|x| model.forward(x), test.inputs()), test.targets());
+                let right = accuracy(&model.forward(test.inputs()), test.targets());
                 curve.push((step as f64, right));
             }
             if step == steps {

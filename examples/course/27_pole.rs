@@ -7,7 +7,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
 
@@ -54,7 +53,7 @@ fn play(policy: &Sequential, generator: &mut Generator) -> Episodes {
     let mut alive = Tensor::ones([CARTS]);
     let (mut states, mut pushes, mut lives) = (Vec::new(), Vec::new(), Vec::new());
     while states.len() < LONGEST && alive.sum(..).item() > 0.0 {
-        let right = infer(|x| policy.forward(x), &state).squeeze(1).sigmoid();
+        let right = policy.forward(&state).squeeze(1).sigmoid();
         let push: Tensor = Tensor::rand([CARTS], generator).lt(&right).cast();
         let next = moved(&state, &push);
         states.push(state);

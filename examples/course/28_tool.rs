@@ -12,7 +12,6 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::{Checkpoint, Fit, Progress, augment};
 use wengert::prelude::*;
 use wengert_course::{DIGITS, Options, Result, run};
@@ -67,7 +66,7 @@ impl Reader {
             |network, tape, x| network.forward(tape.constant(x)),
             |scores, y| cross_entropy(&scores, y),
         )?;
-        let scores = infer(|x| reader.network.forward(x), &(test.inputs() / ink));
+        let scores = reader.network.forward(&(test.inputs() / ink));
         println!(
             "trained; {:.1}% of {} held-out digits are right",
             100.0 * accuracy(&scores, test.targets()),
@@ -90,7 +89,7 @@ impl Reader {
     /// Returns the most likely digit of an image `[8, 8]`, with pixels of the data's scale, and its probability.
     fn read(&self, image: &Tensor) -> (i64, f32) {
         let x = image.reshape([1, 64]) / self.ink as f32;
-        let probabilities = infer(|x| self.network.forward(x), &x).softmax(1);
+        let probabilities = self.network.forward(&x).softmax(1);
         (probabilities.argmax(1).item(), probabilities.amax(..).item())
     }
 }

@@ -167,8 +167,7 @@ pub fn views(data: &[u8]) {
             1 => (tensor.try_narrow(dim, start, end - start), narrowed(&plain, axis, start, end, 1)),
             2 => {
                 let step = 1 + bytes.below(4);
-                let (from, to) = (Some(start as isize), Some(end as isize));
-                (tensor.try_slice(dim, from, to, step as isize), narrowed(&plain, axis, start, end, step))
+                (tensor.try_slice(dim, (start..end, step)), narrowed(&plain, axis, start, end, step))
             }
             3 if size > 0 => (tensor.try_select(dim, first % size), selected(&plain, axis, first % size)),
             4 => (tensor.try_flip(dim), flipped(&plain, axis)),
@@ -194,7 +193,7 @@ pub fn views(data: &[u8]) {
                 // Any other arguments are an error or a value.
                 let (a, b, step) = (bytes.below(256) as isize - 128, bytes.below(256) as isize - 128, bytes.below(5));
                 let _ = (tensor.try_narrow(a, b, a), tensor.try_select(a, b), tensor.try_flip(a));
-                let _ = (tensor.try_slice(a, Some(b), None, step as isize), tensor.try_transpose(a, b));
+                let _ = (tensor.try_slice(a, (b.., step)), tensor.try_transpose(a, b));
                 let _ = (tensor.try_unfold(a, step, step), tensor.try_unsqueeze(b));
                 continue;
             }

@@ -137,11 +137,37 @@ const MISTAKES: &[Mistake] = &[
         explained: "",
     },
     Mistake {
-        name: "a model called with a tensor",
-        items: "",
-        body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let _ = layer.forward(&Tensor::ones([3, 2]));",
+        name: "a model with its own forward called with a tensor",
+        items: "struct Net(Linear); impl Net { fn forward<'t>(&self, x: Var<'t>) -> Var<'t> { self.0.forward(x) } }",
+        body: "let net = Net(Linear::new(2, 1, &mut Generator::new(0))); let _ = net.forward(&Tensor::ones([3, 2]));",
         says: &[],
         explained: "expected `Var<'_>`, found `&Tensor<_>`",
+    },
+    Mistake {
+        name: "a layer called with a tensor of another type",
+        items: "",
+        body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let _ = layer.forward(&Tensor::<f64>::ones([3, 2]));",
+        says: &[
+            "`&wengert::Tensor<f64>` is no input of a layer with elements of `f32`",
+            "in a training step, the input is a variable: `model.forward(tape.constant(&x))`",
+            "for a prediction, the input is a tensor: `model.forward(&x)`",
+        ],
+        explained: "",
+    },
+    Mistake {
+        name: "a layer called with a parameter",
+        items: "",
+        body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); \
+               let _ = layer.forward(&Parameter::new(Tensor::<f32>::ones([3, 2])));",
+        says: &["is no input of a layer with elements of `f32`", "`model.forward(tape.constant(&x))`"],
+        explained: "",
+    },
+    Mistake {
+        name: "a reduction without its dimensions",
+        items: "",
+        body: "let _ = Tensor::<f32>::ones([2]).sum();",
+        says: &["fn try_sum(&self, dims: impl Into<Dims>) -> Result"],
+        explained: "",
     },
     Mistake {
         name: "an f32 on the left of a variable",
@@ -257,7 +283,7 @@ fn the_remedies_compile() {
                 let layer: Linear = Linear::new(2, 1, &mut Generator::new(0));
                 let other = Linear::<f64>::new(2, 1, &mut Generator::new(0));
                 let data = Tensor::<f32>::ones([3, 2]);
-                let prediction = infer(|x| layer.forward(x), &data);
+                let (prediction, _, _) = (infer(|x| layer.forward(x), &data), layer.forward(&data), x.slice(0, 1..));
                 let tape = Tape::new();
                 let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
                 let _ = (y * scale, 2.0 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));

@@ -26,9 +26,10 @@ use proc_macro::TokenStream;
 /// function that already has a twin in the same trait or block is not changed. If `Site::here("name")` occurs in the body, its name must be
 /// the name of the twin; otherwise the code does not compile.
 ///
-/// If the last argument of a method is `keepdim: bool`, the method is written twice without that argument: as `try_name`, which passes
-/// false, and as `try_name_keepdim`, which passes true. Each gets a twin. The method with the argument is named `try_name_with`, and is
-/// hidden from the documentation.
+/// `#[keepdim]` on a method gives its body one more argument, `keepdim: bool`. The method is written twice without that argument: as
+/// `try_name`, which passes false, and as `try_name_keepdim`, which passes true. Each gets a twin. The method with the argument is named
+/// `try_name_with`, and is hidden from the documentation. The source does not write the argument, because the compiler's notes quote the
+/// signature in the source.
 ///
 /// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a `self` that can be
 /// written to (`InPlace`). The result replaces `self`. Both refuse a `self` with several elements at one position, and operands that do not

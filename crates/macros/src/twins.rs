@@ -162,13 +162,21 @@ impl Function {
         Some(Function::parse_alone.parse2(written))
     }
 
-    /// Returns the function with its twin. If its last argument is `keepdim: bool`, returns it without that argument,
-    /// and once more with `_keepdim` after its name.
-    fn written(self) -> Result<TokenStream> {
-        let Some(((keepdim, of), arguments)) = self.arguments.split_last() else { return self.with_twin(methods()) };
-        if keepdim != "keepdim" || text(of) != "bool" {
-            return self.with_twin(methods());
-        }
+    /// Returns the function with its twin. With `#[keepdim]`, returns it as it is called without that argument, and once more with
+    /// `_keepdim` after its name.
+    ///
+    /// The source does not write the argument `keepdim: bool`, because the compiler's notes quote the signature in the source.
+    fn written(mut self) -> Result<TokenStream> {
+        let Some(position) = self.attributes.iter().position(|attribute| attribute.path().is_ident("keepdim")) else {
+            return match self.arguments.last() {
+                Some((name, of)) if name == "keepdim" && text(of) == "bool" => {
+                    Err(Error::new(name.span(), "write `#[keepdim]` above the method instead of this argument"))
+                }
+                _ => self.with_twin(methods()),
+            };
+        };
+        self.attributes.remove(position);
+        let arguments = &self.arguments;
         let Some(plain) = plain_name(&self.name) else { return self.with_twin(methods()) };
         check_site(&self.body, &plain)?;
         let chosen = format_ident!("{}_with", self.name);
@@ -184,13 +192,14 @@ impl Function {
         let with = method(format_ident!("{}_keepdim", self.name), vec![parse_quote!(#[doc = #doc])], true)?;
         let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
         let arguments = arguments.iter().map(|(name, of)| quote!(#name: #of));
+        let keepdim = Ident::new("keepdim", proc_macro2::Span::call_site());
         Ok(quote! {
             #without
             #with
 
             #[doc(hidden)]
             #[track_caller]
-            #visibility fn #chosen #generics (#receiver, #(#arguments),*) -> #output #clause #body
+            #visibility fn #chosen #generics (#receiver, #(#arguments,)* #keepdim: bool) -> #output #clause #body
         })
     }
 

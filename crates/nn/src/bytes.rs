@@ -2,7 +2,7 @@
 
 use safetensors::Dtype;
 use wengert_macros::precompiled;
-use wengert_tensor::{DType, Element, Shape, Tensor};
+use wengert_tensor::{DType, Element, Shape, Site, Tensor};
 
 use crate::Result;
 
@@ -34,13 +34,23 @@ fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E)
 /// If there is not enough memory, or the number of bytes does not fit the shape.
 #[precompiled]
 pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tensor<E>> {
-    let values: Vec<E> = match E::DTYPE {
-        DType::F32 => bytes.as_chunks().0.iter().map(|&b| E::from_f64(f32::from_le_bytes(b).into())).collect(),
-        DType::F64 => bytes.as_chunks().0.iter().map(|&b| E::from_f64(f64::from_le_bytes(b))).collect(),
-        DType::I64 => bytes.as_chunks().0.iter().map(|&b| E::from_i64(i64::from_le_bytes(b))).collect(),
-        _ => bytes.iter().map(|&b| E::from_i64(b.into())).collect(),
-    };
-    Ok(Tensor::try_from_vec(values, shape)?)
+    match E::DTYPE {
+        DType::F32 => collect(bytes.as_chunks().0.iter().map(|&b| E::from_f64(f32::from_le_bytes(b).into())), shape),
+        DType::F64 => collect(bytes.as_chunks().0.iter().map(|&b| E::from_f64(f64::from_le_bytes(b))), shape),
+        DType::I64 => collect(bytes.as_chunks().0.iter().map(|&b| E::from_i64(i64::from_le_bytes(b))), shape),
+        _ => collect(bytes.iter().map(|&b| E::from_i64(b.into())), shape),
+    }
+}
+
+/// Returns a tensor of `shape` with these elements, or an error if memory cannot hold them.
+fn collect<E: Element>(values: impl ExactSizeIterator<Item = E>, shape: &Shape) -> Result<Tensor<E>> {
+    let mut list = Vec::new();
+    if list.try_reserve_exact(values.len()).is_err() {
+        let at = Site::here("from_vec");
+        return Err(wengert_tensor::Error::OutOfMemory { shape: shape.clone(), dtype: E::DTYPE, at }.into());
+    }
+    list.extend(values);
+    Ok(Tensor::try_from_vec(list, shape)?)
 }
 
 /// Returns a tensor of `shape` from bytes of the floating-point type `from`. Rounds to nearest if the tensor's type has fewer digits.
@@ -51,13 +61,12 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
 #[precompiled]
 pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) -> Result<Tensor<E>> {
     let number = E::from_f64;
-    let values: Vec<E> = match from {
-        Dtype::F16 => bytes.as_chunks().0.iter().map(|&b| number(f16_to_f64(u16::from_le_bytes(b)))).collect(),
-        Dtype::BF16 => bytes.as_chunks().0.iter().map(|&b| number(bf16_to_f64(u16::from_le_bytes(b)))).collect(),
-        Dtype::F32 => bytes.as_chunks().0.iter().map(|&b| number(f32::from_le_bytes(b).into())).collect(),
-        _ => bytes.as_chunks().0.iter().map(|&b| number(f64::from_le_bytes(b))).collect(),
-    };
-    Ok(Tensor::try_from_vec(values, shape)?)
+    match from {
+        Dtype::F16 => collect(bytes.as_chunks().0.iter().map(|&b| number(f16_to_f64(u16::from_le_bytes(b)))), shape),
+        Dtype::BF16 => collect(bytes.as_chunks().0.iter().map(|&b| number(bf16_to_f64(u16::from_le_bytes(b)))), shape),
+        Dtype::F32 => collect(bytes.as_chunks().0.iter().map(|&b| number(f32::from_le_bytes(b).into())), shape),
+        _ => collect(bytes.as_chunks().0.iter().map(|&b| number(f64::from_le_bytes(b))), shape),
+    }
 }
 
 /// Returns the number that these bits encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library

@@ -72,6 +72,7 @@
 //! | [`RMSNorm`] | the last dimensions, divided by their root mean square |
 //! | [`GroupNorm`] | mean 0 and variance 1 in each group of channels of each example |
 //! | [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`] | mean 0 and variance 1 in each channel of each example ([`InstanceNorm`]) |
+//! | [`WeightNorm`], [`SpectralNorm`] | a weight with its lengths as parameters; a weight divided by its largest singular value |
 //! | [`Dropout`] | in training, 0 with probability `p`; the rest is enlarged |
 //! | [`Dropout1d`], [`Dropout2d`], [`Dropout3d`] | dropout of whole channels ([`DropoutChannels`]) |
 //! | [`AlphaDropout`], [`FeatureAlphaDropout`] | dropout for use after [`SELU`], of elements and of channels |
@@ -142,6 +143,8 @@
 //! | [`Adam`], [`AdamW`] | the mean gradient, divided by the root of the mean squared gradient; `AdamW` decouples the weight decay |
 //! | [`Adamax`], [`NAdam`], [`RAdam`] | variants of Adam: a maximum, Nesterov's momentum, a careful start |
 //! | [`Lion`] | the sign of the momentum |
+//! | [`Adafactor`] | the gradient, divided by a root that is kept by rows and columns, for little memory |
+//! | [`Muon`] | the momentum of a matrix, with nearly equal singular values |
 //! | [`RMSprop`], [`Adagrad`], [`Adadelta`] | the gradient, divided by the root of its mean or total square |
 //! | [`Asgd`] | the gradient, and a mean of each parameter's values |
 //! | [`Rprop`] | the sign of the gradient, with a length for each element; for whole data sets |
@@ -175,6 +178,7 @@
 //! | [`Normalize`] | a shift and a scale for inputs |
 //! | [`Table`], [`Classes`], [`read_table`] | tables with named columns; a column of classes; a table of numbers |
 //! | [`read_npy`], [`read_idx`] | arrays of NumPy, files of MNIST; `read_npz` with the feature `npz` |
+//! | [`write_npy`], [`NumpyArray`] | files for NumPy; `write_npz` with the feature `npz` |
 //! | [`read_text`], [`Vocabulary`], [`next_tokens`], [`pad_sequence`] | texts as sequences of tokens |
 //! | `ImageFolder`, `ImageReader` | folders of images, with the feature `images` |
 //!
@@ -195,7 +199,7 @@
 //! | item | contents |
 //! |---|---|
 //! | [`Module`], [`Leaf`], [`LeafMut`], [`AnyBuffer`], [`update_buffers`] | parameters and buffers by path; derived for structs |
-//! | [`Layer`] | a map of one variable to another |
+//! | [`Layer`], [`LayerInput`] | a map of one variable to another |
 //! | [`Parameter`], [`Buffer`] | a trained tensor; a tensor that no gradient changes |
 //! | [`init`], [`Generator`] | initial values of parameters; random numbers |
 //! | [`per_sample_gradients`] | the gradients of each sample |
@@ -224,12 +228,13 @@ pub mod schedule;
 mod trace;
 
 pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
-#[cfg(feature = "npz")]
-pub use data::read_npz;
 pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table, Vocabulary};
 #[cfg(feature = "images")]
 pub use data::{ImageFolder, ImageReader};
+pub use data::{NumpyArray, write_npy};
 pub use data::{augment, next_tokens, pad_sequence, read_idx, read_npy, read_table, read_text, split};
+#[cfg(feature = "npz")]
+pub use data::{read_npz, write_npz};
 pub use error::{Error, KeyMismatch, Place, Result};
 pub use file::write_atomically;
 pub use fit::{EarlyStopping, Fit, Progress, evaluate};
@@ -247,7 +252,7 @@ pub use layers::{
     CellVariables, GRU, GRUCell, Gated, LSTM, LSTMCell, LongShortTerm, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
     RecurrentKind, RecurrentLayer, RecurrentState, Simple,
 };
-pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, Linear, Sequential};
+pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, LayerInput, Linear, Sequential};
 pub use layers::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use layers::{
     DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
@@ -259,6 +264,7 @@ pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmo
 pub use layers::{LPPool, LPPool1d, LPPool2d, LPPool3d};
 pub use layers::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
 pub use layers::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
+pub use layers::{SpectralNorm, WeightNorm};
 pub use loss::{
     CosineEmbedding, CrossEntropy, FormulaOfThree, GaussianNll, LossOfThree, MarginRanking, MultiMargin,
     MultilabelSoftMargin, NegativeLogLikelihood, WeightedLoss,
@@ -274,8 +280,8 @@ pub use loss::{
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Archive, Asgd, Common, DecayedParameter, Lbfgs, Lion, NAdam, Optimizer,
-    PenalizedGradient, RAdam, RMSprop, Range, Resume, Rprop, Setting, Sgd, States, WeightAverage,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Archive, Asgd, Common, DecayedParameter, Lbfgs, Lion, Muon,
+    NAdam, Optimizer, PenalizedGradient, RAdam, RMSprop, Range, Resume, Rprop, Setting, Sgd, States, WeightAverage,
 };
 pub use per_sample::{per_sample_gradients, try_per_sample_gradients};
 pub use schedule::Schedule;

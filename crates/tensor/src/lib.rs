@@ -62,6 +62,7 @@ pub use shape::error::{Error, ExpandMismatch, Site};
 pub(crate) use shape::error::{ensure, raise};
 pub use shape::explain::{Explanation, explain, explain_named};
 pub use shape::layout::{Layout, Strides};
+pub use shape::ranges::{Progression, Span};
 pub use shape::shape::Shape;
 pub use shape::view::View;
 pub use shape::{broadcast, compat, explain};

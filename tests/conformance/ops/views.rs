@@ -80,7 +80,8 @@ fn view<A: Array, V: TensorLike>(call: &Call<A>, x: &V) -> Result<V, Stop> {
         "narrow" => x.try_narrow(dim(1, "dim")?, dim(2, "start")?, dim(3, "length")?)?,
         "slice" => {
             let (start, end) = (call.integer(2, "start")?, call.integer(3, "end")?);
-            x.try_slice(call.integer(1, "dim")?.unwrap_or(0), start, end, call.integer(4, "step")?.unwrap_or(1))?
+            let span = (start, end, call.integer(4, "step")?.unwrap_or(1));
+            x.try_slice(call.integer(1, "dim")?.unwrap_or(0), span)?
         }
         "select" => x.try_select(dim(1, "dim")?, dim(2, "index")?)?,
         "diagonal" => {

@@ -89,7 +89,7 @@ fn added_products_accumulate_into_the_other_operand() {
             let tape = Tape::<f64>::new();
             let of = |sizes: [usize; 2]| Tensor::from_fn(sizes, |i| ((i[0] * 7 + i[1] * 3) % 11) as f64 - 5.0);
             let [x, w] = [of([m, k]), of([k, n])].map(|value| tape.var(&value));
-            let (row, more) = (tape.var(&of([1, n])), tape.var(&of([m, 2 * n])).slice(1, Some(n as isize), None, 1));
+            let (row, more) = (tape.var(&of([1, n])), tape.var(&of([m, 2 * n])).slice(1, n..));
             let y = f([x, w, row, more]);
             let expected = &one_at_a_time(&tape, &[y.index]).unwrap()[0];
             let record = tape.record.borrow();
@@ -286,7 +286,7 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<V
             Move::Sum(x, dim) => at(x).try_sum_keepdim(*dim as isize).ok(),
             Move::Amax(x, dim) => at(x).try_amax_keepdim(*dim as isize).ok(),
             Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
-            Move::Slice(x) => at(x).try_slice(0, Some(1), None, 2).ok(),
+            Move::Slice(x) => at(x).try_slice(0, (1.., 2)).ok(),
             Move::Product(x, y) => at(x).try_matmul(at(y)).ok(),
             // Concatenates two or four parts, along the first or the last dimension.
             Move::Cat(x, y, form) => {

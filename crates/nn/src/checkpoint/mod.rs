@@ -26,6 +26,7 @@
 mod header;
 mod read;
 mod report;
+mod tensors;
 mod write;
 
 use std::path::Path;

@@ -47,12 +47,12 @@ use crate::{Error, KeyMismatch, Result};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Saved {
-    path: PathBuf,
-    file: File,
+    pub(super) path: PathBuf,
+    pub(super) file: File,
     /// The position in the file where the tensors begin.
-    start: u64,
-    header: Metadata,
-    convert: bool,
+    pub(super) start: u64,
+    pub(super) header: Metadata,
+    pub(super) convert: bool,
     partial: bool,
     rename: Box<dyn Fn(&str) -> String>,
 }
@@ -222,20 +222,20 @@ impl Saved {
     }
 
     /// Returns the error for a file that does not fit the model or object that reads it.
-    fn misfit(&self, report: LoadReport) -> Error {
+    pub(super) fn misfit(&self, report: LoadReport) -> Error {
         let LoadReport { missing, unexpected, renamed, mismatched } = report;
         Error::Keys { path: self.path.clone(), missing, unexpected, renamed, mismatched }
     }
 }
 
 /// Returns the shape and the element type of a tensor, as errors show them.
-fn kind(info: &TensorInfo) -> (Shape, String) {
+pub(super) fn kind(info: &TensorInfo) -> (Shape, String) {
     (Shape::from(&info.shape[..]), info.dtype.to_string())
 }
 
-/// Reads the bytes of a tensor from `file`, whose tensors begin at `start`. The caller has compared the shape with the
-/// expected one, so that the file does not choose the size.
-fn bytes(mut file: &File, path: &Path, start: u64, info: &TensorInfo) -> Result<Vec<u8>> {
+/// Reads the bytes of a tensor from `file`, whose tensors begin at `start`. A model's tensor was compared with the model before, so that
+/// the file does not choose the size.
+pub(super) fn bytes(mut file: &File, path: &Path, start: u64, info: &TensorInfo) -> Result<Vec<u8>> {
     let (from, to) = info.data_offsets;
     let mut bytes = Vec::new();
     let mut read = || {
@@ -368,6 +368,6 @@ fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut A
 }
 
 /// Returns true for the floating-point types that can be converted.
-fn is_float(dtype: Dtype) -> bool {
+pub(super) fn is_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }

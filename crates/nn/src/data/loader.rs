@@ -6,11 +6,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use wengert_macros::twins;
 use wengert_tensor::Generator;
 
-use crate::Result;
 use crate::data::batches::Batches;
 use crate::data::dataset::Dataset;
+use crate::{Error, Result};
 
 /// A function that returns the samples with the given indices as a batch. It draws random numbers for augmentation from the generator.
 type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
@@ -42,6 +43,8 @@ pub struct DataLoader<B> {
     samples: usize,
     batch_size: usize,
     shuffle: bool,
+    /// The sums of the weights up to each sample, if samples are drawn by weights.
+    weights: Option<Arc<[f64]>>,
     drop_last: bool,
     seed: u64,
     prefetch: usize,
@@ -58,13 +61,14 @@ impl<B: Send + 'static> DataLoader<B> {
         assert!(batch_size > 0, "batch_size should be a positive integer value, but got batch_size={batch_size}");
         let samples = dataset.len();
         let fetch = Arc::new(move |indices: &[usize], _: &mut Generator| dataset.batch(indices));
-        DataLoader { fetch, all: samples, samples, batch_size, shuffle: false, drop_last: false, seed: 0, prefetch: 0 }
+        let (shuffle, weights, drop_last, seed, prefetch) = (false, None, false, 0, 0);
+        DataLoader { fetch, all: samples, samples, batch_size, shuffle, weights, drop_last, seed, prefetch }
     }
 
     /// Shuffles the samples. The order is different in each epoch.
     #[must_use]
     pub fn shuffle(self) -> Self {
-        DataLoader { shuffle: true, ..self }
+        DataLoader { shuffle: true, weights: None, ..self }
     }
 
     /// Sets the seed of all random choices; 0 by default. PyTorch: `generator`.
@@ -79,7 +83,7 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { drop_last: true, ..self }
     }
 
-    /// Limits an epoch to `samples` samples. With [`shuffle`](Self::shuffle) each epoch has different samples. Otherwise each epoch has the
+    /// Limits an epoch to `samples` samples of the data set. For more samples than it has, see [`weighted`](Self::weighted). With [`shuffle`](Self::shuffle) each epoch has different samples. Otherwise each epoch has the
     /// first samples. PyTorch: `num_samples` of `RandomSampler`.
     ///
     /// ```
@@ -125,18 +129,21 @@ impl<B: Send + 'static> DataLoader<B> {
         self,
         change: impl Fn(B, &mut Generator) -> Result<C> + Send + Sync + 'static,
     ) -> DataLoader<C> {
-        let DataLoader { fetch, all, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
+        let DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch } = self;
         let fetch =
             Arc::new(move |indices: &[usize], generator: &mut Generator| change(fetch(indices, generator)?, generator));
-        DataLoader { fetch, all, samples, batch_size, shuffle, drop_last, seed, prefetch }
+        DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch }
     }
 
     /// Returns the batches of the epoch with index `epoch`.
     pub fn epoch(&self, epoch: u64) -> Batches<B> {
         // Each epoch has its own generator. It draws the order of the samples, and then the seeds of the batches.
         let mut epoch_generator = Generator::from_state(self.seed, epoch).fork();
-        let mut order =
-            if self.shuffle { epoch_generator.fork().permutation(self.all) } else { (0..self.samples).collect() };
+        let mut order = match &self.weights {
+            Some(sums) => drawn(sums, self.samples, &mut epoch_generator.fork()),
+            None if self.shuffle => epoch_generator.fork().permutation(self.all),
+            None => (0..self.samples).collect(),
+        };
         order.truncate(self.samples);
         let (fetch, size) = (Arc::clone(&self.fetch), self.batch_size);
         let make = Arc::new(move |number: usize| {
@@ -168,18 +175,79 @@ impl<B: Send + 'static> DataLoader<B> {
     }
 }
 
+#[twins]
+impl<B: Send + 'static> DataLoader<B> {
+    /// Draws the samples of each epoch at random, `samples` of them, each in proportion to its weight. A sample may be drawn several times
+    /// or never. Replaces [`shuffle`](Self::shuffle). PyTorch: `WeightedRandomSampler(weights, samples, replacement=True)`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::{DataLoader, Samples};
+    /// use wengert::prelude::*;
+    ///
+    /// // One sample of class 1 among nine of class 0. By these weights, both classes are drawn equally often.
+    /// let classes = Tensor::from_fn([10], |at| i64::from(at[0] == 0));
+    /// let weights: Vec<f64> = classes.iter().map(|class| if class == 1 { 1.0 } else { 1.0 / 9.0 }).collect();
+    /// let data = Samples::new(Tensor::<f32>::zeros([10, 2]), classes)?;
+    /// let loader = DataLoader::new(data, 100).weighted(weights, 1000);
+    /// let ones: usize = loader.epoch(0).map(|batch| batch.unwrap().1.iter().filter(|&class| class == 1).count()).sum();
+    /// assert!((400..600).contains(&ones));
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is not one weight for each sample, if a weight is negative, infinite or NaN, or if the sum of the weights is 0 or infinite.
+    pub fn try_weighted(self, weights: impl Into<Vec<f64>>, samples: usize) -> Result<Self> {
+        let (mut sums, all) = (weights.into(), self.all);
+        let refused = |problem: String| Err(Error::Dataset(format!("weighted: {problem}")));
+        if sums.len() != all {
+            return refused(format!("expected a weight for each of the {all} samples, but got {}", sums.len()));
+        }
+        if let Some((sample, weight)) = sums.iter().enumerate().find(|(_, weight)| !(0.0..=f64::MAX).contains(*weight))
+        {
+            return refused(format!(
+                "expected weights that are finite and not negative, but got {weight} for sample {sample}"
+            ));
+        }
+        let mut sum = 0.0;
+        for weight in &mut sums {
+            sum += *weight;
+            *weight = sum;
+        }
+        if !(sum > 0.0 && sum.is_finite()) {
+            return refused(format!("expected a positive and finite sum of the weights, but got {sum}"));
+        }
+        Ok(DataLoader { weights: Some(sums.into()), samples, shuffle: false, ..self })
+    }
+}
+
+/// Draws `count` positions, each in proportion to its weight. `sums` are the sums of the weights up to each position.
+fn drawn(sums: &[f64], count: usize, generator: &mut Generator) -> Vec<usize> {
+    let total = sums.last().copied().unwrap_or_default();
+    let mut draw = || {
+        let at = generator.uniform() * total;
+        // The first position whose sum is above `at` has a positive weight. Rounding may make `at` equal to the total: then the last
+        // position with a positive weight is the first whose sum is the total.
+        let position = sums.partition_point(|&sum| sum <= at);
+        if position < sums.len() { position } else { sums.partition_point(|&sum| sum < total) }
+    };
+    (0..count).map(|_| draw()).collect()
+}
+
 /// Copies the settings. The copy shares the data set.
 impl<B> Clone for DataLoader<B> {
     fn clone(&self) -> Self {
-        DataLoader { fetch: Arc::clone(&self.fetch), ..*self }
+        DataLoader { fetch: Arc::clone(&self.fetch), weights: self.weights.clone(), ..*self }
     }
 }
 
 impl<B> fmt::Debug for DataLoader<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DataLoader { fetch: _, all: _, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
+        let DataLoader { fetch: _, all: _, samples, batch_size, shuffle, weights, drop_last, seed, prefetch } = self;
         let mut text = f.debug_struct("DataLoader");
         text.field("samples", samples).field("batch_size", batch_size).field("shuffle", shuffle);
+        text.field("weighted", &weights.is_some());
         text.field("drop_last", drop_last).field("seed", seed).field("prefetch", prefetch).finish()
     }
 }
@@ -191,7 +259,7 @@ mod tests {
     use wengert_tensor::Tensor;
 
     use super::*;
-    use crate::{Error, Samples};
+    use crate::Samples;
 
     /// Returns `n` samples; sample i is [2i, 2i + 1] with the class i.
     fn numbered(n: usize) -> Samples<Tensor<f64>> {
@@ -245,6 +313,37 @@ mod tests {
         let all = DataLoader::new(numbered(50), 8).shuffle();
         assert_eq!(first, classes(all.epoch(0)).concat()[..20]);
         assert_eq!(all.limit(99).samples(), 50);
+    }
+
+    #[test]
+    fn samples_are_drawn_in_proportion_to_their_weights() {
+        let loader = DataLoader::new(numbered(4), 7).weighted([1.0, 0.0, 2.0, 5.0], 8000).seed(3);
+        assert_eq!((loader.samples(), loader.len()), (8000, 1143));
+        let all = classes(loader.epoch(0)).concat();
+        let counts = [0, 1, 2, 3].map(|class| all.iter().filter(|&&found| found == class).count());
+        assert_eq!((counts.iter().sum::<usize>(), counts[1]), (8000, 0));
+        // The bounds are five standard deviations, √(8000 p (1 - p)) ≤ 44 samples.
+        let expected: [usize; 4] = [1000, 0, 2000, 5000];
+        assert!(counts.iter().zip(expected).all(|(&count, expected)| count.abs_diff(expected) < 220), "{counts:?}");
+        assert_ne!(all, classes(loader.epoch(1)).concat());
+        assert_eq!(all, classes(loader.clone().prefetch(2).epoch(0)).concat());
+        assert_eq!(drawn(&[0.0, 1.0, 1.0], 5, &mut Generator::new(0)), [1; 5]);
+    }
+
+    #[test]
+    fn weights_that_are_no_weights_are_errors() {
+        let refused =
+            |weights: &[f64]| DataLoader::new(numbered(2), 2).try_weighted(weights, 9).unwrap_err().to_string();
+        assert_eq!(refused(&[1.0]), "weighted: expected a weight for each of the 2 samples, but got 1");
+        for (weights, problem) in [
+            ([1.0, -0.5], "but got -0.5 for sample 1"),
+            ([f64::NAN, 1.0], "but got NaN for sample 0"),
+            ([1.0, f64::INFINITY], "but got inf for sample 1"),
+            ([0.0, 0.0], "sum of the weights, but got 0"),
+            ([f64::MAX, f64::MAX], "sum of the weights, but got inf"),
+        ] {
+            assert!(refused(&weights).contains(problem), "{}", refused(&weights));
+        }
     }
 
     /// Checks that the random numbers of a batch depend neither on earlier batches nor on the number of batches made in advance.

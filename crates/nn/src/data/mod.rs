@@ -8,6 +8,7 @@
 //! | `augment` | random changes of images and other inputs |
 //! | `source`, `numbers` | reading files in bounded memory; the numbers of binary files |
 //! | `csv`, `rows`, `table`, `idx`, `npy`, `text`, `images` | readers |
+//! | `write_npy` | a writer of NumPy's files |
 
 pub mod augment;
 mod batches;
@@ -28,6 +29,7 @@ mod table;
 #[cfg(test)]
 mod table_tests;
 mod text;
+mod write_npy;
 
 pub use batches::Batches;
 pub use dataset::Dataset;
@@ -44,3 +46,6 @@ pub use sequences::{Padded, Sequences, pad_sequence};
 pub use table::{Classes, Table};
 pub(crate) use text::read_plain_text;
 pub use text::{Vocabulary, next_tokens, read_text};
+#[cfg(feature = "npz")]
+pub use write_npy::write_npz;
+pub use write_npy::{NumpyArray, write_npy};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use wengert_autograd::{Gradients, NonFinite, Tape, Var};
@@ -11,14 +12,15 @@ use crate::checkpoint::{Checkpoint, save};
 use crate::data::DataLoader;
 use crate::error::Place;
 use crate::file::exists;
+use crate::fit::accumulated::Accumulated;
 use crate::fit::early_stopping::EarlyStopping;
 use crate::fit::evaluate::{Mean, evaluate};
 use crate::fit::progress::{Progress, Reporter};
 use crate::history::{Epoch, History, Scores};
 use crate::metrics::Metric;
 use crate::module::Module;
-use crate::optim::Optimizer;
-use crate::schedule::Schedule;
+use crate::optim::{Optimizer, WeightAverage};
+use crate::schedule::{Plateau, ReduceLROnPlateau, Schedule};
 use crate::{Error, Result};
 
 /// The metrics, each with its name.
@@ -77,8 +79,14 @@ pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
     epochs: u64,
     validation: Option<&'a DataLoader<(X, Y)>>,
     metrics: Metrics<'a, T, Y>,
-    schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
+    pub(super) schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
+    /// The measure that the plateau watches, and the schedule.
+    pub(super) plateau: Option<(String, ReduceLROnPlateau)>,
     clip_norm: Option<f64>,
+    /// The number of batches in a step.
+    pub(super) accumulate: usize,
+    pub(super) average: Option<(Pace, &'a mut WeightAverage<T>)>,
+    pub(super) callbacks: Vec<Callback<'a, T>>,
     monitor: String,
     stopping: EarlyStopping,
     folder: Option<PathBuf>,
@@ -86,9 +94,12 @@ pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
     progress: Progress,
 }
 
-/// The unit in which a schedule counts: epochs or steps.
+/// A function that is called after each epoch.
+pub(super) type Callback<'a, T> = Box<dyn FnMut(&History, &dyn Module<T>) -> Result<ControlFlow<()>> + 'a>;
+
+/// The unit in which a schedule or an average counts: epochs or steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+pub(super) enum Pace {
     Epochs,
     Steps,
 }
@@ -101,7 +112,11 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
             validation: None,
             metrics: Vec::new(),
             schedule: None,
+            plateau: None,
             clip_norm: None,
+            accumulate: 1,
+            average: None,
+            callbacks: Vec::new(),
             monitor: "loss".to_owned(),
             stopping: EarlyStopping::new(u64::MAX),
             folder: None,
@@ -123,17 +138,17 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Sets the learning rate of each epoch by a schedule. Epochs are counted from 0.
+    /// Sets the learning rate of each epoch by a schedule. Epochs are counted from 0. Replaces other schedules.
     #[must_use]
     pub fn schedule(self, schedule: impl Schedule + 'a) -> Self {
-        Fit { schedule: Some((Pace::Epochs, Box::new(schedule))), ..self }
+        Fit { schedule: Some((Pace::Epochs, Box::new(schedule))), plateau: None, ..self }
     }
 
-    /// Sets the learning rate of each step by a schedule. A batch is a step, and steps are counted from 0. Replaces
-    /// [`schedule`](Self::schedule).
+    /// Sets the learning rate of each step by a schedule. A batch is a step, unless gradients are
+    /// [accumulated](Self::accumulate), and steps are counted from 0. Replaces other schedules.
     #[must_use]
     pub fn schedule_steps(self, schedule: impl Schedule + 'a) -> Self {
-        Fit { schedule: Some((Pace::Steps, Box::new(schedule))), ..self }
+        Fit { schedule: Some((Pace::Steps, Box::new(schedule))), plateau: None, ..self }
     }
 
     /// Scales gradients down to a norm of at most `max_norm`. PyTorch: `clip_grad_norm_`.
@@ -185,7 +200,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     ///
     /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned such a
     ///   number, and its line.
-    /// - The measure of [`early_stopping`](Self::early_stopping) does not exist: [`Error::Dataset`].
+    /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
+    ///   [`Error::Dataset`].
     /// - Errors of the data, the metrics, the optimiser and the files.
     pub fn run<M: Module<T>, O: Optimizer<T>>(
         mut self,
@@ -197,6 +213,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
     ) -> Result<History> {
         let mut history = self.restore(model, optimizer, generator)?;
+        if let Some((_, plateau)) = &self.plateau {
+            optimizer.set_lr(plateau.lr());
+        }
         let mut reporter = Reporter::new(self.progress, self.epochs);
         for epoch in history.epochs().len() as u64..self.epochs {
             if self.stopping.should_stop() {
@@ -204,27 +223,22 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
             }
             reporter.begin(epoch + 1, train.len());
             self.metrics.iter_mut().for_each(|(_, metric)| metric.reset());
-            let mut mean = Mean::default();
+            let (mut mean, mut accumulated) = (Mean::default(), Accumulated::new(self.accumulate));
             for (batch, samples) in train.epoch(epoch).enumerate() {
                 let (inputs, targets) = samples?;
-                if let Some((pace, schedule)) = &self.schedule {
-                    let step = epoch * train.len() as u64 + batch as u64;
-                    optimizer.set_lr((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }));
-                }
+                self.set_rate(optimizer, epoch, batch, train.len());
                 let before = generator.clone();
-                let (value, mut gradients, [outputs]) =
-                    Tape::training(generator).try_value_and_gradients_with(|tape| {
-                        let outputs = forward(model, tape, &inputs);
-                        (loss(outputs, &targets), [outputs])
-                    })?;
+                let (value, gradients, [outputs]) = Tape::training(generator).try_value_and_gradients_with(|tape| {
+                    let outputs = forward(model, tape, &inputs);
+                    (loss(outputs, &targets), [outputs])
+                })?;
                 if let Some(what) = non_finite(model, value, &gradients) {
                     let origin = origin(model, &before, |tape| loss(forward(model, tape, &inputs), &targets))?;
                     return Err(Error::NonFinite { epoch: epoch + 1, batch: batch as u64 + 1, what, origin });
                 }
-                if let Some(max_norm) = self.clip_norm {
-                    gradients.clip_norm(max_norm);
+                if let Some(gradients) = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len()) {
+                    self.step(model, optimizer, gradients)?;
                 }
-                optimizer.try_step(model, &gradients)?;
                 mean.add(value.to_f64(), train.batch_len(batch));
                 for (_, metric) in &mut self.metrics {
                     metric.update(&outputs, &targets)?;
@@ -232,18 +246,68 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
                 reporter.batch(mean.value());
             }
             let metrics = self.metrics.iter().map(|(name, metric)| (name.clone(), metric.value())).collect();
-            let train_scores = Scores { loss: mean.value(), metrics };
-            let mut metrics: Vec<_> =
-                self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
-            let validation = match self.validation {
-                Some(loader) => Some(evaluate(model, loader, &mut metrics, &forward, &loss)?),
-                None => None,
+            let mut results = Epoch {
+                lr: optimizer.learning_rate(),
+                train: Scores { loss: mean.value(), metrics },
+                validation: None,
             };
-            history.push(Epoch { lr: optimizer.learning_rate(), train: train_scores, validation });
+            // The average predicts better than the last weights, so it is evaluated and saved as the best model.
+            let swapped = self.swap_in_average(model)?;
+            let scored = self.score(model, &mut results, &forward, &loss);
+            history.push(results);
+            let scored = scored.and_then(|()| self.save_best(&history, model));
+            if swapped {
+                self.swap_average(model)?;
+            }
+            scored?;
             self.finish_epoch(&history, model, optimizer, generator)?;
             history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last));
+            if self.call_back(&history, model)?.is_break() {
+                break;
+            }
         }
         Ok(history)
+    }
+
+    /// Sets the learning rate of a step by the schedule.
+    fn set_rate<O: Optimizer<T>>(&self, optimizer: &mut O, epoch: u64, batch: usize, batches: usize) {
+        if let Some((pace, schedule)) = &self.schedule {
+            let steps = batches.div_ceil(self.accumulate) as u64;
+            let step = epoch * steps + (batch / self.accumulate) as u64;
+            optimizer.set_lr((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }));
+        }
+    }
+
+    /// Makes a step of the optimiser, and adds the weights to an average over steps.
+    fn step<M: Module<T>, O: Optimizer<T>>(
+        &mut self,
+        model: &mut M,
+        optimizer: &mut O,
+        mut gradients: Gradients<T>,
+    ) -> Result<()> {
+        if let Some(max_norm) = self.clip_norm {
+            gradients.clip_norm(max_norm);
+        }
+        optimizer.try_step(model, &gradients)?;
+        match &mut self.average {
+            Some((Pace::Steps, average)) => average.try_update(&*model),
+            _ => Ok(()),
+        }
+    }
+
+    /// Computes the scores of the validation samples.
+    fn score<M: Module<T>>(
+        &mut self,
+        model: &M,
+        results: &mut Epoch,
+        forward: &impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
+        loss: &impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
+    ) -> Result<()> {
+        let mut metrics: Vec<_> = self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
+        if let Some(loader) = self.validation {
+            results.validation = Some(evaluate(model, loader, &mut metrics, forward, loss)?);
+        }
+        Ok(())
     }
 
     /// Restores the state of an interrupted training, and returns the history of the completed epochs.
@@ -265,33 +329,60 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         let history = read_log(&folder.join(LOG), saved.integer("epoch")?)?.reordered(&names);
         saved.load_model(model)?;
         saved.load_optimizer("optimizer", optimizer, model)?;
+        if let Some((_, average)) = &mut self.average {
+            saved.load_states("average", &mut **average, model)?;
+        }
+        if let Some((_, plateau)) = &mut self.plateau {
+            let (lr, best) = (saved.number("plateau.lr")?, saved.number("plateau.best")?);
+            let (waited, cooling) = (saved.integer("plateau.waited")?, saved.integer("plateau.cooling")?);
+            plateau.set_state(Plateau { lr, best, waited, cooling });
+        }
         *generator = saved.generator()?;
         self.stopping.set_state((saved.number("best")?, saved.integer("waited")?));
         Ok(history)
     }
 
-    /// Updates early stopping, and writes the files of an epoch. The log is written before the checkpoint. So after an interruption, the
-    /// log has at least as many epochs as the checkpoint.
+    /// Returns a measure of the last epoch.
+    fn measure(history: &History, setting: &str, name: &str) -> Result<f64> {
+        let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
+        scores
+            .and_then(|scores| scores.get(name))
+            .ok_or_else(|| Error::Dataset(format!("{setting}: there is no measure '{name}'; add it by `metric`")))
+    }
+
+    /// Updates early stopping, and writes the log and the best model. The log is written before the checkpoint. So after an
+    /// interruption, the log has at least as many epochs as the checkpoint.
+    fn save_best<M: Module<T>>(&mut self, history: &History, model: &M) -> Result<()> {
+        let improved = self.stopping.update(Self::measure(history, "early stopping", &self.monitor)?);
+        let Some(folder) = &self.folder else { return Ok(()) };
+        history.save(folder.join(LOG))?;
+        if improved { save(model, folder.join(BEST)) } else { Ok(()) }
+    }
+
+    /// Updates the plateau, and writes the checkpoint of an epoch.
     fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,
         model: &M,
-        optimizer: &O,
+        optimizer: &mut O,
         generator: &Generator,
     ) -> Result<()> {
-        let Some(last) = history.last() else { return Ok(()) };
-        let Some(measure) = last.validation.as_ref().unwrap_or(&last.train).get(&self.monitor) else {
-            let name = &self.monitor;
-            return Err(Error::Dataset(format!("early stopping: there is no measure '{name}'; add it by `metric`")));
-        };
-        let improved = self.stopping.update(measure);
-        let Some(folder) = &self.folder else { return Ok(()) };
-        history.save(folder.join(LOG))?;
-        if improved {
-            save(model, folder.join(BEST))?;
+        if let Some((name, plateau)) = &mut self.plateau {
+            optimizer.set_lr(plateau.step(Self::measure(history, "plateau", name)?));
         }
+        let Some(folder) = &self.folder else { return Ok(()) };
         let (best, waited) = self.stopping.state();
-        let checkpoint = Checkpoint::new().model(model).optimizer("optimizer", optimizer, model).generator(generator);
+        let optimizer = &*optimizer;
+        let mut checkpoint =
+            Checkpoint::new().model(model).optimizer("optimizer", optimizer, model).generator(generator);
+        if let Some((_, average)) = &self.average {
+            checkpoint = checkpoint.states("average", &**average, model);
+        }
+        if let Some((_, plateau)) = &self.plateau {
+            let Plateau { lr, best, waited, cooling } = plateau.state();
+            checkpoint = checkpoint.number("plateau.lr", lr).number("plateau.best", best);
+            checkpoint = checkpoint.integer("plateau.waited", waited).integer("plateau.cooling", cooling);
+        }
         let checkpoint = checkpoint.integer("epoch", history.epochs().len() as u64);
         checkpoint.number("best", best).integer("waited", waited).save(folder.join(LAST))
     }

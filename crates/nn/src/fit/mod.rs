@@ -2,10 +2,12 @@
 //! [`Optimizer`](crate::Optimizer), [`Metric`](crate::metrics::Metric), [`Schedule`](crate::Schedule),
 //! [`EarlyStopping`], [`evaluate`], [`History`](crate::History), [`Checkpoint`](crate::Checkpoint).
 
+mod accumulated;
 mod early_stopping;
 mod evaluate;
 #[allow(clippy::module_inception)]
 mod fit;
+mod options;
 mod progress;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use crate::file::Call;
 use crate::file::faults::{Plan, with};
 use crate::metrics::{Accuracy, Metric};
 use crate::{
-    DataLoader, Dataset, Dropout, History, Layer as _, Linear, Result, Samples, Schedule, Sequential, Sgd,
+    DataLoader, Dataset, Dropout, History, Layer as _, Linear, Module as _, Result, Samples, Schedule, Sequential, Sgd,
     cross_entropy,
 };
 
@@ -274,4 +274,113 @@ fn after_a_panic_in_a_closure_of_the_user_everything_works() {
             panics_and_recovers(&history, |_| loader.epoch(0).for_each(|batch| drop(batch.unwrap())));
         }
     }
+}
+
+/// Trains as [`run`] does, on batches of `size` samples without dropout and in order, and returns the parameters.
+fn weights_after(fit: Fit<'_, f64, Tensor<f64>>, size: usize) -> Vec<f64> {
+    let x = Tensor::randn([40, 2], &mut Generator::new(3));
+    let classes = x.sum(1).gt(0.0).cast::<i64>();
+    let data = DataLoader::new(Samples::new(x, classes).unwrap(), size);
+    let mut model = Linear::new(2, 2, &mut Generator::new(1));
+    fit.progress(Progress::Quiet)
+        .run(
+            &mut model,
+            &mut Sgd::new(0.1),
+            &data,
+            &mut Generator::new(5),
+            |model, tape, x| model.forward(tape.constant(x)),
+            |logits, classes| cross_entropy(&logits, classes),
+        )
+        .unwrap();
+    model.to_vector().to_vec()
+}
+
+#[test]
+fn accumulated_batches_make_the_step_of_one_large_batch() {
+    // 40 samples are batches of 6, …, 6, 4. Steps of 3 batches are steps of 18, 18 and 4 samples.
+    let (parts, whole) = (weights_after(Fit::new(3).accumulate(3), 6), weights_after(Fit::new(3), 18));
+    assert!(parts.iter().zip(&whole).all(|(x, y)| (x - y).abs() < 1e-14), "{parts:?} {whole:?}");
+    assert_ne!(parts, weights_after(Fit::new(3), 6));
+    assert_eq!(weights_after(Fit::new(3).accumulate(1), 6), weights_after(Fit::new(3), 6));
+    // The schedule counts steps: the third step of each epoch has a rate of 0, so the last four samples change nothing.
+    let schedule = |step: u64| if step % 3 == 2 { 0.0 } else { 0.1 };
+    let scheduled = weights_after(Fit::new(1).accumulate(3).schedule_steps(schedule), 6);
+    let expected = weights_after(Fit::new(1).schedule_steps(schedule), 18);
+    assert!(scheduled.iter().zip(&expected).all(|(x, y)| (x - y).abs() < 1e-14), "{scheduled:?} {expected:?}");
+}
+
+#[test]
+fn averages_and_plateaus_resume_with_the_same_bits() {
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let test = data();
+    let new = crate::WeightAverage::<f64>::swa;
+    let (mut expected, mut first, mut second) = (new(), new(), new());
+    fn fit<'a>(
+        epochs: u64,
+        folder: &tempfile::TempDir,
+        average: &'a mut crate::WeightAverage<f64>,
+        test: &'a DataLoader<(Tensor<f64>, Tensor<i64>)>,
+    ) -> Fit<'a, f64, Tensor<f64>> {
+        // Every measure counts as no improvement, so the rate is halved after each second epoch.
+        let plateau = crate::schedule::ReduceLROnPlateau::new(0.1).factor(0.5).patience(1).absolute_threshold(100.0);
+        let fit = Fit::new(epochs).validation(test).plateau("loss", plateau).folder(folder.path());
+        fit.average_steps(average)
+    }
+    let mut model = model();
+    let history = run(fit(6, &whole, &mut expected, &test), &mut model).unwrap();
+    let rates: Vec<f64> = history.epochs().iter().map(|epoch| epoch.lr).collect();
+    // The first measure is below infinity, so it is an improvement.
+    assert_eq!(rates, [0.1, 0.1, 0.1, 0.05, 0.05, 0.025]);
+    run(fit(3, &parts, &mut first, &test), &mut self::model()).unwrap();
+    let mut resumed = self::model();
+    assert_eq!(run(fit(6, &parts, &mut second, &test).resume(), &mut resumed).unwrap(), history);
+    for name in [LOG, BEST, LAST] {
+        let bytes = |folder: &tempfile::TempDir| fs::read(folder.path().join(name)).unwrap();
+        assert_eq!(bytes(&whole), bytes(&parts), "{name}");
+    }
+    assert_eq!((expected.updates(), second.updates()), (18, 18));
+    // The model has its last weights, and the best model has the average of its epoch.
+    let last = model.to_vector();
+    assert_eq!(last, resumed.to_vector());
+    expected.apply_to(&mut model);
+    assert_ne!(last, model.to_vector());
+    let losses = history.epochs().iter().map(|epoch| epoch.validation.as_ref().unwrap().loss);
+    if losses.clone().last() == losses.reduce(f64::min) {
+        let mut best = self::model();
+        crate::load(&mut best, whole.path().join(BEST)).unwrap();
+        assert_eq!(best.to_vector(), model.to_vector());
+    }
+    let error = run(Fit::new(1).plateau("f1", crate::schedule::ReduceLROnPlateau::new(0.1)), &mut self::model());
+    assert_eq!(error.unwrap_err().to_string(), "plateau: there is no measure 'f1'; add it by `metric`");
+}
+
+#[test]
+fn averages_over_epochs_are_means_of_their_last_weights() {
+    let (mut average, mut seen) = (crate::WeightAverage::swa(), Vec::new());
+    let fit = Fit::new(3).average_epochs(&mut average).on_epoch(|_, model| {
+        seen.push(model.to_vector());
+        Ok(std::ops::ControlFlow::Continue(()))
+    });
+    let mut model = model();
+    run(fit, &mut model).unwrap();
+    let mean = (&seen[0] + &seen[1] + &seen[2]) / 3.0;
+    average.apply_to(&mut model);
+    assert!((model.to_vector() - mean).abs().amax(..).item() < 1e-14);
+}
+
+#[test]
+fn a_callback_ends_the_training() {
+    let calls = AtomicUsize::new(0);
+    let fit = Fit::new(9).on_epoch(|history, _| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Ok(if history.epochs().len() == 2 {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        })
+    });
+    assert_eq!(run(fit, &mut model()).unwrap().epochs().len(), 2);
+    assert_eq!(calls.into_inner(), 2);
+    let failing = Fit::new(9).on_epoch(|_, _| Err(crate::Error::Dataset("no".to_owned())));
+    assert_eq!(run(failing, &mut model()).unwrap_err().to_string(), "no");
 }

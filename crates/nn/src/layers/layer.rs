@@ -1,7 +1,7 @@
 //! The trait of modules that map one variable to another.
 
-use wengert_autograd::Var;
-use wengert_tensor::Float;
+use wengert_autograd::{Tape, Var};
+use wengert_tensor::{Float, Tensor};
 
 use crate::error::raise;
 use crate::module::Module;
@@ -11,7 +11,8 @@ use crate::{Result, trace};
 /// `torch.nn.Module.forward`.
 ///
 /// The tape of the input decides whether a layer trains or evaluates, which matters for dropout and batch
-/// normalization: [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new).
+/// normalization: [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new). For a tensor
+/// instead of a variable, [`forward`](Self::forward) returns the output as a tensor: a prediction.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -34,6 +35,8 @@ use crate::{Result, trace};
 /// let inner = Linear::new(8, 8, generator);
 /// let model = Sequential::new().add(Residual { inner }).add(Linear::new(8, 2, generator));
 /// let y = model.forward(Tape::new().constant(&Tensor::zeros([5, 8])));
+/// let prediction = model.forward(&Tensor::zeros([5, 8])); // a tensor
+/// assert_eq!(y.value(), prediction);
 /// ```
 pub trait Layer<T: Float = f32>: Module<T> {
     /// Returns the output for the input `x`.
@@ -44,17 +47,72 @@ pub trait Layer<T: Float = f32>: Module<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
 
-    /// Returns the output for the input `x`.
+    /// Returns the output for the input `x`: a variable for a variable, and a tensor for a tensor.
+    ///
+    /// For a tensor, the layer evaluates, as on [`Tape::new`](wengert_autograd::Tape::new): dropout is inactive, and there are no
+    /// gradients. A training step passes a variable, `tape.constant(&x)`. PyTorch: a call under `torch.inference_mode()` after
+    /// `model.eval()`.
+    ///
+    /// A `dyn Layer` has only [`try_forward`](Self::try_forward). A `Box<dyn Layer>` has both.
     ///
     /// # Panics
     ///
-    /// If [`try_forward`](Self::try_forward) returns an error. The message has the caller's line.
+    /// If [`try_forward`](Self::try_forward) returns an error, or memory cannot hold the output. The message has the caller's line.
     #[track_caller]
-    fn forward<'t>(&self, x: Var<'t, T>) -> Var<'t, T> {
-        match forward_and_trace(self, x) {
+    fn forward<I: LayerInput<T>>(&self, x: I) -> I::Output
+    where
+        Self: Sized,
+    {
+        match x.pass(self) {
             Ok(y) => y,
             Err(error) => raise(error),
         }
+    }
+}
+
+/// The input of [`Layer::forward`]: a variable on a tape, or a tensor by reference or by value.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no input of a layer with elements of `{T}`",
+    label = "neither a variable nor a tensor of `{T}`",
+    note = "in a training step, the input is a variable: `model.forward(tape.constant(&x))`",
+    note = "for a prediction, the input is a tensor: `model.forward(&x)`; convert other elements with `x.cast::<{T}>()`"
+)]
+pub trait LayerInput<T: Float> {
+    /// The output of the layer: a variable for a variable, and a tensor for a tensor.
+    type Output;
+
+    /// Returns the output of `layer` for this input.
+    #[doc(hidden)]
+    #[track_caller]
+    fn pass(self, layer: &impl Layer<T>) -> Result<Self::Output>;
+}
+
+impl<'t, T: Float> LayerInput<T> for Var<'t, T> {
+    type Output = Var<'t, T>;
+
+    #[track_caller]
+    fn pass(self, layer: &impl Layer<T>) -> Result<Var<'t, T>> {
+        forward_and_trace(layer, self)
+    }
+}
+
+impl<T: Float> LayerInput<T> for &Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn pass(self, layer: &impl Layer<T>) -> Result<Tensor<T>> {
+        let tape = Tape::new();
+        let y = forward_and_trace(layer, tape.constant(self))?;
+        Ok(y.try_value()?)
+    }
+}
+
+impl<T: Float> LayerInput<T> for Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn pass(self, layer: &impl Layer<T>) -> Result<Tensor<T>> {
+        (&self).pass(layer)
     }
 }
 
@@ -96,4 +154,44 @@ fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, 
     let y = layer.try_forward(x)?;
     trace::record(|| trace::key(layer, layer.kind()), || y.shape());
     Ok(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+    use crate::{BatchNorm1d, Dropout, Generator, Linear, Sequential};
+
+    #[test]
+    fn a_tensor_is_evaluated_and_a_variable_is_recorded() {
+        let generator = &mut Generator::new(0);
+        let model = Sequential::new().add(Linear::new(3, 4, generator)).add(BatchNorm1d::new(4)).add(Dropout::new(0.5));
+        let x = Tensor::<f64>::randn([5, 3], generator);
+        let tape = Tape::new();
+        let expected = model.forward(tape.constant(&x)).value();
+        assert_eq!(model.forward(&x), expected);
+        assert_eq!(model.forward(x.clone()), expected);
+        assert_eq!(model.layers()[0].forward(&x).shape(), &[5, 4], "boxed");
+        // The dropout of a training tape shows that the tensor was not trained on.
+        let trained = model.forward(Tape::training(generator).constant(&x)).value();
+        assert!(trained.iter().any(|y| y == 0.0) && expected.iter().all(|y| y != 0.0));
+    }
+
+    #[test]
+    fn a_layer_of_an_unknown_type_takes_it_from_the_tensor() {
+        let layer = Linear::new(2, 1, &mut Generator::new(0));
+        assert_eq!(layer.forward(&Tensor::<f64>::zeros([3, 2])).shape(), &[3, 1]);
+    }
+
+    #[test]
+    fn the_error_has_the_callers_line() {
+        let layer = Linear::<f64>::new(2, 1, &mut Generator::new(0));
+        let line = line!() + 1;
+        let call = std::panic::AssertUnwindSafe(|| layer.forward(&Tensor::zeros([3, 3])).numel());
+        let panic = std::panic::catch_unwind(call).unwrap_err();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert!(text.contains("mat1 and mat2 shapes cannot be multiplied (3x3 and 2x1)"), "{text}");
+        assert!(text.contains(&format!("layer.rs:{line}:")), "{text}");
+    }
 }

@@ -30,10 +30,10 @@ pub use embedding::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, Embed
 pub use embedding::{
     LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions,
 };
-pub use layer::Layer;
+pub use layer::{Layer, LayerInput};
 pub use linear::{Bilinear, Linear};
 pub use normalization::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm};
-pub use normalization::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
+pub use normalization::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, SpectralNorm, WeightNorm};
 pub use pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
 pub use pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
 pub use pooling::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};

@@ -253,13 +253,14 @@ pub(crate) fn archive_optimizer<T: Float>(
         if !present {
             continue;
         }
-        let names = optimizer.state_names(groups.iter().rposition(|group| is_below(&path, group)));
+        let group = groups.iter().rposition(|group| is_below(&path, group));
+        let expected = optimizer.states_of(group, parameter.value.shape());
         let mut states = match own {
             Some(states) if !archive.is_reading() => states,
-            _ => States { steps: 0, tensors: vec![Tensor::zeros(parameter.value.shape()); names.len()] },
+            _ => States { steps: 0, tensors: expected.iter().map(|(_, shape)| Tensor::zeros(shape)).collect() },
         };
         archive.integer(steps, &mut states.steps);
-        for (name, tensor) in names.iter().zip(&mut states.tensors) {
+        for ((name, _), tensor) in expected.iter().zip(&mut states.tensors) {
             archive.tensor(Key::State(format!("{path}.{name}")), tensor);
         }
         optimizer.all_states().insert(parameter.id(), states);

@@ -1,6 +1,7 @@
 //! Optimisers: rules that update each parameter by its gradient.
 
 mod adadelta;
+mod adafactor;
 mod adagrad;
 mod adam;
 mod adamax;
@@ -12,6 +13,7 @@ mod flat;
 mod lbfgs;
 mod lion;
 mod moments;
+mod muon;
 mod nadam;
 mod optimizer;
 mod radam;
@@ -22,6 +24,7 @@ mod sgd;
 mod wolfe;
 
 pub use adadelta::Adadelta;
+pub use adafactor::Adafactor;
 pub use adagrad::Adagrad;
 pub use adam::{Adam, AdamW};
 pub use adamax::Adamax;
@@ -32,6 +35,7 @@ pub use average::WeightAverage;
 pub use common::{Common, DecayedParameter, PenalizedGradient, States};
 pub use lbfgs::Lbfgs;
 pub use lion::Lion;
+pub use muon::Muon;
 pub use nadam::NAdam;
 pub use optimizer::Optimizer;
 pub use radam::RAdam;

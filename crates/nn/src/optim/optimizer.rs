@@ -5,7 +5,7 @@ use std::mem;
 
 use wengert_autograd::Gradients;
 use wengert_macros::{precompiled, twins};
-use wengert_tensor::{Float, Site, Tensor, compat};
+use wengert_tensor::{Float, Shape, Site, Tensor, compat};
 
 use crate::module::{LeafMut, Module, is_below, paths, update_buffer, walk_mut};
 use crate::optim::common::{Common, Group, States};
@@ -89,6 +89,12 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// Returns the names of the states that a parameter has under the current settings, as in PyTorch's `state_dict`.
     fn states(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Returns the shape of the state `name` of a parameter of shape `shape`, or `None` if this parameter lacks the state. By default each
+    /// state has the parameter's shape.
+    fn state_shape(&self, _name: &str, shape: &Shape) -> Option<Shape> {
+        Some(shape.clone())
     }
 
     /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to it, always in the same order.
@@ -209,10 +215,14 @@ pub trait Optimizer<T: Float = f32>: Clone {
         let mut states = mem::take(&mut self.common_mut().positions);
         states.resize_with(N.max(states.len()), States::default);
         let misfit = |(position, value): (usize, &&mut Tensor<T>)| {
-            let before = states[position].tensors.first().filter(|state| state.rank() > 0);
-            let mut others = [Some(&gradients[position]), before].into_iter().flatten();
-            let other = others.find(|other| other.shape() != value.shape())?.shape().clone();
-            Some(Error::StepShape { position, shape: value.shape().clone(), other })
+            let (shape, gradient) = (value.shape().clone(), gradients[position].shape());
+            if *gradient != shape {
+                return Some(Error::StepShape { position, shape, other: gradient.clone() });
+            }
+            let state = states[position].tensors.first().filter(|state| state.rank() > 0)?.shape();
+            let expected = self.states().iter().find_map(|name| self.state_shape(name, &shape));
+            let fits = expected.as_ref().unwrap_or(&shape) == state;
+            (!fits).then(|| Error::StepShape { position, shape, other: state.clone() })
         };
         let outcome = match values.iter().enumerate().find_map(misfit) {
             Some(error) => Err(error),
@@ -239,8 +249,8 @@ pub(crate) trait AnyOptimizer<T: Float> {
     fn group_ratio(&mut self, group: usize) -> &mut f64;
     /// Checks that the settings are compatible with each other.
     fn check_group(&self, group: Option<usize>) -> Result<()>;
-    /// Returns the names of the states of a parameter.
-    fn state_names(&self, group: Option<usize>) -> &'static [&'static str];
+    /// Returns the name and the shape of each state of a parameter of shape `shape`.
+    fn states_of(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)>;
     /// Returns the states of all parameters.
     fn all_states(&mut self) -> &mut HashMap<u64, States<T>>;
     /// Updates one parameter.
@@ -279,8 +289,9 @@ impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
         with_settings(self, group).check()
     }
 
-    fn state_names(&self, group: Option<usize>) -> &'static [&'static str] {
-        with_settings(self, group).states()
+    fn states_of(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)> {
+        let optimizer = with_settings(self, group);
+        optimizer.states().iter().filter_map(|name| Some((*name, optimizer.state_shape(name, shape)?))).collect()
     }
 
     fn all_states(&mut self) -> &mut HashMap<u64, States<T>> {

@@ -302,7 +302,7 @@ mod tests {
                 of([batch, rows, columns]),
                 of([batch, columns, rows]).transpose(1, 2),
                 of([1, columns, rows]).transpose(1, 2).expand(shape),
-                of([batch, 2 * rows, columns + 1]).slice(1, Some(1), None, 2).slice(2, Some(1), None, 1),
+                of([batch, 2 * rows, columns + 1]).slice(1, (1.., 2)).slice(2, 1..),
                 of([batch, rows, columns]).flip([0, 2]),
                 of([1, 1, columns]).expand(shape),
                 of([1, rows, 1]).expand(shape),
@@ -323,7 +323,7 @@ mod tests {
                     assert!(where_(&mask, x, y).iter().eq(both.iter().map(chosen)));
                     // Tests operations in place: on a contiguous tensor, and on a view with gaps.
                     let mut room = Tensor::<f64>::zeros([batch, rows, 2 * columns]);
-                    let mut window = room.slice(2, Some(1), None, 2);
+                    let mut window = room.slice(2, (1.., 2));
                     for out in [&mut of([batch, rows, columns]), &mut window] {
                         out.copy_(x);
                         assert!(out.iter().eq(x.iter()));

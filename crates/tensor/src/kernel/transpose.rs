@@ -366,7 +366,7 @@ mod tests {
             let others = [
                 plain.clone(),
                 // These layouts have strides of two or negative strides.
-                wide.slice(2, Some(0), None, 2),
+                wide.slice(2, (0.., 2)),
                 plain.flip([1, 2]),
                 // This operand is expanded along one dimension. The contiguous operand beside it makes the result contiguous.
                 plain.select(1, 3).unsqueeze(1).expand(shape.map(|size| size as isize)),

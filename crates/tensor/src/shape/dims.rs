@@ -85,6 +85,11 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 pub trait Position: Copy {
     /// Returns the value. If it does not fit, returns `isize::MAX`, which every operation refuses.
     fn position(self) -> isize;
+
+    /// Returns the value as a size. If it does not fit, returns `isize::MIN`, which every operation refuses.
+    fn size(self) -> isize {
+        self.position()
+    }
 }
 
 impl Position for isize {
@@ -102,6 +107,10 @@ impl Position for i32 {
 impl Position for usize {
     fn position(self) -> isize {
         isize::try_from(self).unwrap_or(isize::MAX)
+    }
+
+    fn size(self) -> isize {
+        isize::try_from(self).unwrap_or(UNREPRESENTABLE)
     }
 }
 
@@ -154,7 +163,8 @@ impl From<std::ops::RangeFull> for Dims {
     }
 }
 
-/// Sizes as callers write them. The meaning of -1 depends on the operation.
+/// Sizes as callers write them: one, a list (`[2, -1]`), a [`Shape`], or a tuple if their types differ (`(n, -1)` with a `usize` n). The
+/// meaning of -1 depends on the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(SmallVec<[isize; INLINE_RANK]>);
 
@@ -258,6 +268,26 @@ impl From<()> for Sizes {
     }
 }
 
+/// Implements the conversion from a tuple, whose sizes may have different types: `(n, -1)` with a `usize` n.
+macro_rules! from_tuples {
+    ($(($($size:ident $number:ident),+);)*) => {$(
+        impl<$($number: Position),+> From<($($number,)+)> for Sizes {
+            fn from(($($size,)+): ($($number,)+)) -> Self {
+                Sizes(SmallVec::from_slice(&[$($size.size()),+]))
+            }
+        }
+    )*};
+}
+
+from_tuples! {
+    (a A);
+    (a A, b B);
+    (a A, b B, c C);
+    (a A, b B, c C, d D);
+    (a A, b B, c C, d D, e E);
+    (a A, b B, c C, d D, e E, f F);
+}
+
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
@@ -271,7 +301,19 @@ mod tests {
         assert!(Tensor::<f64>::try_from_vec(vec![], [0, usize::MAX]).is_err());
         assert!(empty.try_reshape([0, usize::MAX]).is_err());
         assert!(empty.unsqueeze(0).try_expand([usize::MAX, 0]).is_err());
+        assert!(empty.try_reshape((0, usize::MAX)).is_err() && empty.try_reshape((-1, usize::MAX, 0)).is_err());
         assert!(Tensor::<f64>::try_full([0, isize::MAX as usize], 0.0).is_ok());
+    }
+
+    #[test]
+    fn sizes_of_several_types_stand_in_a_tuple() {
+        let (x, rows) = (Tensor::<i64>::arange(12), [1, 2, 3].len());
+        assert_eq!(x.reshape((rows, -1)).shape(), &[3, 4]);
+        assert_eq!(x.reshape((-1isize, rows, 2)).shape(), &[2, 3, 2]);
+        assert_eq!(x.reshape((1, 1, rows, 2usize, 1isize, -1)).shape(), &[1, 1, 3, 2, 1, 2]);
+        assert_eq!(x.unsqueeze(0).expand((rows, -1)).shape(), &[3, 12]);
+        assert_eq!(Tensor::<f64>::zeros((rows, 2)).shape(), &[3, 2]);
+        assert_eq!(x.reshape((12,)), x);
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) mod error;
 pub mod explain;
 pub(crate) mod iteration_space;
 pub(crate) mod layout;
+pub(crate) mod ranges;
 pub(crate) mod shape;
 pub(crate) mod site;
 pub(crate) mod view;

@@ -5,7 +5,8 @@ use wengert_macros::twins;
 use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
 use crate::shape::error::raise;
-use crate::{Element, Error, Float, Layout, Number, Shape, Site, Sizes, Tensor};
+use crate::shape::ranges::Series;
+use crate::{Element, Error, Float, Layout, Number, Progression, Shape, Site, Sizes, Tensor};
 
 #[twins]
 impl<T: Element> Tensor<T> {
@@ -153,16 +154,41 @@ impl<T: Element> Tensor<T> {
     }
 }
 
+#[twins]
 impl<T: Number> Tensor<T> {
-    /// Returns the vector `0, 1, …, n - 1`. PyTorch: `arange`.
+    /// Returns evenly spaced numbers, without the end: `arange(n)` from 0 to `n - 1`, `arange(2..5)`, or with a step,
+    /// `arange((0.0..1.0, 0.1))`. The step may be negative. Floating-point numbers are computed in f64 as `start + k · step`, and rounding
+    /// decides whether the last number is below the end, so [`linspace`](Self::linspace) is safer for them. PyTorch: `arange`.
     ///
-    /// # Panics
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
     ///
-    /// If memory cannot hold the tensor.
-    #[track_caller]
+    /// assert_eq!(Tensor::<i64>::arange(3).to_vec(), [0, 1, 2]);
+    /// assert_eq!(Tensor::<i64>::arange((5..0, -2)).to_vec(), [5, 3, 1]);
+    /// assert_eq!(Tensor::<f32>::arange((0.0..1.0, 0.25)).to_vec(), [0.0, 0.25, 0.5, 0.75]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the step is 0 or leads away from the end, if an end is infinite or NaN, or if memory cannot hold the tensor.
     #[doc(alias("range"))]
-    pub fn arange(n: usize) -> Self {
-        Tensor::from_fn([n], |index| T::from_i64(index[0] as i64))
+    pub fn try_arange(range: impl Into<Progression>) -> Result<Self, Error> {
+        let at = Site::here("arange");
+        match range.into().resolve(at)? {
+            Series::Integers { start, step, count } => Tensor::build(&Shape::from([count]), at, |out| {
+                let mut number = start;
+                for out in out {
+                    *out = T::from_i64(number);
+                    number = number.wrapping_add(step);
+                }
+            }),
+            Series::Floats { start, step, count } => Tensor::build(&Shape::from([count]), at, |out| {
+                for (k, out) in out.iter_mut().enumerate() {
+                    *out = T::from_f64(start + k as f64 * step);
+                }
+            }),
+        }
     }
 }
 

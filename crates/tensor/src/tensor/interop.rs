@@ -297,7 +297,7 @@ mod tests {
             x.permute([2, 0, 1]),
             x.flip(0),
             x.flip([0, 1, 2]).transpose(0, 2),
-            x.slice(2, Some(1), None, 2).flip(2),
+            x.slice(2, (1.., 2)).flip(2),
             x.unsqueeze(0).expand([5, 2, 3, 4]),
             x.narrow(1, 2, 1).expand([2, 6, 4]).flip(1),
             x.unfold(2, 2, 1),

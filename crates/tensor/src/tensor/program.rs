@@ -71,7 +71,7 @@ mod tests {
             let row = Tensor::<f64>::from_fn([*shape.last().unwrap_or(&1)], |index| index[0] as f64 * 0.25);
             let column = match shape.rank() {
                 0 | 1 => Tensor::scalar(3.0),
-                _ => x.slice(-1, None, Some(1), 1),
+                _ => x.slice(-1, ..1),
             };
             if !shape.is_empty() && shape.numel() > 0 {
                 let sum = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Binary(Binary::Mul, 2, 3)];

@@ -395,7 +395,7 @@ impl<T: Element> PartialEq for Tensor<T> {
 #[diagnostic::on_unimplemented(
     message = "a tensor is not indexed by `[]`",
     label = "no index of a tensor",
-    note = "a row is `x.select(0, 1)`, an element `x.get(&[1, 2])` or `x.select(0, 1).item()`, a range `x.slice(0, Some(1), Some(3), 1)`",
+    note = "a row is `x.select(0, 1)`, an element `x.get(&[1, 2])` or `x.select(0, 1).item()`, a range `x.slice(0, 1..3)`",
     note = "several of them at once: `x.index(&index_items![1, .., 2])`; along an index tensor: `x.index_select(0, &index)`"
 )]
 pub trait TensorIndex {

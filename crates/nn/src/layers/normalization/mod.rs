@@ -1,4 +1,4 @@
-//! Normalization of batches, examples, groups of channels and vectors.
+//! Normalization of batches, examples, groups of channels, vectors and weights.
 
 mod affine;
 mod batch_norm;
@@ -8,8 +8,10 @@ mod instance_norm;
 mod layer_norm;
 #[cfg(test)]
 mod tests;
+mod weights;
 
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use group_norm::GroupNorm;
 pub use instance_norm::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
 pub use layer_norm::{LayerNorm, RMSNorm};
+pub use weights::{SpectralNorm, WeightNorm};

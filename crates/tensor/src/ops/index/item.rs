@@ -1,10 +1,12 @@
 //! The items of an index such as `x[1, :, index]`.
 
-use crate::Tensor;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use crate::{Position, Span, Tensor};
 
 /// One item of an index.
 ///
-/// Integers, ranges (`..`, `1..`, `..-1`, `1..3`), `&Tensor<i64>` and `&Tensor<bool>` convert to items.
+/// Integers, ranges (`..`, `1..`, `..-1`, `1..3`), ranges with a step (`(1.., 2)`), `&Tensor<i64>` and `&Tensor<bool>` convert to items.
 /// [`index_items!`](crate::index_items) makes a list of items. The range `..` is one whole dimension, not an ellipsis.
 #[derive(Clone, Debug)]
 pub enum IndexItem {
@@ -23,47 +25,52 @@ pub enum IndexItem {
     Mask(Tensor<bool>),
 }
 
-impl From<isize> for IndexItem {
-    fn from(position: isize) -> Self {
-        IndexItem::At(position)
+impl From<Span> for IndexItem {
+    fn from(Span { start, end, step }: Span) -> Self {
+        IndexItem::Slice(start, end, step)
     }
 }
 
-impl From<i32> for IndexItem {
-    fn from(position: i32) -> Self {
-        IndexItem::At(position as isize)
+impl From<RangeFull> for IndexItem {
+    fn from(range: RangeFull) -> Self {
+        Span::from(range).into()
     }
 }
 
-impl From<std::ops::RangeFull> for IndexItem {
-    fn from(_: std::ops::RangeFull) -> Self {
-        IndexItem::Slice(None, None, 1)
+/// Implements the conversions from a position and from ranges with positions of this type.
+macro_rules! positions {
+    ($number:ty: $($range:ident)*) => {
+        impl From<$number> for IndexItem {
+            fn from(position: $number) -> Self {
+                IndexItem::At(position.position())
+            }
+        }
+
+        $(
+            impl From<$range<$number>> for IndexItem {
+                fn from(range: $range<$number>) -> Self {
+                    Span::from(range).into()
+                }
+            }
+
+            impl<P: Position> From<($range<$number>, P)> for IndexItem {
+                fn from(range: ($range<$number>, P)) -> Self {
+                    Span::from(range).into()
+                }
+            }
+        )*
+    };
+}
+
+positions!(isize: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
+positions!(i32: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
+positions!(usize: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
+
+impl<P: Position> From<(RangeFull, P)> for IndexItem {
+    fn from(range: (RangeFull, P)) -> Self {
+        Span::from(range).into()
     }
 }
-
-macro_rules! ranges {
-    ($($integer:ty),*) => {$(
-        impl From<std::ops::Range<$integer>> for IndexItem {
-            fn from(range: std::ops::Range<$integer>) -> Self {
-                IndexItem::Slice(Some(range.start as isize), Some(range.end as isize), 1)
-            }
-        }
-
-        impl From<std::ops::RangeFrom<$integer>> for IndexItem {
-            fn from(range: std::ops::RangeFrom<$integer>) -> Self {
-                IndexItem::Slice(Some(range.start as isize), None, 1)
-            }
-        }
-
-        impl From<std::ops::RangeTo<$integer>> for IndexItem {
-            fn from(range: std::ops::RangeTo<$integer>) -> Self {
-                IndexItem::Slice(None, Some(range.end as isize), 1)
-            }
-        }
-    )*};
-}
-
-ranges!(isize, i32);
 
 impl From<&Tensor<i64>> for IndexItem {
     fn from(positions: &Tensor<i64>) -> Self {

@@ -83,6 +83,10 @@ mod tests {
         assert_eq!(view.to_vec(), [101, 102, 111, 112, 121, 122]);
         assert!(view.shares_storage(&x));
         assert_eq!(x.index(&index_items![&Tensor::scalar(1i64), 2, 3]).item(), 123);
+        let last = x.shape()[2] - 1; // a usize
+        assert_eq!(x.index(&index_items![1, 2, last]).item(), 123);
+        assert_eq!(x.index(&index_items![0, (.., 2), 1..=2]).to_vec(), [1, 2, 21, 22]);
+        assert_eq!(x.index(&index_items![1, (1.., 2usize), (..last, 2)]).to_vec(), [110, 112]);
     }
 
     #[test]

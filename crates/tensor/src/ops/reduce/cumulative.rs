@@ -148,7 +148,7 @@ mod tests {
                 whole.clone(),
                 whole.permute([2, 0, 1]),
                 whole.flip([0, 2]),
-                whole.slice(1, None, None, 2),
+                whole.slice(1, (.., 2)),
                 whole.narrow(2, 0, 1).expand([-1, -1, 5]),
             ];
             for x in layouts {

@@ -36,13 +36,15 @@ pub trait Extremes: TensorLike {
     /// let (values, positions) = x.max(1);
     /// assert_eq!((values.to_vec(), positions.to_vec()), (vec![5.0, 2.0], vec![1, 0]));
     /// ```
-    fn try_max(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    #[keepdim]
+    fn try_max(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         extreme(self, true, dim.position(), keepdim, Site::here("max"))
     }
 
     /// Returns the smallest element along `dim` and its position: the first of several equal ones, or the first NaN. The gradient
     /// flows to that element. Refuses an empty dimension. PyTorch: `min` with a dimension.
-    fn try_min(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    #[keepdim]
+    fn try_min(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         extreme(self, false, dim.position(), keepdim, Site::here("min"))
     }
 
@@ -64,7 +66,8 @@ pub trait Extremes: TensorLike {
 
     /// Returns the smallest and the largest element over `dims`; both are NaN if any element is NaN. Equal elements share the
     /// gradient of either result evenly. Refuses empty dimensions. PyTorch: `aminmax`.
-    fn try_aminmax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<(Self, Self), Self::Error> {
+    #[keepdim]
+    fn try_aminmax(&self, dims: impl Into<Dims>) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("aminmax");
         let dims = dims.into();
         not_over_nothing(&self.shape(), &dims, at)?;

@@ -40,7 +40,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// assert_eq!(x.vector_norm_keepdim(1, 0).to_vec(), [7.0]);
     /// ```
     #[doc(alias("norm", "linalg_norm"))]
-    fn try_vector_norm(&self, ord: impl Into<f64>, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_vector_norm(&self, ord: impl Into<f64>, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         norm(self, ord.into(), &dims.into(), keepdim, Site::here("vector_norm"))
     }
 
@@ -75,12 +76,12 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the `p`-norm of x - y + `eps` over the last dimension. The shapes broadcast. PyTorch: `pairwise_distance`.
+    #[keepdim]
     fn try_pairwise_distance(
         &self,
         other: impl ArrayOperand<Self>,
         p: impl Into<f64>,
         eps: f64,
-        keepdim: bool,
     ) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         let at = Site::here("pairwise_distance");

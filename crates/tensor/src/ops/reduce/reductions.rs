@@ -36,7 +36,8 @@ pub trait Reductions: TensorLike {
     /// assert_eq!(x.sum(..).item(), 10.0);
     /// assert_eq!(x.sum_keepdim(-1).shape(), &[2, 1]);
     /// ```
-    fn try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
+    #[keepdim]
+    fn try_sum(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
     {
@@ -49,7 +50,8 @@ pub trait Reductions: TensorLike {
 
     /// Returns the mean over `dims`; NaN if empty. PyTorch: `mean`.
     #[doc(alias("average"))]
-    fn try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
+    #[keepdim]
+    fn try_mean(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
     {
@@ -65,7 +67,8 @@ pub trait Reductions: TensorLike {
 
     /// Returns the product over `dims`; 1 if empty. PyTorch: `prod`.
     #[doc(alias("product"))]
-    fn try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
+    #[keepdim]
+    fn try_prod(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
     {
@@ -75,7 +78,8 @@ pub trait Reductions: TensorLike {
     /// Returns the largest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
     /// dimensions. PyTorch: `amax`.
     #[doc(alias("max"))]
-    fn try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_amax(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("amax");
         let dims = dims.into();
         not_over_nothing(&self.shape(), &dims, at)?;
@@ -85,7 +89,8 @@ pub trait Reductions: TensorLike {
     /// Returns the smallest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
     /// dimensions. PyTorch: `amin`.
     #[doc(alias("min"))]
-    fn try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_amin(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("amin");
         let dims = dims.into();
         not_over_nothing(&self.shape(), &dims, at)?;
@@ -93,13 +98,15 @@ pub trait Reductions: TensorLike {
     }
 
     /// Returns a mask that is true where any element over `dims` is nonzero (or `true`); `false` if empty. PyTorch: `any`.
-    fn try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
+    #[keepdim]
+    fn try_any(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("any");
         Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
     }
 
     /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if empty. PyTorch: `all`.
-    fn try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
+    #[keepdim]
+    fn try_all(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("all");
         Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
     }
@@ -129,14 +136,16 @@ pub trait Reductions: TensorLike {
 
     /// Returns the position of the largest element along `dim`: the first of several equal ones, or the first NaN. Refuses an empty
     /// dimension. PyTorch: `argmax`.
-    fn try_argmax(&self, dim: impl Position, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
+    #[keepdim]
+    fn try_argmax(&self, dim: impl Position) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmax");
         Ok(position_of(&self.to_tensor(at)?, true, dim.position(), keepdim, at)?)
     }
 
     /// Returns the position of the smallest element along `dim`: the first of several equal ones, or the first NaN. Refuses an
     /// empty dimension. PyTorch: `argmin`.
-    fn try_argmin(&self, dim: impl Position, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
+    #[keepdim]
+    fn try_argmin(&self, dim: impl Position) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmin");
         Ok(position_of(&self.to_tensor(at)?, false, dim.position(), keepdim, at)?)
     }

@@ -47,7 +47,8 @@ pub trait Softmax: TensorLike<Elem: Float> {
     }
 
     /// Returns ln Σ eˣ over `dims`; -∞ if empty or if all elements are -∞. PyTorch: `logsumexp`.
-    fn try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("logsumexp");
         let shape = self.shape();
         let axes = dims.into().resolve_or_all(shape.rank(), at)?;

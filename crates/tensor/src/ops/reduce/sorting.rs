@@ -73,7 +73,8 @@ pub trait Sorting: TensorLike {
 
     /// Returns the `k`-th smallest element along `dim`, counted from 1. Also returns its position, or the position of an equal element.
     /// Refuses `k` above the size of the dimension. PyTorch: `kthvalue`.
-    fn try_kthvalue(&self, k: usize, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    #[keepdim]
+    fn try_kthvalue(&self, k: usize, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("kthvalue");
         let along = Along::new(self, dim.position(), at)?;
         if k < 1 || k > along.len() {
@@ -86,7 +87,8 @@ pub trait Sorting: TensorLike {
 
     /// Returns the median along `dim` and its position: the lower of two medians, or the first NaN. Refuses an empty dimension.
     /// PyTorch: `median` with a dimension.
-    fn try_median(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    #[keepdim]
+    fn try_median(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("median");
         let along = Along::new(self, dim.position(), at)?;
         along.not_over_nothing(at)?;
@@ -96,7 +98,8 @@ pub trait Sorting: TensorLike {
 
     /// Returns the most frequent element along `dim`, or the smallest of several, and the position of its last occurrence. Refuses
     /// an empty dimension. PyTorch: `mode`.
-    fn try_mode(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    #[keepdim]
+    fn try_mode(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
         let along = Along::new(self, dim.position(), at)?;
         along.not_over_nothing(at)?;

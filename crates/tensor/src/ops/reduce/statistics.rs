@@ -39,25 +39,23 @@ pub trait Statistics: TensorLike<Elem: Float> {
     /// assert_eq!(x.var(0, 0).item(), 1.25);
     /// assert_eq!(x.var(0, 1).item(), 5.0 / 3.0);
     /// ```
-    fn try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<Self, Self::Error> {
         variance(self, &dims.into(), correction.into(), keepdim, Site::here("var"))
     }
 
     /// Returns the standard deviation over `dims`: the root of [`var`](Self::var). The derivative is 0 if the deviation is 0.
     /// PyTorch: `std`.
     #[doc(alias("stddev"))]
-    fn try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<Self, Self::Error> {
         let at = Site::here("std");
         variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
     }
 
     /// Returns [`var`](Self::var) and the mean. PyTorch: `var_mean`.
-    fn try_var_mean(
-        &self,
-        dims: impl Into<Dims>,
-        correction: impl Into<f64>,
-        keepdim: bool,
-    ) -> Result<(Self, Self), Self::Error> {
+    #[keepdim]
+    fn try_var_mean(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("var_mean");
         let dims = dims.into();
         let variance = variance(self, &dims, correction.into(), keepdim, at)?;
@@ -65,12 +63,8 @@ pub trait Statistics: TensorLike<Elem: Float> {
     }
 
     /// Returns [`std`](Self::std) and the mean. PyTorch: `std_mean`.
-    fn try_std_mean(
-        &self,
-        dims: impl Into<Dims>,
-        correction: impl Into<f64>,
-        keepdim: bool,
-    ) -> Result<(Self, Self), Self::Error> {
+    #[keepdim]
+    fn try_std_mean(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("std_mean");
         let dims = dims.into();
         let variance = variance(self, &dims, correction.into(), keepdim, at)?;
@@ -78,14 +72,16 @@ pub trait Statistics: TensorLike<Elem: Float> {
     }
 
     /// Returns the sum over `dims` of the elements that are not NaN; 0 if empty. PyTorch: `nansum`.
-    fn try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("nansum");
         let known = self.replaced(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
         reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
     /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none. PyTorch: `nanmean`.
-    fn try_nanmean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_nanmean(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("nanmean");
         let dims = dims.into();
         let unknown = self.apply_compare(Compare::Ne, self, at)?;

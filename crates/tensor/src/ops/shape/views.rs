@@ -8,7 +8,7 @@ use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;
 use crate::shape::dims;
-use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, View, ensure};
+use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, Span, View, ensure};
 
 /// Views and their adjoints. Dimensions count from 0, or from the end if negative.
 ///
@@ -84,7 +84,16 @@ pub trait Views: TensorLike {
     }
 
     /// Returns the same elements in row-major order with another shape. One size may be -1, which is inferred. The result is a view if the
-    /// strides allow it, otherwise a copy. PyTorch: `reshape`.
+    /// strides allow it, otherwise a copy. Sizes of several types stand in a tuple. PyTorch: `reshape`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let (x, rows) = (Tensor::<f32>::zeros([4, 6]), 8usize);
+    /// assert_eq!(x.reshape([-1, 2]).shape(), &[12, 2]);
+    /// assert_eq!(x.reshape((rows, -1)).shape(), &[8, 3]);
+    /// ```
     #[doc(alias("view", "view_as"))]
     fn try_reshape(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("reshape");
@@ -241,10 +250,21 @@ pub trait Views: TensorLike {
         self.apply_view(View::Slice { axis, start, len, step: 1 }, at)
     }
 
-    /// Returns every `step`-th element of dimension `dim` from `start` up to, but not including, `end`: Python's
-    /// `start:end:step`. Positions beyond the ends are clamped, and `None` means the start or the end of the dimension. `step`
-    /// is positive; use [`flip`](Self::flip) to go backwards. PyTorch: indexing with a slice.
-    fn try_slice(&self, dim: impl Position, start: Option<isize>, end: Option<isize>, step: isize) -> Result<Self> {
+    /// Returns the positions `span` of dimension `dim`: a range such as `1..`, or a range with a step, `(1.., 2)`. As in Python, negative
+    /// ends count from the end, and ends beyond the dimension are clamped. The step is positive; use [`flip`](Self::flip) to go
+    /// backwards. [`Span`] has all forms. PyTorch: indexing with a slice, `x[1::2]`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.slice(1, 1..), Tensor::from([[2.0, 3.0], [5.0, 6.0]]));
+    /// assert_eq!(x.slice(-1, (.., 2)), Tensor::from([[1.0, 3.0], [4.0, 6.0]]));
+    /// assert_eq!(x.slice(0, ..-1).to_vec(), [1.0, 2.0, 3.0]);
+    /// ```
+    fn try_slice(&self, dim: impl Position, span: impl Into<Span>) -> Result<Self> {
+        let Span { start, end, step } = span.into();
         let at = Site::here("slice");
         let shape = self.shape();
         ensure!(shape.rank() > 0, at, "slice() cannot be applied to a 0-dim tensor.");

@@ -1,0 +1,43 @@
+//! Sums the gradients of several batches for one step.
+
+use wengert_autograd::Gradients;
+use wengert_tensor::Float;
+
+/// The gradients of the batches of a step: the mean over all their samples.
+pub(super) struct Accumulated<T: Float> {
+    /// The number of batches in a step.
+    batches: usize,
+    /// The sum of the gradients of the batches so far, each multiplied by the number of its samples.
+    sum: Option<Gradients<T>>,
+    samples: usize,
+    added: usize,
+}
+
+impl<T: Float> Accumulated<T> {
+    /// Returns an empty sum for steps of `batches` batches.
+    pub(super) fn new(batches: usize) -> Self {
+        Accumulated { batches, sum: None, samples: 0, added: 0 }
+    }
+
+    /// Adds the gradients of a batch of `samples` samples, which are a mean over its samples. Returns the gradients of the step if the step
+    /// is complete, or if this is the last batch.
+    pub(super) fn add(&mut self, mut gradients: Gradients<T>, samples: usize, is_last: bool) -> Option<Gradients<T>> {
+        // A single batch is not scaled, which keeps its bits.
+        if self.batches == 1 {
+            return Some(gradients);
+        }
+        gradients.scale(samples as f64);
+        match &mut self.sum {
+            Some(sum) => *sum += gradients,
+            None => self.sum = Some(gradients),
+        }
+        (self.samples, self.added) = (self.samples + samples, self.added + 1);
+        if self.added < self.batches && !is_last {
+            return None;
+        }
+        let mut step = self.sum.take()?;
+        step.scale(1.0 / self.samples as f64);
+        (self.samples, self.added) = (0, 0);
+        Some(step)
+    }
+}

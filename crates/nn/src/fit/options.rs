@@ -1,0 +1,143 @@
+//! Options of the training loop that fewer programs need: accumulation of gradients, averages of weights, a plateau schedule, callbacks.
+
+use std::ops::ControlFlow;
+
+use wengert_tensor::Float;
+
+use crate::Result;
+use crate::fit::fit::{Fit, Pace};
+use crate::history::History;
+use crate::module::Module;
+use crate::optim::WeightAverage;
+use crate::schedule::ReduceLROnPlateau;
+
+impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
+    /// Makes a step after each `batches` batches, with the mean of the gradients over all their samples. The step is the same as with one
+    /// batch of all these samples, but needs less memory. The last step of an epoch may have fewer batches. Lightning:
+    /// `accumulate_grad_batches`.
+    ///
+    /// Layers that use statistics of the batch, such as batch normalization, still see one batch at a time.
+    ///
+    /// # Panics
+    ///
+    /// If `batches` is 0.
+    #[must_use]
+    #[track_caller]
+    pub fn accumulate(mut self, batches: usize) -> Self {
+        assert!(batches > 0, "accumulate: expected at least 1 batch in a step, but got 0");
+        self.accumulate = batches;
+        self
+    }
+
+    /// Adds the weights to `average` after each step, as an exponential average needs. The validation and the best model in the
+    /// [folder](Self::folder) use the average. After the training, `average.apply_to(&mut model)` sets the weights to it. PyTorch:
+    /// `AveragedModel.update_parameters`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{DataLoader, Fit, Generator, Layer, Linear, Progress, Samples, Sgd, WeightAverage};
+    /// # use wengert_tensor::ops::mse_loss;
+    ///
+    /// let generator = &mut Generator::new(0);
+    /// let x = Tensor::<f32>::randn([64, 2], generator);
+    /// let data = DataLoader::new(Samples::new(x.clone(), x.sum_keepdim(1))?, 16);
+    /// let (mut model, mut average) = (Linear::new(2, 1, generator), WeightAverage::ema(0.9));
+    /// let fit: Fit<f32, Tensor, Tensor> = Fit::new(5).average_steps(&mut average).progress(Progress::Quiet);
+    /// fit.run(
+    ///     &mut model,
+    ///     &mut Sgd::new(0.1),
+    ///     &data,
+    ///     generator,
+    ///     |model, tape, x| model.forward(tape.constant(x)),
+    ///     |prediction, y| mse_loss(prediction, y),
+    /// )?;
+    /// assert_eq!(average.updates(), 5 * 4);
+    /// average.apply_to(&mut model);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn average_steps(mut self, average: &'a mut WeightAverage<T>) -> Self {
+        self.average = Some((Pace::Steps, average));
+        self
+    }
+
+    /// Adds the weights to `average` after each epoch, as stochastic weight averaging does. Otherwise like
+    /// [`average_steps`](Self::average_steps), which it replaces. PyTorch: `swa_utils`.
+    #[must_use]
+    pub fn average_epochs(mut self, average: &'a mut WeightAverage<T>) -> Self {
+        self.average = Some((Pace::Epochs, average));
+        self
+    }
+
+    /// Reduces the learning rate when a measure stops improving: `"loss"` or the name of a metric, of the validation samples if there are
+    /// any. The rate begins at the rate of `plateau`. Replaces other schedules. PyTorch: `scheduler.step(loss)` after each epoch.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use wengert::nn::Fit;
+    /// use wengert::nn::schedule::ReduceLROnPlateau;
+    ///
+    /// let fit: Fit = Fit::new(100).plateau("loss", ReduceLROnPlateau::new(1e-3).patience(5));
+    /// ```
+    #[must_use]
+    pub fn plateau(mut self, measure: &str, plateau: ReduceLROnPlateau) -> Self {
+        (self.schedule, self.plateau) = (None, Some((measure.to_owned(), plateau)));
+        self
+    }
+
+    /// Calls `callback` after each epoch with the history and the model. `ControlFlow::Break(())` ends the training, an error too. Several
+    /// callbacks are called in this order. Lightning: `on_train_epoch_end`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use std::ops::ControlFlow;
+    /// use wengert::nn::{Fit, save};
+    ///
+    /// let fit: Fit = Fit::new(100).on_epoch(|history, model| {
+    ///     let epoch = history.epochs().len();
+    ///     if epoch % 10 == 0 {
+    ///         save(model, format!("epoch-{epoch}.safetensors"))?;
+    ///     }
+    ///     let is_good = history.last().is_some_and(|last| last.train.loss < 0.01);
+    ///     Ok(if is_good { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    /// });
+    /// ```
+    #[must_use]
+    pub fn on_epoch(mut self, callback: impl FnMut(&History, &dyn Module<T>) -> Result<ControlFlow<()>> + 'a) -> Self {
+        self.callbacks.push(Box::new(callback));
+        self
+    }
+
+    /// Calls the callbacks until one of them ends the training.
+    pub(super) fn call_back<M: Module<T>>(&mut self, history: &History, model: &M) -> Result<ControlFlow<()>> {
+        for callback in &mut self.callbacks {
+            if callback(history, model.as_module())?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Updates an average over epochs, and exchanges the weights of `model` with the average. Returns false if there is no average.
+    pub(super) fn swap_in_average<M: Module<T>>(&mut self, model: &mut M) -> Result<bool> {
+        let Some((pace, average)) = &mut self.average else { return Ok(false) };
+        if *pace == Pace::Epochs {
+            average.try_update(&*model)?;
+        }
+        // Without a step, there is no average yet.
+        if average.updates() == 0 {
+            return Ok(false);
+        }
+        average.try_swap(model)?;
+        Ok(true)
+    }
+
+    /// Exchanges the weights of `model` with the average.
+    pub(super) fn swap_average<M: Module<T>>(&mut self, model: &mut M) -> Result<()> {
+        match &mut self.average {
+            Some((_, average)) => average.try_swap(model),
+            None => Ok(()),
+        }
+    }
+}

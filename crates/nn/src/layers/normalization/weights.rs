@@ -1,0 +1,272 @@
+//! Normalized weights: a weight whose lengths are parameters of their own, and a weight that is divided by its largest singular value.
+//!
+//! The first is from Salimans and Kingma, "Weight normalization" (2016), the second from Miyato et al., "Spectral normalization for
+//! generative adversarial networks" (2018).
+
+use wengert_autograd::{Buffer, Parameter, Share, Tape, Var};
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, Blas as _, Norms as _, Products as _, Views as _};
+use wengert_tensor::{Float, Generator, Site, Tensor};
+
+use crate::Result;
+use crate::module::Module;
+
+/// The norm below which a vector of the power iteration counts as zero. PyTorch: `eps`.
+const EPS: f64 = 1e-12;
+
+/// A weight w = g v / ‖v‖, with the length g and the direction v as parameters. The norm is over all dimensions except one, so each output
+/// of a linear layer or a convolution has its own length. A part of v that is zero gives NaN. PyTorch:
+/// `torch.nn.utils.parametrizations.weight_norm`.
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Linear, WeightNorm};
+///
+/// let linear = Linear::new(3, 2, &mut Generator::new(0));
+/// let normed = WeightNorm::new(&linear.weight.value);
+/// let tape = Tape::new();
+/// let x = tape.constant(&Tensor::<f32>::ones([5, 3]));
+/// let y = x.linear(normed.weight(&tape), None);
+/// assert_eq!(y.shape(), [5, 2]);
+/// let error = (normed.weight(&tape).value() - &linear.weight.value).abs().amax(..).item();
+/// assert!(error < 1e-6); // at first, the weight is the same
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct WeightNorm<T: Float = f32> {
+    /// The lengths g: the shape of the weight, with size 1 in all dimensions except `dim`; or a number.
+    pub original0: Parameter<T>,
+    /// The directions v, in the shape of the weight.
+    pub original1: Parameter<T>,
+    dim: Option<usize>,
+}
+
+#[twins]
+impl<T: Float> WeightNorm<T> {
+    /// Returns `weight` in this form, with a length for each position of dimension 0.
+    ///
+    /// # Errors
+    ///
+    /// If the weight has no dimensions.
+    pub fn try_new(weight: &Tensor<T>) -> Result<Self> {
+        let axis = wengert_tensor::axis(0, weight.rank(), Site::here("new"))?;
+        WeightNorm::split(weight, Some(axis).filter(|_| weight.rank() > 0))
+    }
+
+    /// Returns `weight` in this form, with a length for each position of dimension `dim`, or one length if `dim` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// If the weight does not have the dimension.
+    pub fn try_with_dim(weight: &Tensor<T>, dim: impl Into<Option<isize>>) -> Result<Self> {
+        let at = Site::here("with_dim");
+        let axis = dim.into().map(|dim| wengert_tensor::axis(dim, weight.rank(), at)).transpose()?;
+        WeightNorm::split(weight, axis.filter(|_| weight.rank() > 0))
+    }
+
+    /// Returns the weight, as a variable on `tape`.
+    ///
+    /// # Errors
+    ///
+    /// If the lengths and the directions do not broadcast, because the program has changed their shapes.
+    pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
+        let (g, v) = (tape.try_parameter(&self.original0)?, tape.try_parameter(&self.original1)?);
+        let axes = others(self.dim, v.shape().rank());
+        let norm = if self.dim.is_some() && axes.is_empty() { v.try_abs()? } else { norm_over(&v, self.dim, &axes)? };
+        Ok(g.try_mul(v.try_div(norm)?)?)
+    }
+
+    /// Splits a weight into its lengths and itself.
+    fn split(weight: &Tensor<T>, dim: Option<usize>) -> Result<Self> {
+        let axes = others(dim, weight.rank());
+        let norm = match dim {
+            Some(_) if axes.is_empty() => weight.try_abs()?,
+            Some(_) => weight.try_vector_norm_keepdim(2, axes)?,
+            None => weight.try_vector_norm(2, ..)?,
+        };
+        Ok(WeightNorm { original0: Parameter::new(norm), original1: Parameter::new(weight.clone()), dim })
+    }
+}
+
+/// Returns the dimensions of a tensor of rank `rank` without `dim`.
+fn others(dim: Option<usize>, rank: usize) -> Vec<usize> {
+    (0..rank).filter(|&axis| Some(axis) != dim).collect()
+}
+
+/// Returns the norm over `axes`, which stay with size 1, or over all dimensions if `dim` is `None`.
+fn norm_over<'t, T: Float>(v: &Var<'t, T>, dim: Option<usize>, axes: &[usize]) -> Result<Var<'t, T>> {
+    Ok(if dim.is_some() { v.try_vector_norm_keepdim(2, axes)? } else { v.try_vector_norm(2, ..)? })
+}
+
+/// A weight that is divided by its largest singular value σ, as a matrix of dimension 0 and all others. So the layer enlarges no distance.
+/// PyTorch: `torch.nn.utils.parametrizations.spectral_norm`.
+///
+/// σ is estimated by uᵀ W v. Each step on a training tape improves the vectors u and v by one power iteration, which the optimiser's
+/// step stores. No gradient flows through the iteration.
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, SpectralNorm};
+///
+/// let generator = &mut Generator::new(0);
+/// let normed = SpectralNorm::new(&Tensor::from([[3.0f64, 0.0], [0.0, 1.0]]), generator);
+/// let tape = Tape::new();
+/// let weight = normed.weight(&tape).value(); // the largest singular value is 3
+/// assert!((weight.get(&[0, 0]).unwrap() - 1.0).abs() < 1e-6);
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct SpectralNorm<T: Float = f32> {
+    /// The weight before the division.
+    pub original: Parameter<T>,
+    /// The estimated left singular vector of σ. PyTorch: `_u`.
+    pub u: Buffer<T>,
+    /// The estimated right singular vector of σ. PyTorch: `_v`.
+    pub v: Buffer<T>,
+    iterations: usize,
+}
+
+#[twins]
+impl<T: Float> SpectralNorm<T> {
+    /// Returns `weight` in this form. The vectors begin at random and are improved by 15 iterations, as in PyTorch.
+    ///
+    /// # Errors
+    ///
+    /// If the weight has fewer than two dimensions.
+    pub fn try_new(weight: &Tensor<T>, generator: &mut Generator) -> Result<Self> {
+        let matrix = weight.try_flatten(1, -1)?;
+        let &[rows, columns] = &matrix.shape()[..] else { unreachable!("dimension 1 exists") };
+        let vector = |size: usize, generator: &mut Generator| -> Result<Tensor<T>> {
+            Ok(Tensor::randn([size], generator).try_normalize(2, 0, EPS)?)
+        };
+        let (mut u, mut v) = (vector(rows, generator)?, vector(columns, generator)?);
+        for _ in 0..15 {
+            u = matrix.try_matmul(&v)?.try_normalize(2, 0, EPS)?;
+            v = u.try_matmul(&matrix)?.try_normalize(2, 0, EPS)?;
+        }
+        let (u, v) = (Buffer::new(u), Buffer::new(v));
+        Ok(SpectralNorm { original: Parameter::new(weight.clone()), u, v, iterations: 1 })
+    }
+
+    /// Sets the number of power iterations in each training step; 1 by default. PyTorch: `n_power_iterations`.
+    #[must_use]
+    pub fn iterations(self, iterations: usize) -> Self {
+        SpectralNorm { iterations, ..self }
+    }
+
+    /// Returns the weight, as a variable on `tape`.
+    ///
+    /// # Errors
+    ///
+    /// If the vectors do not fit the weight, because the program has changed its shape.
+    pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
+        let weight = tape.try_parameter(&self.original)?;
+        let matrix = weight.try_flatten(1, -1)?;
+        let (mut u, mut v) = (tape.constant(&self.u.value), tape.constant(&self.v.value));
+        if tape.is_training() {
+            let fixed = matrix.try_detach()?;
+            for _ in 0..self.iterations {
+                u = fixed.try_matmul(v)?.try_normalize(2, 0, EPS)?;
+                v = u.try_matmul(fixed)?.try_normalize(2, 0, EPS)?;
+            }
+            tape.try_blend(&self.u, u, Share::Fixed(1.0))?;
+            tape.try_blend(&self.v, v, Share::Fixed(1.0))?;
+        }
+        let sigma = u.try_dot(matrix.try_matmul(v)?)?;
+        Ok(weight.try_div(sigma)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+    use crate::module::update_buffers;
+
+    fn weight() -> Tensor<f64> {
+        Tensor::from([[1.0, 2.0, 2.0], [0.5, -1.0, 0.25]])
+    }
+
+    #[track_caller]
+    fn assert_close(found: &Tensor<f64>, expected: &[f64]) {
+        let error = found.iter().zip(expected).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+        assert!(found.numel() == expected.len() && error < 1e-14, "{found} {expected:?}");
+    }
+
+    /// The expected values are those of `parametrizations.weight_norm` in PyTorch 2.15, in float64.
+    #[test]
+    fn lengths_and_directions_are_pytorchs() {
+        let mut normed = WeightNorm::new(&weight());
+        assert_eq!(normed.original0.value.shape(), &[2, 1]);
+        assert_close(&normed.original0.value, &[3.0, 1.14564392373896]);
+        let columns = WeightNorm::with_dim(&weight(), 1).original0.value;
+        assert_close(&columns, &[1.118033988749895, 2.23606797749979, 2.0155644370746373]);
+        assert_close(&WeightNorm::with_dim(&weight(), None).original0.value, &[3.2113081446662823]);
+        normed.original0.value = Tensor::from([[2.0], [0.5]]);
+        normed.original1.value = Tensor::from([[3.0, 0.0, 4.0], [1.0, 1.0, -1.0]]);
+        let tape = Tape::new();
+        let y = tape.constant(Tensor::from([[1.0, -2.0, 0.5]])).linear(normed.weight(&tape), None);
+        assert_close(&y.value(), &[2.0, -0.4330127018922194]);
+        let gradients = y.square().sum(..).backward();
+        assert_close(gradients.of(&normed.original0), &[4.0, 0.75]);
+        assert_close(gradients.of(&normed.original1), &[0.64, -3.2, -0.48, -0.375, 0.375, 0.0]);
+    }
+
+    #[test]
+    fn weights_of_every_rank_are_themselves_at_first() {
+        let mut generator = Generator::new(0);
+        for shape in [&[4][..], &[3, 2], &[2, 3, 2, 2]] {
+            let weight = Tensor::<f64>::randn(shape, &mut generator);
+            for dim in [None, Some(0), Some(-1)] {
+                let normed = WeightNorm::with_dim(&weight, dim);
+                let paths: Vec<_> = normed.named_parameters().into_iter().map(|(path, _)| path).collect();
+                assert_eq!(paths, ["original0", "original1"]);
+                assert_close(&normed.weight(&Tape::new()).value(), &weight.to_vec());
+            }
+        }
+        assert!(WeightNorm::try_with_dim(&Tensor::<f64>::ones([2]), 1).is_err());
+    }
+
+    /// The expected values are those of `parametrizations.spectral_norm` in PyTorch 2.15, in float64.
+    #[test]
+    fn a_training_step_and_an_evaluation_are_pytorchs() {
+        let generator = &mut Generator::new(0);
+        let mut normed = SpectralNorm::new(&weight(), generator);
+        normed.u.value = Tensor::from([0.6, 0.8]);
+        normed.v.value = Tensor::from([1.0, 0.0, 0.0]);
+        let x = Tensor::from([[1.0, -2.0, 0.5]]);
+        let expected = [-0.7748388442260596, 1.0169759830467033];
+        let tape = Tape::training(generator);
+        let y = tape.constant(&x).linear(normed.weight(&tape), None);
+        assert_close(&y.value(), &expected);
+        let gradients = y.square().sum(..).backward();
+        let slopes = [
+            -1.0910665319670947,
+            0.6119209121085294,
+            -1.1343628229181697,
+            0.5426468465868092,
+            -1.8703997690864482,
+            -0.023091355173906647,
+        ];
+        assert_close(gradients.of(&normed.original), &slopes);
+        update_buffers(&mut normed, &gradients);
+        assert_close(&normed.u.value, &[0.8944271909999159, 0.4472135954999579]);
+        assert_close(&normed.v.value, &[0.43314808182421, 0.519777698189052, 0.7363517391011569]);
+        let tape = Tape::new();
+        assert_close(&tape.constant(&x).linear(normed.weight(&tape), None).value(), &expected);
+    }
+
+    #[test]
+    fn the_estimate_converges_to_the_largest_singular_value() {
+        let normed = SpectralNorm::new(&weight(), &mut Generator::new(1));
+        let scale = weight() / normed.weight(&Tape::new()).value();
+        // 3.0212500158534694 is from `torch.linalg.svdvals`. Each iteration divides the error by (3.02 / 1.09)² = 7.7; 7.7⁻¹⁵ < 1e-13.
+        assert!(scale.iter().all(|sigma| (sigma - 3.0212500158534694).abs() < 1e-10), "{scale}");
+        let kernel = Tensor::<f64>::randn([4, 3, 2, 2], &mut Generator::new(2));
+        let normed = SpectralNorm::new(&kernel, &mut Generator::new(1)).iterations(2);
+        assert_eq!((normed.u.value.shape(), normed.v.value.shape()), (&[4][..].into(), &[12][..].into()));
+        assert_eq!(normed.weight(&Tape::training(&mut Generator::new(0))).shape(), [4, 3, 2, 2]);
+        assert!(SpectralNorm::try_new(&Tensor::<f64>::ones([3]), &mut Generator::new(0)).is_err());
+    }
+}

@@ -1,0 +1,247 @@
+//! Ranges as callers write them: the positions of a slice, and the numbers of `arange`.
+
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use crate::shape::dims::Position;
+use crate::{Error, Site, ensure};
+
+/// Positions of a dimension as callers write them: a range, or a range with a step, `(1.., 2)`. Negative ends count from the end, and
+/// ends beyond the dimension are clamped, as in Python.
+///
+/// | Python | here |
+/// |---|---|
+/// | `1:` | `1..` |
+/// | `:-1` | `..-1` |
+/// | `1:4` | `1..4`, or `1..=3` |
+/// | `1::2` | `(1.., 2)` |
+/// | `::2` | `(.., 2)` |
+///
+/// For ends that the program computes, a triple is Python's `slice(start, end, step)`: `(Some(start), None, step)`. The numbers are of
+/// type `isize`, `i32` or `usize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first position; `None` means the start of the dimension.
+    pub start: Option<isize>,
+    /// The position after the last; `None` means the end of the dimension.
+    pub end: Option<isize>,
+    /// The distance of two positions. Operations refuse 0 and negative numbers.
+    pub step: isize,
+}
+
+impl Span {
+    fn new(start: Option<isize>, end: Option<isize>) -> Self {
+        Span { start, end, step: 1 }
+    }
+
+    /// Returns the end of a range whose last position is `last`. After the last position of a dimension, -1, comes its end.
+    fn after(last: isize) -> Option<isize> {
+        if last == -1 { None } else { Some(last.saturating_add(1)) }
+    }
+}
+
+impl From<RangeFull> for Span {
+    fn from(_: RangeFull) -> Self {
+        Span::new(None, None)
+    }
+}
+
+impl From<(Option<isize>, Option<isize>, isize)> for Span {
+    fn from((start, end, step): (Option<isize>, Option<isize>, isize)) -> Self {
+        Span { start, end, step }
+    }
+}
+
+impl<R: Into<Span>, P: Position> From<(R, P)> for Span {
+    fn from((range, step): (R, P)) -> Self {
+        Span { step: step.position(), ..range.into() }
+    }
+}
+
+macro_rules! spans {
+    ($($range:ident: |$of:ident| $start:expr, $end:expr;)*) => {
+        spans!(@each isize $($range: |$of| $start, $end;)*);
+        spans!(@each i32 $($range: |$of| $start, $end;)*);
+        spans!(@each usize $($range: |$of| $start, $end;)*);
+    };
+    (@each $number:ident $($range:ident: |$of:ident| $start:expr, $end:expr;)*) => {$(
+        impl From<$range<$number>> for Span {
+            fn from($of: $range<$number>) -> Self {
+                Span::new($start, $end)
+            }
+        }
+    )*};
+}
+
+spans! {
+    Range: |range| Some(range.start.position()), Some(range.end.position());
+    RangeFrom: |range| Some(range.start.position()), None;
+    RangeTo: |range| None, Some(range.end.position());
+    RangeInclusive: |range| Some(range.start().position()), Span::after(range.end().position());
+    RangeToInclusive: |range| None, Span::after(range.end.position());
+}
+
+/// Evenly spaced numbers as callers write them: a number of elements `n` (from 0 to n - 1), a range, or a range with a step. The end does
+/// not belong to the numbers. A range of floating-point numbers has a step: `(0.0..1.0, 0.1)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progression(Numbers);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Numbers {
+    Integers { start: i64, end: i64, step: i64 },
+    Floats { start: f64, end: f64, step: f64 },
+}
+
+/// The numbers of a [`Progression`]: how many there are, and each of them.
+pub(crate) enum Series {
+    Integers { start: i64, step: i64, count: usize },
+    Floats { start: f64, step: f64, count: usize },
+}
+
+impl Progression {
+    /// Returns the numbers. The sentences of the errors are PyTorch's.
+    pub(crate) fn resolve(self, at: Site) -> Result<Series, Error> {
+        let sign = "upper bound and lower bound inconsistent with step sign";
+        match self.0 {
+            Numbers::Integers { start, end, step } => {
+                ensure!(step != 0, at, "step must be nonzero");
+                ensure!(if step > 0 { end >= start } else { end <= start }, at, "{sign}");
+                let count = start.abs_diff(end).div_ceil(step.unsigned_abs());
+                // A count that does not fit is refused as a size.
+                Ok(Series::Integers { start, step, count: usize::try_from(count).unwrap_or(usize::MAX) })
+            }
+            Numbers::Floats { start, end, step } => {
+                ensure!(start.is_finite() && end.is_finite(), at, "unsupported range: {start} -> {end}");
+                ensure!(step != 0.0 && !step.is_nan(), at, "step must be nonzero");
+                ensure!(if step > 0.0 { end >= start } else { end <= start }, at, "{sign}");
+                // The conversion saturates, so a count that does not fit is refused as a size.
+                Ok(Series::Floats { start, step, count: ((end - start) / step).ceil() as usize })
+            }
+        }
+    }
+}
+
+macro_rules! progressions {
+    ($kind:ident $wide:ident: $($number:ty)*) => {$(
+        impl From<Range<$number>> for Progression {
+            fn from(range: Range<$number>) -> Self {
+                Progression::from((range, 1 as $number))
+            }
+        }
+
+        impl From<(Range<$number>, $number)> for Progression {
+            #[allow(clippy::cast_lossless)]
+            fn from((range, step): (Range<$number>, $number)) -> Self {
+                let (start, end, step) = (range.start as $wide, range.end as $wide, step as $wide);
+                Progression(Numbers::$kind { start, end, step })
+            }
+        }
+    )*};
+}
+
+progressions!(Floats f64: f32 f64);
+progressions!(Integers i64: i32 i64);
+
+/// Implements the conversions from a number of elements, and from a range of `usize`, whose step may be negative in the other types.
+macro_rules! counts {
+    ($($number:ty)*) => {$(
+        impl From<$number> for Progression {
+            fn from(end: $number) -> Self {
+                // A number beyond i64 is refused as a size: memory cannot hold this many elements.
+                let end = i64::try_from(end).unwrap_or(i64::MAX);
+                Progression(Numbers::Integers { start: 0, end, step: 1 })
+            }
+        }
+    )*};
+}
+
+counts!(usize i32 i64);
+
+impl From<Range<usize>> for Progression {
+    fn from(range: Range<usize>) -> Self {
+        Progression::from((range, 1usize))
+    }
+}
+
+impl From<(Range<usize>, usize)> for Progression {
+    fn from((range, step): (Range<usize>, usize)) -> Self {
+        let integer = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        let (start, end, step) = (integer(range.start), integer(range.end), integer(step));
+        Progression(Numbers::Integers { start, end, step })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prelude::*;
+
+    #[test]
+    fn ranges_of_all_types_are_spans() {
+        let span = |start, end, step| Span { start, end, step };
+        let table: [(Span, Span); 12] = [
+            ((1..).into(), span(Some(1), None, 1)),
+            ((..-1).into(), span(None, Some(-1), 1)),
+            ((..).into(), span(None, None, 1)),
+            ((1usize..4).into(), span(Some(1), Some(4), 1)),
+            ((1isize..=3).into(), span(Some(1), Some(4), 1)),
+            ((-3..=-1).into(), span(Some(-3), None, 1)),
+            ((..=-2).into(), span(None, Some(-1), 1)),
+            ((..=usize::MAX).into(), span(None, Some(isize::MAX), 1)),
+            (((1.., 2)).into(), span(Some(1), None, 2)),
+            (((.., 3usize)).into(), span(None, None, 3)),
+            (((0..4, -1isize)).into(), span(Some(0), Some(4), -1)),
+            ((Some(1), None, 2).into(), span(Some(1), None, 2)),
+        ];
+        for (found, expected) in table {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn slices_are_pythons() {
+        // The expected values are those of list(range(6))[...] in Python.
+        let x = Tensor::<i64>::arange(6);
+        let table = [
+            (x.slice(0, 1..), vec![1, 2, 3, 4, 5]),
+            (x.slice(0, ..-1), vec![0, 1, 2, 3, 4]),
+            (x.slice(0, (1.., 2)), vec![1, 3, 5]),
+            (x.slice(0, (.., 4)), vec![0, 4]),
+            (x.slice(-1, -2..), vec![4, 5]),
+            (x.slice(0, 4..2), vec![]),
+            (x.slice(0, -100..=100), vec![0, 1, 2, 3, 4, 5]),
+            (x.slice(0, 2..=3usize), vec![2, 3]),
+            (x.slice(0, (Some(1), Some(-1), 2)), vec![1, 3]),
+        ];
+        for (found, expected) in table {
+            assert_eq!(found.to_vec(), expected);
+        }
+        assert!(x.try_slice(0, (.., 0)).is_err() && x.try_slice(0, (.., -1)).is_err());
+    }
+
+    #[test]
+    fn numbers_in_steps_are_pytorchs() {
+        // The expected values are those of torch.arange(...).
+        assert_eq!(Tensor::<i64>::arange(2..5).to_vec(), [2, 3, 4]);
+        assert_eq!(Tensor::<i64>::arange((5..0, -2)).to_vec(), [5, 3, 1]);
+        assert_eq!(Tensor::<u8>::arange((0usize..6, 3)).to_vec(), [0, 3]);
+        assert_eq!(Tensor::<f32>::arange(-1..2).to_vec(), [-1.0, 0.0, 1.0]);
+        assert_eq!(Tensor::<f64>::arange((0.0..1.0, 0.25)).to_vec(), [0.0, 0.25, 0.5, 0.75]);
+        assert_eq!(Tensor::<f64>::arange((1.0..0.0, -0.5)).to_vec(), [1.0, 0.5]);
+        assert_eq!(Tensor::<f32>::arange(0.5..3.0).to_vec(), [0.5, 1.5, 2.5]);
+        assert_eq!(Tensor::<f64>::arange((0.0..0.3, 0.1)).to_vec(), [0.0, 0.1, 0.2]);
+        assert_eq!(Tensor::<i64>::arange(3..3).shape(), &[0]);
+        assert_eq!(Tensor::<i64>::arange((i64::MIN..i64::MAX, i64::MAX)).to_vec(), [i64::MIN, -1, i64::MAX - 1]);
+    }
+
+    #[test]
+    fn ranges_without_an_end_are_refused() {
+        let refused = |range: Progression| Tensor::<f64>::try_arange(range).unwrap_err().sentence();
+        assert_eq!(refused((0..4, 0).into()), "step must be nonzero");
+        assert_eq!(refused((0.0..4.0, f64::NAN).into()), "step must be nonzero");
+        assert_eq!(refused((0..4, -1).into()), "upper bound and lower bound inconsistent with step sign");
+        assert_eq!(refused((-1i64).into()), "upper bound and lower bound inconsistent with step sign");
+        assert_eq!(refused((0.0..f64::INFINITY).into()), "unsupported range: 0 -> inf");
+        assert!(!refused((0.0..1.0, 1e-300).into()).is_empty());
+        assert!(!refused((i64::MIN..i64::MAX).into()).is_empty());
+    }
+}
