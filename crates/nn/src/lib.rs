@@ -223,7 +223,7 @@ pub mod plots;
 pub mod schedule;
 mod trace;
 
-pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
+pub use checkpoint::{Checkpoint, LoadReport, Saved, from_bytes, load, save, to_bytes};
 #[cfg(feature = "npz")]
 pub use data::read_npz;
 pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table, Vocabulary};
