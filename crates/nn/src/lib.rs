@@ -227,7 +227,7 @@ pub mod plots;
 pub mod schedule;
 mod trace;
 
-pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
+pub use checkpoint::{Checkpoint, LoadReport, Saved, from_bytes, load, save, to_bytes};
 pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table, Vocabulary};
 #[cfg(feature = "images")]
 pub use data::{ImageFolder, ImageReader};

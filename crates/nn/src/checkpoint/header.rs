@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -21,7 +20,7 @@ const LENGTH: u64 = 8;
 /// the file is not valid, returns a description of the problem.
 ///
 /// The tensors of a valid header cover the rest of the file without overlap.
-pub(super) fn read_header(file: &mut File, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
+pub(super) fn read_header(file: &mut impl Read, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
     if size < LENGTH {
         return Ok(Err(format!("its {size} bytes are too few for the length of a header")));
     }

@@ -23,6 +23,7 @@
 //! model.load_state_dict({name: t for name, t in tensors.items() if not name.startswith("@")}, strict=True)
 //! ```
 
+mod contents;
 mod header;
 mod read;
 mod report;
@@ -88,6 +89,44 @@ pub fn load<T: Float>(model: &mut (impl Module<T> + ?Sized), path: impl AsRef<Pa
     Checkpoint::open(path)?.load_model(model).map(drop)
 }
 
+/// Returns the bytes that [`save`] would write, for a program without files, such as a web page. safetensors:
+/// `save(model.state_dict())`.
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{Generator, Linear, from_bytes, to_bytes};
+///
+/// let trained = Linear::<f32>::new(4, 2, &mut Generator::new(0));
+/// let bytes = to_bytes(&trained)?;
+///
+/// let mut model = Linear::<f32>::new(4, 2, &mut Generator::new(1));
+/// from_bytes(&mut model, bytes)?;
+/// assert_eq!(model.weight.value, trained.weight.value);
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// - Two parameters have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+/// - A parameter has a reserved name: [`Error::ReservedName`](crate::Error::ReservedName).
+pub fn to_bytes<T: Float>(model: &(impl Module<T> + ?Sized)) -> Result<Vec<u8>> {
+    Checkpoint::new().model(model).to_bytes()
+}
+
+/// Reads the parameters and buffers of `model` from the bytes of a checkpoint, as [`load`] does from a file. PyTorch:
+/// `model.load_state_dict(safetensors.torch.load(bytes), strict=True)`.
+///
+/// # Errors
+///
+/// - The bytes are not a checkpoint, or are damaged: [`Error::Checkpoint`](crate::Error::Checkpoint).
+/// - The checkpoint does not fit the model: [`Error::Keys`](crate::Error::Keys).
+/// - Two parameters of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+///
+/// After an error the model is unchanged. The path in errors is `bytes in memory`.
+pub fn from_bytes<T: Float>(model: &mut (impl Module<T> + ?Sized), bytes: impl Into<Vec<u8>>) -> Result<()> {
+    Checkpoint::from_bytes(bytes)?.load_model(model).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -138,6 +177,32 @@ mod tests {
         assert_eq!(bits(&loaded), bits(&saved));
         save(&loaded, &second).unwrap();
         assert_eq!(fs::read(first).unwrap(), fs::read(second).unwrap());
+    }
+
+    #[test]
+    fn bytes_in_memory_are_the_bytes_of_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let layer = Linear::<f64>::new(3, 2, &mut Generator::new(0));
+        let optimizer = Adam::new(0.25);
+        let whole = || Checkpoint::new().model(&layer).optimizer("o", &optimizer, &layer).integer("epoch", 3);
+        whole().save(&file).unwrap();
+        let bytes = whole().to_bytes().unwrap();
+        assert_eq!(bytes, fs::read(&file).unwrap());
+
+        let (mut loaded, mut restored) = (Linear::<f64>::new(3, 2, &mut Generator::new(1)), Adam::new(0.5));
+        let saved = Checkpoint::from_bytes(bytes.clone()).unwrap();
+        saved.load_model(&mut loaded).unwrap();
+        saved.load_optimizer("o", &mut restored, &loaded).unwrap();
+        assert_eq!((&loaded.weight.value, restored.learning_rate()), (&layer.weight.value, 0.25));
+        assert_eq!(saved.integer("epoch").unwrap(), 3);
+        for end in 0..bytes.len() {
+            let error = from_bytes(&mut loaded, &bytes[..end]).unwrap_err();
+            assert!(matches!(error, Error::Checkpoint { .. }), "{end}");
+        }
+        let error = from_bytes(&mut Linear::<f64>::new(2, 2, &mut Generator::new(1)), bytes).unwrap_err();
+        assert!(error.to_string().starts_with("'bytes in memory' does not fit the model"), "{error}");
+        let twins = model::<f32>(&[("w", &[1]), ("w", &[1])]);
+        assert!(matches!(to_bytes(&twins), Err(Error::DuplicateName { .. })));
     }
 
     #[test]

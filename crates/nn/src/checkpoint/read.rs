@@ -2,15 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use wengert_macros::precompiled;
 use wengert_tensor::{DType, Float, Generator, Shape};
 
+use super::contents::Contents;
 use super::header::read_header;
 use super::report::LoadReport;
 use super::write::{Checkpoint, check_names, dtype};
@@ -21,8 +22,8 @@ use crate::module::{Leaf, LeafMut, Module};
 use crate::optim::{Archive, Entry, Key, Optimizer, Resume, Stored, archive_optimizer};
 use crate::{Error, KeyMismatch, Result};
 
-/// An open checkpoint file; see [`Checkpoint::open`](crate::Checkpoint::open). Each method reads only the tensors that
-/// it needs.
+/// An open checkpoint: a file ([`Checkpoint::open`](crate::Checkpoint::open)) or bytes in memory
+/// ([`Checkpoint::from_bytes`](crate::Checkpoint::from_bytes)). Each method reads only the tensors that it needs.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -47,10 +48,11 @@ use crate::{Error, KeyMismatch, Result};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Saved {
-    pub(super) path: PathBuf,
-    pub(super) file: File,
-    /// The position in the file where the tensors begin.
-    pub(super) start: u64,
+    /// The path of the file, or [`IN_MEMORY`].
+    path: PathBuf,
+    contents: Contents,
+    /// The position in the contents where the tensors begin.
+    start: u64,
     pub(super) header: Metadata,
     pub(super) convert: bool,
     partial: bool,
@@ -74,18 +76,54 @@ impl Checkpoint {
     pub fn open(path: impl AsRef<Path>) -> Result<Saved> {
         let path = path.as_ref().to_owned();
         let (mut file, size) = open_regular(&path)?;
-        match read_header(&mut file, size) {
-            Err(source) => Err(Error::Read { path, source }),
-            Ok(Err(reason)) => Err(Error::Checkpoint { path, reason }),
-            Ok(Ok((start, header))) => {
-                let rename = Box::new(str::to_owned);
-                Ok(Saved { path, file, start, header, convert: false, partial: false, rename })
-            }
-        }
+        let (start, header) = checked_header(&mut file, size, &path)?;
+        Ok(Saved::new(path, Contents::File(Arc::new(file)), start, header))
+    }
+
+    /// Reads and checks the header of a checkpoint in memory, for example bytes that a web page has fetched. safetensors: `load`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use wengert::nn::{Checkpoint, Generator, Linear};
+    ///
+    /// let trained = Linear::<f32>::new(4, 2, &mut Generator::new(0));
+    /// let bytes = Checkpoint::new().model(&trained).integer("epoch", 3).to_bytes()?;
+    ///
+    /// let mut model = Linear::<f32>::new(4, 2, &mut Generator::new(1));
+    /// let saved = Checkpoint::from_bytes(bytes)?;
+    /// saved.load_model(&mut model)?;
+    /// assert_eq!((model.weight.value, saved.integer("epoch")?), (trained.weight.value, 3));
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checkpoint`] if the bytes are not a checkpoint, or are damaged. The path in this and later errors is `bytes in memory`.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Saved> {
+        let bytes: Vec<u8> = bytes.into();
+        let (start, header) = checked_header(&mut &bytes[..], bytes.len() as u64, Path::new(IN_MEMORY))?;
+        Ok(Saved::new(IN_MEMORY.into(), Contents::Memory(bytes.into()), start, header))
+    }
+}
+
+/// The path that errors show for a checkpoint in memory.
+const IN_MEMORY: &str = "bytes in memory";
+
+/// Reads and checks the header of `size` bytes. Errors show `path`.
+fn checked_header(from: &mut impl Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
+    match read_header(from, size) {
+        Err(source) => Err(Error::Read { path: path.to_owned(), source }),
+        Ok(Err(reason)) => Err(Error::Checkpoint { path: path.to_owned(), reason }),
+        Ok(Ok(header)) => Ok(header),
     }
 }
 
 impl Saved {
+    /// Returns a checkpoint that is loaded completely and without conversion or renaming.
+    fn new(path: PathBuf, contents: Contents, start: u64, header: Metadata) -> Self {
+        Saved { path, contents, start, header, convert: false, partial: false, rename: Box::new(str::to_owned) }
+    }
+
     /// Converts parameters of other floating-point types (f16, bf16, f32, f64) to the type of the model, rounded to
     /// nearest.
     #[must_use]
@@ -209,7 +247,7 @@ impl Saved {
         match self.header.info(name) {
             None => report.missing.push(name.to_owned()),
             Some(info) if info.dtype == expected && info.shape == shape => {
-                if let Ok(words) = bytes(&self.file, &self.path, self.start, info)?.as_chunks::<8>().0.try_into() {
+                if let Ok(words) = self.bytes_of(info)?.as_chunks::<8>().0.try_into() {
                     return Ok(words);
                 }
             }
@@ -219,6 +257,12 @@ impl Saved {
             }
         }
         Err(self.misfit(report))
+    }
+
+    /// Reads the bytes of a tensor. A model's tensor was compared with the model before, so that the file does not choose the size.
+    pub(super) fn bytes_of(&self, info: &TensorInfo) -> Result<Vec<u8>> {
+        let read = self.contents.tensor(self.start, info);
+        read.map_err(|source| Error::Read { path: self.path.clone(), source })
     }
 
     /// Returns the error for a file that does not fit the model or object that reads it.
@@ -231,21 +275,6 @@ impl Saved {
 /// Returns the shape and the element type of a tensor, as errors show them.
 pub(super) fn kind(info: &TensorInfo) -> (Shape, String) {
     (Shape::from(&info.shape[..]), info.dtype.to_string())
-}
-
-/// Reads the bytes of a tensor from `file`, whose tensors begin at `start`. A model's tensor was compared with the model before, so that
-/// the file does not choose the size.
-pub(super) fn bytes(mut file: &File, path: &Path, start: u64, info: &TensorInfo) -> Result<Vec<u8>> {
-    let (from, to) = info.data_offsets;
-    let mut bytes = Vec::new();
-    let mut read = || {
-        bytes.try_reserve_exact(to - from)?;
-        bytes.resize(to - from, 0);
-        file.seek(SeekFrom::Start(start + from as u64))?;
-        file.read_exact(&mut bytes)
-    };
-    read().map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    Ok(bytes)
 }
 
 /// Converts the bytes of an entry of an optimiser, whose shape and type fit.
@@ -306,8 +335,7 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
     if !saved.partial && !report.is_complete() {
         return Err(saved.misfit(report));
     }
-    let contents: Vec<Vec<u8>> =
-        fitting.iter().map(|(info, _)| bytes(&saved.file, &saved.path, saved.start, info)).collect::<Result<_>>()?;
+    let contents: Vec<Vec<u8>> = fitting.iter().map(|(info, _)| saved.bytes_of(info)).collect::<Result<_>>()?;
     for ((info, leaf), bytes) in fitting.into_iter().zip(contents) {
         match leaf {
             LeafMut::Parameter(parameter) => {
@@ -348,9 +376,11 @@ fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut A
     let kinds = infos.iter().map(|(key, info)| (key.clone(), kind(info))).collect();
     let widths = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64];
     let floats = widths.into_iter().filter(|&width| saved.convert || width == dtype(T::DTYPE));
-    let source = |source| Error::Read { path: saved.path.clone(), source };
-    let (file, path, start) = (saved.file.try_clone().map_err(source)?, saved.path.clone(), saved.start);
-    let read_entry = move |key: &Key| entry(&bytes(&file, &path, start, &infos[key])?, &infos[key]);
+    let (contents, path, start) = (saved.contents.clone(), saved.path.clone(), saved.start);
+    let read_entry = move |key: &Key| {
+        let bytes = contents.tensor(start, &infos[key]);
+        entry(&bytes.map_err(|source| Error::Read { path: path.clone(), source })?, &infos[key])
+    };
     let floats = floats.map(|width| width.to_string()).collect();
     let mut archive = Archive::reading(Stored { kinds, floats, read: Box::new(read_entry) });
     read(&mut archive);

@@ -2,7 +2,7 @@
 
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
-use super::read::{Saved, bytes, is_float, kind};
+use super::read::{Saved, is_float, kind};
 use super::report::LoadReport;
 use super::write::dtype;
 use crate::bytes::{from_bytes, from_floats};
@@ -66,7 +66,7 @@ impl Saved {
             });
             return Err(self.misfit(report));
         }
-        let bytes = bytes(&self.file, &self.path, self.start, info)?;
+        let bytes = self.bytes_of(info)?;
         if info.dtype == own { from_bytes(&bytes, &shape) } else { from_floats(&bytes, info.dtype, &shape) }
     }
 }

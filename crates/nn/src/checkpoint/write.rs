@@ -178,6 +178,21 @@ impl Checkpoint {
     /// - The file cannot be written: [`Error::Write`]. An existing file keeps its contents.
     pub fn save(self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
+        write_atomically(path, &self.serialized(path)?)
+    }
+
+    /// Returns the bytes that [`save`](Self::save) would write, for a program without files, such as a web page. safetensors: `save`.
+    ///
+    /// # Errors
+    ///
+    /// - Two tensors have the same name: [`Error::DuplicateName`].
+    /// - A parameter has a reserved name: [`Error::ReservedName`].
+    pub fn to_bytes(self) -> Result<Vec<u8>> {
+        self.serialized(Path::new("bytes in memory"))
+    }
+
+    /// Returns the contents of the file. Errors show `path`.
+    fn serialized(self, path: &Path) -> Result<Vec<u8>> {
         self.refused.map_or(Ok(()), Err)?;
         check_names(self.tensors.iter().map(|tensor| &tensor.name[..]))?;
         let refused = |error: safetensors::SafeTensorError| Error::Write {
@@ -191,7 +206,7 @@ impl Checkpoint {
         let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
         // Files from PyTorch have this entry, and loaders that serve several frameworks read it.
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        write_atomically(path, &serialize(views, Some(metadata)).map_err(refused)?)
+        serialize(views, Some(metadata)).map_err(refused)
     }
 }
 

@@ -29,18 +29,20 @@ pub(super) struct Prefetch {
 }
 
 impl Prefetch {
-    /// Starts a thread that makes the batches with the indices `numbers`, at most `count` of them in advance.
-    fn start(make: Box<dyn Fn(usize) -> Result<AnyBatch> + Send>, numbers: Range<usize>, count: usize) -> Self {
+    /// Starts a thread that makes the batches with the indices `numbers`, at most `count` of them in advance. Returns `None` if the system
+    /// refuses to start a thread, as WebAssembly does.
+    fn start(make: Box<dyn Fn(usize) -> Result<AnyBatch> + Send>, numbers: Range<usize>, count: usize) -> Option<Self> {
         // The channel holds `count - 1` batches, because the thread itself holds one while it waits to send.
         let (sender, ready) = sync_channel(count - 1);
-        let thread = thread::spawn(move || {
+        let run = move || {
             for number in numbers {
                 if sender.send(make(number)).is_err() {
                     return;
                 }
             }
-        });
-        Prefetch { ready, thread }
+        };
+        let thread = thread::Builder::new().spawn(run).ok()?;
+        Some(Prefetch { ready, thread })
     }
 
     /// Waits for the next batch. Returns `None` if the thread has ended without sending it.
@@ -72,8 +74,8 @@ impl<B: Send + 'static> Batches<B> {
         self.next
     }
 
-    /// Starts the thread.
-    fn start(&self) -> Prefetch {
+    /// Starts the thread, if the system can.
+    fn start(&self) -> Option<Prefetch> {
         let make = Arc::clone(&self.make);
         let make = move |number| make(number).map(|batch| Box::new(batch) as AnyBatch);
         Prefetch::start(Box::new(make), self.next..self.count, self.prefetch)
@@ -91,9 +93,10 @@ impl<B: Send + 'static> Iterator for Batches<B> {
             self.next += 1;
             return Some((self.make)(self.next - 1));
         }
-        let ahead = match self.ahead.take() {
-            Some(ahead) => ahead,
-            None => self.start(),
+        let Some(ahead) = self.ahead.take().or_else(|| self.start()) else {
+            // Without a thread, the caller makes the batches.
+            self.prefetch = 0;
+            return self.next();
         };
         match ahead.receive() {
             Some(batch) => {

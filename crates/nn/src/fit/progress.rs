@@ -24,7 +24,8 @@ pub enum Progress {
 pub(super) struct Reporter {
     progress: Progress,
     epochs: u64,
-    started: Instant,
+    /// The start of the training. WebAssembly has no clock, so lines show no time there.
+    started: Option<Instant>,
     done: u64,
     /// True after the output could not be written.
     failed: bool,
@@ -38,7 +39,7 @@ impl Reporter {
         Reporter {
             progress,
             epochs,
-            started: Instant::now(),
+            started: (!cfg!(target_family = "wasm")).then(Instant::now),
             done: 0,
             failed: false,
             #[cfg(feature = "progress")]
@@ -80,7 +81,7 @@ impl Reporter {
         }
         self.done += 1;
         if self.progress != Progress::Quiet {
-            let line = self.line(number, epoch, self.started.elapsed().as_secs_f64());
+            let line = self.line(number, epoch, self.started.map(|started| started.elapsed().as_secs_f64()));
             self.show(&line, &mut io::stdout().lock(), &mut io::stderr().lock());
         }
     }
@@ -99,10 +100,11 @@ impl Reporter {
         }
     }
 
-    /// Returns the line of an epoch: `epoch  3/20   loss: train …   2 s, 15 s left`.
-    fn line(&self, number: u64, epoch: &Epoch, seconds: f64) -> String {
+    /// Returns the line of an epoch: `epoch  3/20   loss: train …   2 s, 15 s left`. Without a clock, the times are missing.
+    fn line(&self, number: u64, epoch: &Epoch, seconds: Option<f64>) -> String {
         let width = self.epochs.to_string().len();
         let mut line = format!("epoch {number:width$}/{}   {epoch}", self.epochs);
+        let Some(seconds) = seconds else { return line };
         let left = seconds / self.done as f64 * (self.epochs - number) as f64;
         let _ = write!(line, "   {}", duration(seconds));
         if number < self.epochs {
@@ -169,8 +171,9 @@ mod tests {
         reporter.done = 2;
         let train = Scores { loss: 0.5, metrics: Vec::new() };
         let epoch = Epoch { lr: 0.1, train, validation: None };
-        assert_eq!(reporter.line(2, &epoch, 10.0), "epoch  2/20   loss: train 0.5000   10 s, 1 min 30 s left");
-        assert_eq!(reporter.line(20, &epoch, 7530.0), "epoch 20/20   loss: train 0.5000   2 h 5 min");
+        assert_eq!(reporter.line(2, &epoch, Some(10.0)), "epoch  2/20   loss: train 0.5000   10 s, 1 min 30 s left");
+        assert_eq!(reporter.line(2, &epoch, None), "epoch  2/20   loss: train 0.5000");
+        assert_eq!(reporter.line(20, &epoch, Some(7530.0)), "epoch 20/20   loss: train 0.5000   2 h 5 min");
         assert_eq!([duration(0.04), duration(9.4), duration(59.7)], ["0.0 s", "9.4 s", "1 min 0 s"]);
     }
 }

@@ -157,11 +157,12 @@ unsafe impl Sync for Allocation {}
 
 impl Allocation {
     fn layout(bytes: usize) -> Result<Layout, AllocationError> {
-        let align = if bytes >= MIN_HUGE { HUGE_PAGE } else { CACHE_LINE };
+        // Only Linux gives huge pages on request. On other systems, the alignment would only waste address space.
+        let align = if cfg!(target_os = "linux") && bytes >= MIN_HUGE { HUGE_PAGE } else { CACHE_LINE };
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
 
-    /// Allocates `bytes` zeros, in huge pages if the size is at least [`MIN_HUGE`] and the system has huge pages.
+    /// Allocates `bytes` zeros, in huge pages if the size is at least [`MIN_HUGE`] and the system is Linux.
     fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
         let layout = Self::layout(bytes)?;
         assert!(bytes > 0, "the pool serves no empty buffer");

@@ -94,7 +94,7 @@ impl<const N: usize> IterationSpace<N> {
         if own.is_empty() {
             own.push(Loop { size: 1, strides: [1; N], reciprocal: 0 });
         }
-        if own.len() > 1 && own.iter().map(|own| own.size).product::<usize>() < 1 << 32 {
+        if own.len() > 1 && own.iter().map(|own| own.size as u64).product::<u64>() < 1 << 32 {
             own[1..].iter_mut().for_each(|own| own.reciprocal = reciprocal(own.size));
         }
     }

@@ -55,7 +55,7 @@ macro_rules! floats {
             fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
                 let Sizes { m, n, k, add } = sizes;
                 assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
-                let work = m * n * k;
+                let work = m.saturating_mul(n).saturating_mul(k);
                 if work <= MAX_BY_DEFINITION {
                     by_definition(sizes, x, y, out);
                     return Ok(());
@@ -105,7 +105,7 @@ macro_rules! floats {
                 out: &mut [Self],
             ) -> Result<(), AllocationError> {
                 let Sizes { m, n, k, .. } = sizes;
-                let small = (MAX_COMPACT_IN_PLACE + 1..=MAX_COMPACT_WHOLE).contains(&(m * n * k));
+                let small = (MAX_COMPACT_IN_PLACE + 1..=MAX_COMPACT_WHOLE).contains(&m.saturating_mul(n).saturating_mul(k));
                 let left = x.column_stride == 1 || x.row_stride == 1;
                 let right = y.column_stride == 1 || is_written_by_squares(y, k, n);
                 let free = !cpu::instruction_set().is_reproducible();

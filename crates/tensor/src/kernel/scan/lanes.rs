@@ -4,6 +4,8 @@
 //! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
 //! threads. Of two equal elements, the earlier one comes first. NaN is larger than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
+use std::error::Error as _;
+use std::sync::OnceLock;
 
 use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
@@ -115,6 +117,16 @@ pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [
     }
 }
 
+/// Returns true if Rayon's threads could be started. Rayon panics at its first use if the system refuses a thread.
+fn has_rayon() -> bool {
+    static STARTED: OnceLock<bool> = OnceLock::new();
+    *STARTED.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
+        Ok(()) => true,
+        // The error has a source if the system refused a thread. It has none if the program started the threads before.
+        Err(error) => error.source().is_none(),
+    })
+}
+
 /// Writes the positions of the elements in ascending or descending order to `out`. `out` may be shorter than the lane. The order is stable.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
@@ -128,7 +140,7 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
         positions.truncate(wanted);
     }
     // `before` distinguishes all positions, so an unstable sort gives the stable order.
-    if positions.len() >= MIN_SHARED_LANE && num_threads() > 1 {
+    if positions.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
         // Rayon sorts in parallel by divide and conquer.
         positions.par_sort_unstable_by(before);
     } else {

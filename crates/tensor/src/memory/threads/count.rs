@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use crate::memory::threads::team::range;
 
-/// The maximum number of threads.
-pub(super) const MAX_THREADS: usize = 256;
+/// The maximum number of threads. WebAssembly without shared memory has a single thread and no clock, so no helper may start.
+pub(super) const MAX_THREADS: usize = if cfg!(target_family = "wasm") { 1 } else { 256 };
 
 /// The number of threads that operations use; 0 until the first operation.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +36,7 @@ fn set_first(setting: &AtomicUsize, threads: usize) -> usize {
 }
 
 /// Sets the number of threads that later operations use at most, clamped to 1 ..= 256. Results have the same bits for every number of
-/// threads. PyTorch: `torch.set_num_threads`.
+/// threads. In WebAssembly the number is always 1. PyTorch: `torch.set_num_threads`.
 pub fn set_num_threads(threads: usize) {
     THREADS.store(threads.clamp(1, MAX_THREADS), Ordering::Relaxed);
 }

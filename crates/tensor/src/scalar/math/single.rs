@@ -2,7 +2,6 @@
 // This lint is off because coefficients have enough digits to identify their source.
 #![allow(clippy::excessive_precision)]
 
-use crate::Unary;
 use crate::scalar::math::{FloatMath, fma, from_std, polynomial, wide};
 
 /// The coefficients of (ln(1 + m) - m + m²/2)/m³ for 1 + m in √½ .. √2.
@@ -182,7 +181,7 @@ impl FloatMath for f32 {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn by_table(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
+    fn by_table(op: crate::Unary, x: &[f32], out: &mut [f32]) -> bool {
         crate::scalar::math::tables::unary(op, x, out)
     }
 }

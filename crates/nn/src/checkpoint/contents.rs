@@ -1,0 +1,36 @@
+//! The bytes of a checkpoint: a file, or a vector in memory. Tensors are read one at a time.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use safetensors::tensor::TensorInfo;
+
+/// A source of bytes. A clone reads the same bytes.
+#[derive(Clone)]
+pub(super) enum Contents {
+    File(Arc<File>),
+    Memory(Arc<[u8]>),
+}
+
+impl Contents {
+    /// Reads the bytes of a tensor, whose position is relative to `start`. The caller has compared the shape with the expected one, so
+    /// that a file does not choose the size of the request.
+    pub(super) fn tensor(&self, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
+        match self {
+            Contents::File(file) => read_tensor(&**file, start, info),
+            Contents::Memory(bytes) => read_tensor(Cursor::new(bytes), start, info),
+        }
+    }
+}
+
+/// Reads the bytes of a tensor: see [`Contents::tensor`].
+fn read_tensor(mut from: impl Read + Seek, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
+    let (first, end) = info.data_offsets;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(end - first)?;
+    bytes.resize(end - first, 0);
+    from.seek(SeekFrom::Start(start + first as u64))?;
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
