@@ -127,6 +127,9 @@ pub mod autograd {
     };
 }
 
+#[cfg(feature = "fft")]
+#[doc(inline)]
+pub use wengert_fft as fft;
 #[doc(inline)]
 pub use wengert_nn as nn;
 

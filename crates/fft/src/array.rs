@@ -1,0 +1,37 @@
+//! The arrays that have transforms: tensors compute a map immediately, and variables record it.
+
+use wengert_autograd::Var;
+use wengert_tensor::ops::{Result, TensorLike};
+use wengert_tensor::{Float, Site, Tensor};
+
+use crate::kernel;
+use crate::map::Map;
+use crate::operation::recorded;
+
+/// The arrays that have transforms: tensors and recorded variables of floating-point numbers. Sealed.
+pub trait Array: TensorLike<Elem: Float> + Sealed {
+    /// Applies a linear map to the lines of the array.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn mapped(&self, map: Map, at: Site) -> Result<Self>;
+}
+
+/// Seals [`Array`].
+pub trait Sealed {}
+
+impl<T: Float> Sealed for Tensor<T> {}
+impl<T: Float> Sealed for Var<'_, T> {}
+
+impl<T: Float> Array for Tensor<T> {
+    #[allow(private_interfaces)]
+    fn mapped(&self, map: Map, at: Site) -> Result<Self> {
+        kernel::transformed(map, self, at)
+    }
+}
+
+impl<T: Float> Array for Var<'_, T> {
+    #[allow(private_interfaces)]
+    fn mapped(&self, map: Map, at: Site) -> Result<Self> {
+        recorded(map, *self, at)
+    }
+}

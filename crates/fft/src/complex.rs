@@ -1,0 +1,134 @@
+//! Arithmetic of complex numbers, which are pairs of real numbers in a last dimension of size 2.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{Result, TensorLike};
+use wengert_tensor::{Axes, Binary, Float, Shape, Site, View};
+
+use crate::steps::{Steps, joined, paired, refused};
+
+/// Returns complex numbers `[…, 2]` with the real parts `re` and the imaginary parts `im`, whose shapes broadcast. PyTorch:
+/// `view_as_real(torch.complex(re, im))`.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+/// use wengert::fft::complex;
+/// use wengert::prelude::*;
+///
+/// let z = complex(&Tensor::from([1.0, 2.0]), &Tensor::from([0.0, -1.0]));
+/// assert_eq!(z, Tensor::from([[1.0, 0.0], [2.0, -1.0]]));
+/// ```
+///
+/// # Errors
+///
+/// If the shapes do not broadcast.
+#[twins]
+pub fn try_complex<A: TensorLike<Elem: Float>>(re: &A, im: &A) -> Result<A> {
+    let at = Site::here("complex");
+    let shape = joined(&re.shape(), &im.shape(), at)?;
+    paired(&re.over(&shape, at)?, &im.over(&shape, at)?, at)
+}
+
+/// Arithmetic of complex numbers `[…, 2]`.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+/// use wengert::fft::prelude::*;
+/// use wengert::prelude::*;
+///
+/// let z = Tensor::from([[3.0, 4.0], [0.0, -1.0]]);
+/// assert_eq!(z.real().to_vec(), [3.0, 0.0]);
+/// assert_eq!(z.complex_abs().to_vec(), [5.0, 1.0]);
+/// ```
+#[twins]
+pub trait ComplexNumbers: TensorLike<Elem: Float> {
+    /// Returns the real parts: `[…]` of `[…, 2]`. PyTorch: `real`.
+    ///
+    /// # Errors
+    ///
+    /// If the last dimension does not have size 2.
+    fn try_real(&self) -> Result<Self> {
+        Ok(parts(self, Site::here("real"))?.0)
+    }
+
+    /// Returns the imaginary parts: `[…]` of `[…, 2]`. PyTorch: `imag`.
+    ///
+    /// # Errors
+    ///
+    /// If the last dimension does not have size 2.
+    fn try_imag(&self) -> Result<Self> {
+        Ok(parts(self, Site::here("imag"))?.1)
+    }
+
+    /// Returns the complex conjugates: `[…, 2]`. PyTorch: `conj`.
+    ///
+    /// # Errors
+    ///
+    /// If the last dimension does not have size 2.
+    fn try_conj(&self) -> Result<Self> {
+        conjugated(self, Site::here("conj"))
+    }
+
+    /// Returns the products of complex numbers. The shapes without the last dimension broadcast. PyTorch: `mul` of complex tensors.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+    /// use wengert::fft::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let i = Tensor::from([0.0, 1.0]);
+    /// assert_eq!(i.complex_mul(&i).to_vec(), [-1.0, 0.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a last dimension does not have size 2, or the shapes do not broadcast.
+    fn try_complex_mul(&self, other: &Self) -> Result<Self> {
+        product(self, other, Site::here("complex_mul"))
+    }
+
+    /// Returns the absolute values: `[…]` of `[…, 2]`. The derivative is 0 at the number 0. Squares of parts beyond √`T::MAX` overflow.
+    /// PyTorch: `abs` of a complex tensor.
+    ///
+    /// # Errors
+    ///
+    /// If the last dimension does not have size 2.
+    fn try_complex_abs(&self) -> Result<Self> {
+        let at = Site::here("complex_abs");
+        let shape = pairs(self, at)?;
+        let axis = shape.rank() - 1;
+        let shape = shape.replaced(axis..axis + 1, &[]);
+        self.apply_norm(2.0, &Axes::from_slice(&[axis]), at)?.apply_view(View::Reshape(shape), at)
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> ComplexNumbers for A {}
+
+/// Returns the shape of `x`, or an error if its last dimension does not have size 2.
+pub(crate) fn pairs<A: TensorLike>(x: &A, at: Site) -> Result<Shape, A::Error> {
+    let shape = x.shape();
+    match shape.last() {
+        Some(2) => Ok(shape),
+        Some(_) => Err(refused::<A>(at, "Tensor must have a last dimension of size 2")),
+        None => Err(refused::<A>(at, "Input tensor must have one or more dimensions")),
+    }
+}
+
+/// Returns the real and the imaginary parts.
+fn parts<A: TensorLike>(x: &A, at: Site) -> Result<(A, A), A::Error> {
+    let axis = pairs(x, at)?.rank() - 1;
+    Ok((x.element(axis, 0, at)?, x.element(axis, 1, at)?))
+}
+
+pub(crate) fn conjugated<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+    let (re, im) = parts(x, at)?;
+    paired(&re, &im.scaled(-1.0, at)?, at)
+}
+
+pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+    let shape = joined(&pairs(x, at)?, &pairs(y, at)?, at)?;
+    let ((a, b), (c, d)) = (parts(&x.over(&shape, at)?, at)?, parts(&y.over(&shape, at)?, at)?);
+    let times = |x: &A, y: &A| x.apply_binary(Binary::Mul, y, at);
+    let re = times(&a, &c)?.apply_binary(Binary::Sub, &times(&b, &d)?, at)?;
+    let im = times(&a, &d)?.apply_binary(Binary::Add, &times(&b, &c)?, at)?;
+    paired(&re, &im, at)
+}

@@ -1,0 +1,105 @@
+//! Convolution by Fourier transforms: the spectrum of a convolution is the product of the spectra.
+//!
+//! Both signals are extended by zeros to a length of at least n + m - 1, so that the ends do not meet. The cost is n log n instead of n m.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::Result;
+use wengert_tensor::{Shape, Site};
+
+use crate::array::Array;
+use crate::complex::product;
+use crate::norm::Norm;
+use crate::steps::{Steps, joined, refused};
+use crate::transforms::{half_line, real_line};
+
+/// The elements of a convolution of n with m elements that are returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConvolveMode {
+    /// All n + m - 1 elements.
+    #[default]
+    Full,
+    /// The n elements in the middle.
+    Same,
+    /// The elements that use all elements of the shorter operand: max(n, m) - min(n, m) + 1.
+    Valid,
+}
+
+/// Convolution by Fourier transforms.
+#[twins]
+pub trait Convolves: Array {
+    /// Returns the convolutions z_k = Σ x_j y_(k-j) of real signals along the last dimension. All other dimensions broadcast. The error
+    /// of every element is relative to the largest elements, as rounding spreads over the spectrum. A NaN makes its whole signal NaN.
+    /// `torchaudio.functional.fftconvolve`, `scipy.signal.fftconvolve`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+    /// use wengert::fft::{ConvolveMode, prelude::*};
+    /// use wengert::prelude::*;
+    ///
+    /// let (x, y) = (Tensor::from([1.0, 2.0, 3.0]), Tensor::from([0.0, 1.0, 0.5]));
+    /// let full = x.fft_convolve(&y, ConvolveMode::Full);
+    /// let expected = Tensor::from([0.0, 1.0, 2.5, 4.0, 1.5]);
+    /// assert!((full - expected).abs().amax(..).item() < 1e-15);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If an operand has no dimension or no element along it, or the other dimensions do not broadcast.
+    fn try_fft_convolve(&self, other: &Self, mode: ConvolveMode) -> Result<Self> {
+        let at = Site::here("fft_convolve");
+        let (left, right) = (self.shape(), other.shape());
+        let (Some(&n), Some(&m)) = (left.last(), right.last()) else {
+            return Err(refused::<Self>(at, "The operands must have at least one dimension."));
+        };
+        if n == 0 || m == 0 {
+            let message =
+                format!("The operands must have elements along the last dimension, but got {left} and {right}.");
+            return Err(refused::<Self>(at, message));
+        }
+        let leading = |shape: &Shape| Shape::from(&shape[..shape.rank() - 1]);
+        let rank = joined(&leading(&left), &leading(&right), at)?.rank();
+        let whole = n.saturating_add(m) - 1;
+        let length = fast_length(whole);
+        let spectrum = |x: &Self| real_line(x, Some(length), -1, Norm::Backward, at);
+        let product = product(&spectrum(self)?, &spectrum(other)?, at)?;
+        let full = half_line(&product, Some(length), -1, Norm::Backward, at)?;
+        let len = match mode {
+            ConvolveMode::Full => whole,
+            ConvolveMode::Same => n,
+            ConvolveMode::Valid => n.max(m) - n.min(m) + 1,
+        };
+        full.sliced(rank, (whole - len) / 2, len, at)
+    }
+}
+
+impl<A: Array> Convolves for A {}
+
+/// Returns the smallest even length from `n` whose prime factors are 2, 3 and 5. Transforms of these lengths are fast.
+fn fast_length(n: usize) -> usize {
+    let smooth = |mut length: usize| {
+        for prime in [2, 3, 5] {
+            while length.is_multiple_of(prime) {
+                length /= prime;
+            }
+        }
+        length == 1
+    };
+    // A length beyond this bound needs more memory than there is. It is not searched.
+    if n > 1 << 40 {
+        return n;
+    }
+    (n.max(1)..).find(|&length| (n < 2 || length.is_multiple_of(2)) && smooth(length)).unwrap_or(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fast_length;
+
+    #[test]
+    fn lengths_have_small_factors() {
+        let table = [(0, 1), (1, 1), (2, 2), (7, 8), (11, 12), (17, 18), (31, 32), (131, 144), (1025, 1080)];
+        for (n, expected) in table {
+            assert_eq!(fast_length(n), expected, "{n}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The frequencies of a transform, and the order in which a picture shows them.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{Result, TensorLike};
+use wengert_tensor::{Dims, Error, Float, Site, Tensor, axis};
+
+use crate::steps::Steps;
+
+/// Returns the frequencies `[n]` of a transform of `n` elements, in cycles per unit: first the non-negative ones, then the negative ones.
+/// `d` is the distance between elements. PyTorch: `torch.fft.fftfreq`.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+/// use wengert::fft::fftfreq;
+/// use wengert::prelude::*;
+///
+/// assert_eq!(fftfreq::<f64>(5, 0.5).to_vec(), [0.0, 0.4, 0.8, -0.8, -0.4]);
+/// ```
+///
+/// # Errors
+///
+/// If memory cannot hold the result.
+#[twins]
+pub fn try_fftfreq<T: Float>(n: usize, d: f64) -> Result<Tensor<T>, Error> {
+    let positive = n.div_ceil(2);
+    let number = |k: usize| if k < positive { k as f64 } else { -((n - k) as f64) };
+    frequencies(n, n, d, number)
+}
+
+/// Returns the frequencies `[n/2 + 1]` of a transform of `n` real elements, in cycles per unit. `d` is the distance between elements.
+/// PyTorch: `torch.fft.rfftfreq`.
+///
+/// # Errors
+///
+/// If memory cannot hold the result.
+#[twins]
+pub fn try_rfftfreq<T: Float>(n: usize, d: f64) -> Result<Tensor<T>, Error> {
+    frequencies(n, n / 2 + 1, d, |k| k as f64)
+}
+
+fn frequencies<T: Float>(n: usize, count: usize, d: f64, number: impl Fn(usize) -> f64) -> Result<Tensor<T>, Error> {
+    let mut out = Tensor::try_full([count], T::ZERO)?;
+    for (k, out) in out.make_mut().iter_mut().enumerate() {
+        *out = T::from_f64(number(k) / (n as f64 * d));
+    }
+    Ok(out)
+}
+
+/// Rotations that put frequency 0 in the middle, and back.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+/// use wengert::fft::{fftfreq, prelude::*};
+/// use wengert::prelude::*;
+///
+/// let frequencies = fftfreq::<f64>(4, 0.25);
+/// assert_eq!(frequencies.fftshift(..).to_vec(), [-2.0, -1.0, 0.0, 1.0]);
+/// assert_eq!(frequencies.fftshift(..).ifftshift(..), frequencies);
+/// ```
+#[twins]
+pub trait Shifts: TensorLike {
+    /// Returns the array with element 0 of each of the dimensions `dims` at place n/2. The dimensions are counted in the shape of the
+    /// array: of complex numbers `[h, w, 2]`, shift the dimensions `[0, 1]`. PyTorch: `torch.fft.fftshift`.
+    ///
+    /// # Errors
+    ///
+    /// If a dimension does not exist.
+    fn try_fftshift(&self, dims: impl Into<Dims>) -> Result<Self> {
+        shifted(self, &dims.into(), |n| n / 2, Site::here("fftshift"))
+    }
+
+    /// Returns the array with element n/2 of each of the dimensions `dims` at place 0: the inverse of [`fftshift`](Self::fftshift).
+    /// PyTorch: `torch.fft.ifftshift`.
+    ///
+    /// # Errors
+    ///
+    /// If a dimension does not exist.
+    fn try_ifftshift(&self, dims: impl Into<Dims>) -> Result<Self> {
+        shifted(self, &dims.into(), |n| n.div_ceil(2), Site::here("ifftshift"))
+    }
+}
+
+impl<A: TensorLike> Shifts for A {}
+
+/// Moves the elements along each dimension of size n by `step(n)` places. Elements that leave at the end return at the start.
+fn shifted<A: TensorLike>(x: &A, dims: &Dims, step: impl Fn(usize) -> usize, at: Site) -> Result<A> {
+    let rank = x.shape().rank();
+    let mut axes: Vec<usize> = if dims.is_all() { (0..rank).collect() } else { Vec::new() };
+    for &dim in dims.as_slice() {
+        axes.push(axis(dim, rank, at)?);
+    }
+    let mut x = x.clone();
+    for axis in axes.into_iter().filter(|_| rank > 0) {
+        let n = x.shape()[axis];
+        let step = step(n);
+        if n > 1 {
+            x = A::apply_cat(&[x.sliced(axis, n - step, step, at)?, x.sliced(axis, 0, n - step, at)?], axis, at)?;
+        }
+    }
+    Ok(x)
+}

@@ -1,0 +1,58 @@
+//! The four linear maps that all transforms are made of. Each map works on the lines of the last dimension (real numbers) or of the last
+//! two dimensions (complex numbers).
+
+use wengert_tensor::{Float, Shape, Tensor};
+
+/// The kind of a map between lines of n numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// X_k = Σ x_j e^(-2πi jk/n): `[…, n, 2]` to `[…, n, 2]`.
+    Forward,
+    /// x_j = Σ X_k e^(2πi jk/n): `[…, n, 2]` to `[…, n, 2]`.
+    Inverse,
+    /// The first half of the forward transform of real numbers: `[…, n]` to `[…, n/2 + 1, 2]`.
+    ToHalf,
+    /// The inverse transform of a spectrum with conjugate symmetry, of which half is given: `[…, n/2 + 1, 2]` to `[…, n]`.
+    FromHalf,
+}
+
+/// A linear map of the lines of an array.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Map {
+    pub(crate) kind: Kind,
+    /// The number of elements of the signal, at least 1.
+    pub(crate) n: usize,
+    /// The factor of every result.
+    pub(crate) factor: f64,
+}
+
+impl Map {
+    /// Returns the number of real numbers in a line of the operand and of the result.
+    pub(crate) fn lengths(self) -> (usize, usize) {
+        let (whole, half) = (2 * self.n, 2 * (self.n / 2 + 1));
+        match self.kind {
+            Kind::Forward | Kind::Inverse => (whole, whole),
+            Kind::ToHalf => (self.n, half),
+            Kind::FromHalf => (half, self.n),
+        }
+    }
+
+    /// Returns the shape of the result for an operand of shape `shape`.
+    pub(crate) fn shape(self, shape: &Shape) -> Shape {
+        let lines = |dropped: usize| shape[..shape.rank() - dropped].iter().copied();
+        match self.kind {
+            Kind::Forward | Kind::Inverse => shape.clone(),
+            Kind::ToHalf => lines(1).chain([self.n / 2 + 1, 2]).collect(),
+            Kind::FromHalf => lines(2).chain([self.n]).collect(),
+        }
+    }
+
+    /// Returns the factors `[n/2 + 1, 1]` of the frequencies of half a spectrum: `inner` for the frequencies that stand for two, and 1 for
+    /// frequency 0 and the highest frequency of an even number of elements.
+    pub(crate) fn weights<T: Float>(self, inner: f64) -> Tensor<T> {
+        Tensor::from_fn([self.n / 2 + 1, 1], |index| {
+            let is_single = index[0] == 0 || 2 * index[0] == self.n;
+            T::from_f64(if is_single { 1.0 } else { inner })
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! The scale of a transform.
+
+use std::str::FromStr;
+
+/// The scale of a pair of transforms over n elements. PyTorch: the argument `norm`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Norm {
+    /// The inverse transform divides by n.
+    #[default]
+    Backward,
+    /// Both transforms divide by √n, so they keep the 2-norm.
+    Ortho,
+    /// The forward transform divides by n.
+    Forward,
+}
+
+impl Norm {
+    /// Returns the factor of a transform over `n` elements.
+    pub(crate) fn factor(self, n: usize, inverse: bool) -> f64 {
+        match (self, inverse) {
+            (Norm::Backward, false) | (Norm::Forward, true) => 1.0,
+            (Norm::Backward, true) | (Norm::Forward, false) => 1.0 / n as f64,
+            (Norm::Ortho, _) => 1.0 / (n as f64).sqrt(),
+        }
+    }
+
+    /// Returns the norm whose forward factor is this norm's inverse factor.
+    pub(crate) fn swapped(self) -> Self {
+        match self {
+            Norm::Backward => Norm::Forward,
+            Norm::Ortho => Norm::Ortho,
+            Norm::Forward => Norm::Backward,
+        }
+    }
+}
+
+impl FromStr for Norm {
+    type Err = String;
+
+    /// Reads PyTorch's names `backward`, `ortho` and `forward`.
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "backward" => Ok(Norm::Backward),
+            "ortho" => Ok(Norm::Ortho),
+            "forward" => Ok(Norm::Forward),
+            _ => Err(format!("Invalid normalization mode: \"{name}\"")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Norm;
+
+    #[test]
+    fn names_and_factors() {
+        assert_eq!("ortho".parse(), Ok(Norm::Ortho));
+        assert_eq!("x".parse::<Norm>(), Err("Invalid normalization mode: \"x\"".to_owned()));
+        for norm in [Norm::Backward, Norm::Ortho, Norm::Forward] {
+            assert!((norm.factor(5, false) * norm.factor(5, true) - 0.2).abs() < 1e-16);
+            assert_eq!(norm.factor(5, true), norm.swapped().factor(5, false));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The operation that records a map, with its adjoint.
+//!
+//! As a map of real numbers, the adjoint of the forward transform is the inverse transform without its factor. The adjoints of the
+//! transforms of real signals also weight the frequencies that stand for two: half of a spectrum is stored, and the other half mirrors it.
+//! (W. L. Briggs and V. E. Henson, "The DFT", 1995, chapter 4.)
+
+use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
+use wengert_tensor::ops::TensorLike as _;
+use wengert_tensor::{Binary, Float, Shape, Site, Tensor, View};
+
+use crate::kernel;
+use crate::map::{Kind, Map};
+
+/// A recorded map, with the line that called it.
+pub(crate) struct Transform {
+    pub(crate) map: Map,
+    pub(crate) at: Site,
+}
+
+impl<T: Float> Operation<T> for Transform {
+    fn name(&self) -> &'static str {
+        match self.map.kind {
+            Kind::Forward => "fft",
+            Kind::Inverse => "ifft",
+            Kind::ToHalf => "rfft",
+            Kind::FromHalf => "irfft",
+        }
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.map.shape(&inputs[0]))
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(kernel::transformed(self.map, &inputs[0], self.at)?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(adjoint(self.map, g, self.at).unwrap_or_else(|error| crate::raise(error)))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(recorded(self.map, v, self.at).unwrap_or_else(|error| crate::raise(error)))
+    }
+
+    // Leading dimensions are lines, so the map of a batch is the same map.
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        Some(recorded(self.map, call.batched(0), self.at).unwrap_or_else(|error| crate::raise(error)))
+    }
+}
+
+/// Records `map` of `x`.
+pub(crate) fn recorded<'t, T: Float>(map: Map, x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+    x.tape().try_apply(Transform { map, at }, &[x])
+}
+
+/// Records the adjoint map of `g`, which has the shape of a result.
+fn adjoint<'t, T: Float>(map: Map, g: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+    let to = |kind| Map { kind, ..map };
+    match map.kind {
+        Kind::Forward => recorded(to(Kind::Inverse), g, at),
+        Kind::Inverse => recorded(to(Kind::Forward), g, at),
+        Kind::ToHalf => recorded(to(Kind::FromHalf), weighted(map, g, 0.5, at)?, at),
+        Kind::FromHalf => weighted(map, recorded(to(Kind::ToHalf), g, at)?, 2.0, at),
+    }
+}
+
+/// Multiplies half a spectrum by `inner` at the frequencies that stand for two.
+fn weighted<'t, T: Float>(map: Map, x: Var<'t, T>, inner: f64, at: Site) -> Result<Var<'t, T>, Error> {
+    let weights = x.tape().constant(&map.weights(inner)).apply_view(View::Expand(x.shape()), at)?;
+    x.apply_binary(Binary::Mul, &weights, at)
+}

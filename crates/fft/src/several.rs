@@ -1,0 +1,174 @@
+//! Transforms along several dimensions: one dimension after the other.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::Result;
+use wengert_tensor::{Dims, Site};
+
+use crate::array::Array;
+use crate::complex::pairs;
+use crate::norm::Norm;
+use crate::steps::refused;
+use crate::transforms::{complex_line, dimension, half_line, real_line};
+
+/// Fourier transforms along several dimensions.
+///
+/// `dims` is one dimension, several, or all (`..`), counted without the last dimension of size 2. `sizes` is the number of elements
+/// along each of these dimensions; signals are cut or extended by zeros. Sizes without dimensions (`..`) are for the last dimensions.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+/// use wengert::fft::{Norm, prelude::*};
+/// use wengert::prelude::*;
+///
+/// let image = Tensor::<f64>::from_fn([4, 6], |i| (i[0] * i[1]) as f64);
+/// let spectrum = image.rfft2(Norm::Backward);
+/// assert_eq!(spectrum.shape(), &[4, 4, 2]);
+/// let back = spectrum.irfftn(Some(&[4, 6]), .., Norm::Backward);
+/// assert!((back - image).abs().amax(..).item() < 1e-13);
+/// ```
+///
+/// # Errors
+///
+/// All transforms return an error for the reasons of [`Transforms`](crate::Transforms), and if a dimension appears twice, or the number of
+/// sizes is not the number of dimensions.
+#[twins]
+pub trait TransformsOfMany: Array {
+    /// Returns the transforms of complex numbers `[…, 2]` along `dims`. Without dimensions, the result is the array. PyTorch:
+    /// `torch.fft.fftn`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_fftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
+        complex_lines(self, sizes, &dims.into(), false, norm, Site::here("fftn"))
+    }
+
+    /// Returns the inverse transforms of complex numbers `[…, 2]` along `dims`. PyTorch: `torch.fft.ifftn`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_ifftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
+        complex_lines(self, sizes, &dims.into(), true, norm, Site::here("ifftn"))
+    }
+
+    /// Returns the transforms of real numbers along `dims`. The last of `dims` has n/2 + 1 elements in the result, and the result has a
+    /// last dimension of size 2. PyTorch: `torch.fft.rfftn`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`]. At least one dimension is needed.
+    fn try_rfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
+        real_lines(self, sizes, &dims.into(), norm, Site::here("rfftn"))
+    }
+
+    /// Returns the real signals of half spectra: the inverse of [`rfftn`](Self::rfftn). The last of `dims` gets the last of `sizes`
+    /// elements; by default 2 (m - 1), where m is its size. PyTorch: `torch.fft.irfftn`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`]. At least one dimension is needed.
+    fn try_irfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
+        half_lines(self, sizes, &dims.into(), norm, Site::here("irfftn"))
+    }
+
+    /// Returns the transforms of complex numbers `[…, h, w, 2]` along h and w. PyTorch: `torch.fft.fft2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_fft2(&self, norm: Norm) -> Result<Self> {
+        complex_lines(self, None, &Dims::from([-2, -1]), false, norm, Site::here("fft2"))
+    }
+
+    /// Returns the inverse transforms of complex numbers `[…, h, w, 2]` along h and w. PyTorch: `torch.fft.ifft2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_ifft2(&self, norm: Norm) -> Result<Self> {
+        complex_lines(self, None, &Dims::from([-2, -1]), true, norm, Site::here("ifft2"))
+    }
+
+    /// Returns the transforms `[…, h, w/2 + 1, 2]` of real numbers `[…, h, w]`. PyTorch: `torch.fft.rfft2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_rfft2(&self, norm: Norm) -> Result<Self> {
+        real_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("rfft2"))
+    }
+
+    /// Returns the real numbers `[…, h, 2 (m - 1)]` of half spectra `[…, h, m, 2]`. PyTorch: `torch.fft.irfft2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_irfft2(&self, norm: Norm) -> Result<Self> {
+        half_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("irfft2"))
+    }
+}
+
+impl<A: Array> TransformsOfMany for A {}
+
+/// A dimension, and the number of elements that a transform uses along it.
+type Line = (usize, Option<usize>);
+
+/// Resolves the dimensions and sizes as the caller wrote them, for an array with `rank` dimensions.
+fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) -> Result<Vec<Line>, A::Error> {
+    let size = |k: usize| sizes.map(|sizes| sizes[k]);
+    if dims.is_all() {
+        let count = sizes.map_or(rank, <[usize]>::len);
+        if count > rank {
+            let message = format!("Got shape with {count} values but input tensor only has {rank} dimensions.");
+            return Err(refused::<A>(at, message));
+        }
+        return Ok((0..count).map(|k| (rank - count + k, size(k))).collect());
+    }
+    let dims = dims.as_slice();
+    if sizes.is_some_and(|sizes| sizes.len() != dims.len()) {
+        return Err(refused::<A>(at, "When given, dim and shape arguments must have the same length"));
+    }
+    let mut lines: Vec<Line> = Vec::with_capacity(dims.len());
+    for (k, &dim) in dims.iter().enumerate() {
+        let axis = dimension::<A>(dim, rank, at)?;
+        if lines.iter().any(|&(other, _)| other == axis) {
+            return Err(refused::<A>(at, "FFT dims must be unique"));
+        }
+        lines.push((axis, size(k)));
+    }
+    Ok(lines)
+}
+
+/// Returns the last line and the others, or PyTorch's error if there is none.
+fn last<A: Array>(lines: &[Line], at: Site) -> Result<(Line, &[Line]), A::Error> {
+    let message = || format!("{} must transform at least one axis", at.operation.replace("fft2", "fftn"));
+    let (&last, others) = lines.split_last().ok_or_else(|| refused::<A>(at, message()))?;
+    Ok((last, others))
+}
+
+fn complex_lines<A: Array>(
+    x: &A,
+    sizes: Option<&[usize]>,
+    dims: &Dims,
+    inverse: bool,
+    norm: Norm,
+    at: Site,
+) -> Result<A> {
+    let lines = lines::<A>(sizes, dims, pairs(x, at)?.rank() - 1, at)?;
+    lines.iter().try_fold(x.clone(), |x, &(axis, n)| complex_line(&x, n, axis, inverse, norm, at))
+}
+
+fn real_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
+    let lines = lines::<A>(sizes, dims, x.shape().rank(), at)?;
+    let ((axis, n), others) = last::<A>(&lines, at)?;
+    let half = real_line(x, n, axis, norm, at)?;
+    others.iter().try_fold(half, |x, &(axis, n)| complex_line(&x, n, axis, false, norm, at))
+}
+
+fn half_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
+    let lines = lines::<A>(sizes, dims, pairs(x, at)?.rank() - 1, at)?;
+    let ((axis, n), others) = last::<A>(&lines, at)?;
+    let half = others.iter().try_fold(x.clone(), |x, &(axis, n)| complex_line(&x, n, axis, true, norm, at))?;
+    half_line(&half, n, axis, norm, at)
+}

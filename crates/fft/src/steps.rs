@@ -1,0 +1,84 @@
+//! Short methods from which the transforms are written. Their errors name the [`Site`] of the whole operation.
+
+use wengert_tensor::ops::{Result, TensorLike};
+use wengert_tensor::{Axes, Binary, Error, Scalar, Shape, Site, View, broadcast};
+
+/// The steps of a transform.
+pub(crate) trait Steps: TensorLike {
+    /// Returns `len` elements of dimension `axis`, starting at `start`.
+    fn sliced(&self, axis: usize, start: usize, len: usize, at: Site) -> Result<Self> {
+        if start == 0 && len == self.shape()[axis] {
+            return Ok(self.clone());
+        }
+        self.apply_view(View::Slice { axis, start, len, step: 1 }, at)
+    }
+
+    /// Returns element `index` of dimension `axis`, without this dimension.
+    fn element(&self, axis: usize, index: usize, at: Site) -> Result<Self> {
+        let shape = self.shape().replaced(axis..axis + 1, &[]);
+        self.sliced(axis, index, 1, at)?.apply_view(View::Reshape(shape), at)
+    }
+
+    /// Returns the array with `n` elements along `axis`: without its last elements, or with zeros behind.
+    fn resized(&self, axis: usize, n: usize, at: Site) -> Result<Self> {
+        let shape = self.shape();
+        let size = shape[axis];
+        if n <= size {
+            return self.sliced(axis, 0, n, at);
+        }
+        check_size::<Self>(&shape.replaced(axis..axis + 1, &[n]), at)?;
+        let zero = self.number(Self::Elem::ZERO);
+        let zeros = zero.apply_view(View::Expand(shape.replaced(axis..axis + 1, &[n - size])), at)?;
+        if size == 0 { Ok(zeros) } else { Self::apply_cat(&[self.clone(), zeros], axis, at) }
+    }
+
+    /// Returns the array with dimension `from` at the place `to`. The order of the other dimensions stays the same.
+    fn moved(&self, from: usize, to: usize, at: Site) -> Result<Self> {
+        if from == to {
+            return Ok(self.clone());
+        }
+        let mut order: Axes = (0..self.shape().rank()).collect();
+        order.remove(from);
+        order.insert(to, from);
+        self.apply_view(View::Permute(order), at)
+    }
+
+    fn over(&self, shape: &Shape, at: Site) -> Result<Self> {
+        if self.shape() == *shape { Ok(self.clone()) } else { self.apply_view(View::Expand(shape.clone()), at) }
+    }
+
+    /// Returns the array times the number `factor`.
+    fn scaled(&self, factor: f64, at: Site) -> Result<Self> {
+        let factor = self.number(Self::Elem::from_f64(factor)).over(&self.shape(), at)?;
+        self.apply_binary(Binary::Mul, &factor, at)
+    }
+}
+
+impl<A: TensorLike> Steps for A {}
+
+/// Returns pairs `[…, 2]` of two arrays of one shape.
+pub(crate) fn paired<A: TensorLike>(re: &A, im: &A, at: Site) -> Result<A> {
+    let rank = re.shape().rank();
+    let shape: Shape = re.shape().iter().copied().chain([1]).collect();
+    let part = |x: &A| x.apply_view(View::Reshape(shape.clone()), at);
+    A::apply_cat(&[part(re)?, part(im)?], rank, at)
+}
+
+/// Returns the broadcast shape of two shapes.
+pub(crate) fn joined(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
+    broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
+}
+
+/// Refuses a shape that no memory can hold.
+pub(crate) fn check_size<A: TensorLike>(shape: &Shape, at: Site) -> Result<(), Error> {
+    let most = isize::MAX as usize / (2 * size_of::<A::Elem>());
+    match shape.checked_numel() {
+        Some(count) if count <= most => Ok(()),
+        _ => Err(Error::TooLarge { shape: shape.clone(), dtype: A::Elem::DTYPE, at }),
+    }
+}
+
+/// Returns the error of an argument, as the array's error.
+pub(crate) fn refused<A: TensorLike>(at: Site, message: impl Into<String>) -> A::Error {
+    Error::Argument { message: message.into(), at }.into()
+}

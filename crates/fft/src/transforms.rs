@@ -1,0 +1,172 @@
+//! Transforms along one dimension.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::Result;
+use wengert_tensor::{Position, Site, axis};
+
+use crate::array::Array;
+use crate::complex::{conjugated, pairs};
+use crate::map::{Kind, Map};
+use crate::norm::Norm;
+use crate::steps::{Steps, check_size, refused};
+
+/// Fourier transforms along one dimension.
+///
+/// `dim` counts the dimensions without the last dimension of size 2: for complex numbers `[t, n, 2]`, both `1` and `-1` are the
+/// dimension of size n. With `Some(n)`, the signal is cut or extended by zeros to n elements.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+/// use wengert::fft::{Norm, prelude::*};
+/// use wengert::prelude::*;
+///
+/// let x = Tensor::from([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]]);
+/// let z = x.fft(None, -1, Norm::Backward);
+/// assert_eq!(z, Tensor::from([[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0], [-2.0, -2.0]]));
+/// assert_eq!(z.ifft(None, -1, Norm::Backward), x);
+/// ```
+///
+/// # Errors
+///
+/// All transforms return an error if there is no dimension `dim`, or the number of elements is 0. The transforms of complex numbers
+/// also return an error if the last dimension does not have size 2.
+#[twins]
+pub trait Transforms: Array {
+    /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n) of complex numbers `[…, n, 2]` along `dim`, in the same shape. A NaN or an
+    /// infinite element makes its whole line NaN. PyTorch: `torch.fft.fft`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+    /// use wengert::fft::{Norm, prelude::*};
+    /// use wengert::prelude::*;
+    ///
+    /// let impulse = Tensor::from([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]);
+    /// assert_eq!(impulse.fft(None, -1, Norm::Backward).real().to_vec(), [1.0, 1.0, 1.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Transforms`].
+    fn try_fft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
+        complex_line(self, n, dim, false, norm, Site::here("fft"))
+    }
+
+    /// Returns the inverse transforms x_j = Σ X_k e^(2πi jk/n) / n of complex numbers `[…, n, 2]` along `dim`, in the same shape.
+    /// PyTorch: `torch.fft.ifft`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Transforms`].
+    fn try_ifft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
+        complex_line(self, n, dim, true, norm, Site::here("ifft"))
+    }
+
+    /// Returns the transforms of real numbers `[…, n]` along `dim`, as complex numbers `[…, n/2 + 1, 2]`. The other half of the
+    /// spectrum mirrors this half: X_(n-k) is the conjugate of X_k. PyTorch: `torch.fft.rfft`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+    /// use wengert::fft::{Norm, prelude::*};
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
+    /// let z = x.rfft(None, -1, Norm::Backward);
+    /// assert_eq!(z, Tensor::from([[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0]]));
+    /// assert_eq!(z.irfft(Some(4), -1, Norm::Backward), x);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Transforms`].
+    fn try_rfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
+        real_line(self, n, dim, norm, Site::here("rfft"))
+    }
+
+    /// Returns the real signals `[…, n]` of half spectra `[…, m, 2]`: the inverse of [`rfft`](Self::rfft). `n` is 2 (m - 1) by default;
+    /// give it for an odd number of elements. The imaginary parts of frequency 0 and of the highest frequency of an even `n` do not
+    /// count. PyTorch: `torch.fft.irfft`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Transforms`]. By default, at least two frequencies are needed.
+    fn try_irfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
+        half_line(self, n, dim, norm, Site::here("irfft"))
+    }
+
+    /// Returns the real spectra `[…, n]` of signals with conjugate symmetry, of which half `[…, m, 2]` is given. `n` is 2 (m - 1) by
+    /// default. PyTorch: `torch.fft.hfft`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Transforms`].
+    fn try_hfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
+        let at = Site::here("hfft");
+        half_line(&conjugated(self, at)?, n, dim, norm.swapped(), at)
+    }
+
+    /// Returns half `[…, n/2 + 1, 2]` of the inverse transforms of real spectra `[…, n]`: the inverse of [`hfft`](Self::hfft). PyTorch:
+    /// `torch.fft.ihfft`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Transforms`].
+    fn try_ihfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
+        let at = Site::here("ihfft");
+        conjugated(&real_line(self, n, dim, norm.swapped(), at)?, at)
+    }
+}
+
+impl<A: Array> Transforms for A {}
+
+/// Returns the position of `dim` among `rank` dimensions, which must be at least one.
+pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> Result<usize, A::Error> {
+    if rank == 0 {
+        let dim = dim.position();
+        return Err(refused::<A>(at, format!("Dimension specified as {dim} but tensor has no dimensions")));
+    }
+    Ok(axis(dim, rank, at)?)
+}
+
+/// Returns the number of elements, or PyTorch's error if it is 0.
+fn points<A: Array>(n: usize, at: Site) -> Result<usize, A::Error> {
+    if n > 0 { Ok(n) } else { Err(refused::<A>(at, "Invalid number of data points (0) specified")) }
+}
+
+pub(crate) fn complex_line<A: Array>(
+    x: &A,
+    n: Option<usize>,
+    dim: impl Position,
+    inverse: bool,
+    norm: Norm,
+    at: Site,
+) -> Result<A> {
+    let shape = pairs(x, at)?;
+    let last = shape.rank().saturating_sub(2);
+    let axis = dimension::<A>(dim, shape.rank() - 1, at)?;
+    let n = points::<A>(n.unwrap_or(shape[axis]), at)?;
+    let kind = if inverse { Kind::Inverse } else { Kind::Forward };
+    let map = Map { kind, n, factor: norm.factor(n, inverse) };
+    x.resized(axis, n, at)?.moved(axis, last, at)?.mapped(map, at)?.moved(last, axis, at)
+}
+
+pub(crate) fn real_line<A: Array>(x: &A, n: Option<usize>, dim: impl Position, norm: Norm, at: Site) -> Result<A> {
+    let shape = x.shape();
+    let axis = dimension::<A>(dim, shape.rank(), at)?;
+    let (n, last) = (points::<A>(n.unwrap_or(shape[axis]), at)?, shape.rank() - 1);
+    let map = Map { kind: Kind::ToHalf, n, factor: norm.factor(n, false) };
+    let lines = x.resized(axis, n, at)?.moved(axis, last, at)?;
+    check_size::<A>(&map.shape(&lines.shape()), at)?;
+    lines.mapped(map, at)?.moved(last, axis, at)
+}
+
+pub(crate) fn half_line<A: Array>(x: &A, n: Option<usize>, dim: impl Position, norm: Norm, at: Site) -> Result<A> {
+    let shape = pairs(x, at)?;
+    let last = shape.rank().saturating_sub(2);
+    let axis = dimension::<A>(dim, shape.rank() - 1, at)?;
+    if n.is_none() && shape[axis] == 0 {
+        return Err(refused::<A>(at, "Invalid number of data points (-2) specified"));
+    }
+    let n = points::<A>(n.unwrap_or_else(|| 2 * (shape[axis] - 1)), at)?;
+    let map = Map { kind: Kind::FromHalf, n, factor: norm.factor(n, true) };
+    x.resized(axis, n / 2 + 1, at)?.moved(axis, last, at)?.mapped(map, at)?.moved(last, axis, at)
+}

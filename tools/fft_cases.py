@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Writes crates/fft/tests/cases.json: transforms and their gradients, computed by PyTorch in f64.
+
+Needs PyTorch. A complex number is a pair in a last dimension of size 2. `gradient` is the gradient of the sum of the results
+times `weights`, with respect to the input. An error has PyTorch's sentence instead.
+
+    python3 tools/fft_cases.py
+"""
+
+import json
+import pathlib
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUT = ROOT / "crates/fft/tests/cases.json"
+
+
+def array(x):
+    # Twelve digits keep the file small. The tests compare to 1e-10.
+    return {"shape": list(x.shape), "data": [float(f"{value:.12g}") for value in x.flatten().tolist()]}
+
+
+def case(name, shape, is_complex, arguments):
+    x = torch.rand(shape + ([2] if is_complex else []), dtype=torch.float64) * 2 - 1
+    x = torch.tensor([float(f"{value:.12g}") for value in x.flatten().tolist()], dtype=torch.float64).reshape(x.shape)
+    x.requires_grad_()
+    entry = {"name": name, "arguments": arguments, "input": array(x.detach())}
+    given = {key: value for key, value in arguments.items() if value is not None}
+    try:
+        y = getattr(torch.fft, name)(torch.view_as_complex(x) if is_complex else x, **given)
+    except (RuntimeError, IndexError) as error:
+        entry["error"] = str(error).split("\n")[0]
+        return entry
+    if y.is_complex():
+        y = torch.view_as_real(y.resolve_conj())
+    weights = torch.arange(y.numel(), dtype=torch.float64).reshape(y.shape).mul(0.7).sin().add(0.1)
+    weights = torch.tensor([float(f"{value:.12g}") for value in weights.flatten().tolist()], dtype=torch.float64)
+    weights = weights.reshape(y.shape)
+    (y * weights).sum().backward()
+    entry.update(output=array(y.detach()), weights=array(weights), gradient=array(x.grad))
+    return entry
+
+
+def main():
+    torch.manual_seed(0)
+    cases = []
+    of_complex = ["fft", "ifft", "irfft", "hfft"]
+    for name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]:
+        is_complex = name in of_complex
+        for n in [1, 2, 3, 4, 5, 8, 11]:
+            cases.append(case(name, [n + (n == 1 and name in ["irfft", "hfft"])], is_complex, {"norm": "backward"}))
+        for norm in ["backward", "ortho", "forward"]:
+            for n, dim in [(None, 1), (7, 0), (2, 1), (6, -1)]:
+                cases.append(case(name, [3, 4], is_complex, {"n": n, "dim": dim, "norm": norm}))
+        cases.append(case(name, [0, 3], is_complex, {"norm": "backward"}))
+        for shape, arguments in [([3], {"n": 0}), ([0], {}), ([], {}), ([3], {"dim": 2}), ([2, 3], {"dim": -3})]:
+            cases.append(case(name, shape, is_complex, {"norm": "backward", **arguments}))
+    for name in ["fftn", "ifftn", "rfftn", "irfftn"]:
+        is_complex = name != "rfftn"
+        for norm in ["backward", "ortho", "forward"]:
+            cases.append(case(name, [3, 4, 2], is_complex, {"norm": norm}))
+        for arguments in [{"s": [2, 5]}, {"dim": [2, 0]}, {"s": [3, 3], "dim": [0, 1]}, {"dim": [0]}]:
+            cases.append(case(name, [3, 4, 2], is_complex, {"norm": "backward", **arguments}))
+        for shape, arguments in [
+            ([3], {"s": [2, 2]}),
+            ([3, 3], {"s": [2], "dim": [0, 1]}),
+            ([3, 3], {"dim": [0, 0]}),
+            ([3, 3], {"dim": []}),
+            ([3, 3], {"dim": [3]}),
+            ([3, 3], {"s": [0, 2]}),
+        ]:
+            cases.append(case(name, shape, is_complex, {"norm": "backward", **arguments}))
+    for name in ["fft2", "ifft2", "rfft2", "irfft2"]:
+        for shape in [[2, 3, 4], [3]]:
+            cases.append(case(name, shape, name != "rfft2", {"norm": "ortho"}))
+    OUT.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in cases) + "\n]\n")
+    print(f"{len(cases)} cases in {OUT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
