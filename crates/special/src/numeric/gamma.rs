@@ -101,7 +101,7 @@ fn weight(a: f64, x: f64) -> f64 {
 
 /// Computes the density xᵃ⁻¹ e⁻ˣ / Γ(a) of the gamma distribution; 0 for x < 0.
 pub(crate) fn gamma_density(a: f64, x: f64) -> f64 {
-    if !(a > 0.0) || x.is_nan() {
+    if a.is_nan() || a <= 0.0 || x.is_nan() {
         return f64::NAN;
     }
     match x {
