@@ -147,6 +147,27 @@ pub trait Special: Array {
         apply(Function::GammaDensity, pair(self, x, at)?, at)
     }
 
+    /// Returns the derivative of a draw `x` from the gamma distribution with respect to its shape `self`, at a fixed
+    /// [share](Self::gammainc). PyTorch: `_standard_gamma_grad`.
+    #[doc(hidden)]
+    fn try_gamma_draw_slope(&self, x: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("gamma_draw_slope");
+        let inputs = pair(self, x, at)?;
+        let density = apply(Function::GammaDensity, inputs.clone(), at)?;
+        apply(Function::Gammainc { order: 1, upper: false }, inputs, at)?.try_neg()?.try_div(&density)
+    }
+
+    /// Returns the derivative of a draw `x` from the beta distribution with respect to `self` if `input` is 0, or to `b` if it is 1, at a
+    /// fixed [share](Self::betainc). PyTorch: `_dirichlet_grad`.
+    #[doc(hidden)]
+    fn try_beta_draw_slope(&self, b: impl Operand<Self>, x: impl Operand<Self>, input: usize) -> Result<Self> {
+        let at = Site::here("beta_draw_slope");
+        let inputs = triple(self, b, x, at)?;
+        let density = apply(Function::BetaDensity, inputs.clone(), at)?;
+        let orders = if input == 0 { [1, 0] } else { [0, 1] };
+        apply(Function::Betainc { orders }, inputs, at)?.try_neg()?.try_div(&density)
+    }
+
     /// Returns the share of the integral B(a, b) = ∫ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt from 0 to `x`, where a is `self`: the distribution function of the beta
     /// distribution. NaN if a or b is negative, or x is outside of [0, 1]. SciPy: `special.betainc`.
     ///
