@@ -122,14 +122,17 @@ pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str
 }
 
 /// The formulas of a distribution of one variable. They hold inside of the support. Everything else follows from them.
-pub trait Family<A: Array>: Clone {
+pub trait Family: Clone {
+    /// Tensors or variables.
+    type Array: Array;
+
     /// PyTorch's name.
     #[doc(hidden)]
     const NAME: &'static str;
 
     /// Returns the parameters.
     #[doc(hidden)]
-    fn parameters(&self) -> Vec<Parameter<'_, A>>;
+    fn parameters(&self) -> Vec<Parameter<'_, Self::Array>>;
 
     /// Returns true if arguments are checked.
     #[doc(hidden)]
@@ -141,36 +144,36 @@ pub trait Family<A: Array>: Clone {
 
     /// Returns the support.
     #[doc(hidden)]
-    fn support(&self) -> Support<A>;
+    fn support(&self) -> Support<Self::Array>;
 
     /// Returns the logarithm of the density.
     #[doc(hidden)]
-    fn density(&self, x: &A) -> Result<A>;
+    fn density(&self, x: &Self::Array) -> Result<Self::Array>;
 
     /// Returns the distribution function.
     #[doc(hidden)]
-    fn distribution(&self, x: &A) -> Result<A>;
+    fn distribution(&self, x: &Self::Array) -> Result<Self::Array>;
 
     /// Returns the quantile function.
     #[doc(hidden)]
-    fn quantile(&self, p: &A) -> Result<A> {
+    fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
         let _ = p;
         Err(missing(Self::NAME, "icdf", Site::here("icdf")))
     }
 
     /// Returns the mean and the variance.
     #[doc(hidden)]
-    fn moments(&self) -> Result<[A; 2], A::Error>;
+    fn moments(&self) -> Result<[Self::Array; 2], <Self::Array as TensorLike>::Error>;
 
     /// Returns the entropy.
     #[doc(hidden)]
-    fn information(&self) -> Result<A> {
+    fn information(&self) -> Result<Self::Array> {
         Err(missing(Self::NAME, "entropy", Site::here("entropy")))
     }
 
     /// Returns values with the shape of `noise`, which draws it.
     #[doc(hidden)]
-    fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
+    fn draw(&self, mut noise: Noise<'_, Self::Array>) -> Result<Self::Array> {
         self.quantile(&noise.uniform()?)
     }
 }
@@ -217,7 +220,7 @@ pub(crate) fn expanded<A: Array>(value: A, batch: &Shape, at: Site) -> Result<A>
     if value.shape() == shape { Ok(value) } else { value.apply_view(View::Expand(shape), at) }
 }
 
-impl<A: Array, D: Family<A>> Distribution<A> for D {
+impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     fn name(&self) -> &'static str {
         D::NAME
     }
@@ -289,14 +292,14 @@ impl<A: Array, D: Family<A>> Distribution<A> for D {
     }
 }
 
-fn drawn<A: Array, D: Family<A>>(family: &D, shape: Shape, generator: &mut Generator, at: Site) -> Result<A> {
+fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &mut Generator, at: Site) -> Result<A> {
     let shape: Shape = shape.iter().chain(family.batch_shape().iter()).copied().collect();
     let beside = family.parameters()[0].2.clone();
     family.draw(Noise { shape, generator: &mut generator.fork(), beside, at })
 }
 
 /// Returns `value` in its joint shape with the batch, and the masks of the values outside of the support.
-fn arguments<A: Array, D: Family<A>>(
+fn arguments<A: Array, D: Family<Array = A>>(
     family: &D,
     value: impl Operand<A>,
     at: Site,
@@ -313,7 +316,7 @@ fn arguments<A: Array, D: Family<A>>(
 
 /// Checks of arguments, which cost an evaluation of the arguments. They are off by default.
 #[twins]
-pub trait Validate<A: Array>: Family<A> {
+pub trait Validate: Family {
     /// Returns the distribution after a check of its parameters. From now on `log_prob` and `cdf` check their values too. PyTorch:
     /// `validate_args=True`.
     ///
@@ -331,10 +334,10 @@ pub trait Validate<A: Array>: Family<A> {
     /// # Errors
     ///
     /// If a parameter is outside of its range.
-    fn try_validate(self) -> Result<Self, A::Error> {
+    fn try_validate(self) -> Result<Self, <Self::Array as TensorLike>::Error> {
         check_parameters(Self::NAME, &self.parameters(), Site::here("validate"))?;
         Ok(self.validated())
     }
 }
 
-impl<A: Array, D: Family<A>> Validate<A> for D {}
+impl<D: Family> Validate for D {}

@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Activations, Arithmetic, Functions, Masking, MaskOperand, Mixed, Reductions, Result};
+use wengert_tensor::ops::{Activations, Arithmetic, Functions, MaskOperand, Masking, Mixed, Reductions, Result};
 
 /// An array, or the error of the operation that should have made it.
 pub(crate) struct Expr<A: Array>(Result<A>);

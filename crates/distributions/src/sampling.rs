@@ -4,8 +4,8 @@
 //! values. The derivative of a gamma or beta draw x with respect to a parameter θ is implicit: -∂F(x; θ)/∂θ / p(x; θ), where F is the
 //! distribution function and p the density (M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients", 2018).
 
-use wengert_autograd::prelude::*;
 use wengert_autograd::Call;
+use wengert_autograd::prelude::*;
 use wengert_special::{Array, Elementwise, Special};
 use wengert_tensor::ops::Result;
 use wengert_tensor::{Error, Site};

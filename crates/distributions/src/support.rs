@@ -1,7 +1,7 @@
 //! The supports of distributions and the ranges of parameters, with PyTorch's names.
 
 use wengert_special::Array;
-use wengert_tensor::ops::{Arithmetic, Comparison, Result, TensorLike};
+use wengert_tensor::ops::{Arithmetic, Comparison, Result};
 use wengert_tensor::{Element, Error, Scalar, Shape, Site, Tensor};
 
 use crate::expression::{Expr, of};
@@ -149,7 +149,11 @@ fn invalid<T: Element>(values: &Tensor<T>, is_valid: impl Fn(f64) -> bool) -> (S
 }
 
 /// Refuses parameters outside of their ranges, with PyTorch's sentence. Evaluates recorded variables.
-pub(crate) fn check_parameters<A: Array>(name: &str, parameters: &[Parameter<'_, A>], at: Site) -> Result<(), A::Error> {
+pub(crate) fn check_parameters<A: Array>(
+    name: &str,
+    parameters: &[Parameter<'_, A>],
+    at: Site,
+) -> Result<(), A::Error> {
     let values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
     let parameters = parameters.iter().map(values).collect::<Result<Vec<_>, A::Error>>()?;
     for (parameter, range, values) in &parameters {

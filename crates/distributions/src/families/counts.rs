@@ -23,7 +23,7 @@ family! {
     Poisson { rate: Nonnegative }
 }
 
-impl<A: Array> Family<A> for Poisson<A> {
+impl<A: Array> Family for Poisson<A> {
     members!("Poisson");
 
     fn support(&self) -> Support<A> {

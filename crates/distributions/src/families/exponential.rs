@@ -22,7 +22,7 @@ family! {
     Laplace { loc: Real, scale: Positive }
 }
 
-impl<A: Array> Family<A> for Laplace<A> {
+impl<A: Array> Family for Laplace<A> {
     members!("Laplace");
 
     fn support(&self) -> Support<A> {
@@ -66,7 +66,7 @@ family! {
     Gumbel { loc: Real, scale: Positive }
 }
 
-impl<A: Array> Family<A> for Gumbel<A> {
+impl<A: Array> Family for Gumbel<A> {
     members!("Gumbel");
 
     fn support(&self) -> Support<A> {
@@ -108,7 +108,7 @@ family! {
     Exponential { rate: Positive }
 }
 
-impl<A: Array> Family<A> for Exponential<A> {
+impl<A: Array> Family for Exponential<A> {
     members!("Exponential");
 
     fn support(&self) -> Support<A> {
@@ -152,7 +152,7 @@ family! {
     Weibull { scale: Positive, concentration: Positive }
 }
 
-impl<A: Array> Family<A> for Weibull<A> {
+impl<A: Array> Family for Weibull<A> {
     members!("Weibull");
 
     fn support(&self) -> Support<A> {

@@ -1,7 +1,7 @@
 //! The gamma distribution, the distribution of the inverse of a gamma number, and the beta distribution.
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Result};
+use wengert_tensor::ops::{Comparison, Result};
 
 use super::{family, members};
 use crate::distribution::{Family, Noise};
@@ -26,7 +26,7 @@ family! {
     Gamma { concentration: Positive, rate: Positive }
 }
 
-impl<A: Array> Family<A> for Gamma<A> {
+impl<A: Array> Family for Gamma<A> {
     members!("Gamma");
 
     fn support(&self) -> Support<A> {
@@ -76,7 +76,7 @@ family! {
     InverseGamma { concentration: Positive, rate: Positive }
 }
 
-impl<A: Array> Family<A> for InverseGamma<A> {
+impl<A: Array> Family for InverseGamma<A> {
     members!("InverseGamma");
 
     fn support(&self) -> Support<A> {
@@ -131,7 +131,7 @@ family! {
     Beta { concentration1: Positive, concentration0: Positive }
 }
 
-impl<A: Array> Family<A> for Beta<A> {
+impl<A: Array> Family for Beta<A> {
     members!("Beta");
 
     fn support(&self) -> Support<A> {

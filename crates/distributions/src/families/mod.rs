@@ -71,6 +71,8 @@ macro_rules! accessor {
 /// Writes the members of `Family` that are the same for all families of this file's form.
 macro_rules! members {
     ($name:literal) => {
+        type Array = A;
+
         const NAME: &'static str = $name;
 
         fn parameters(&self) -> Vec<crate::support::Parameter<'_, A>> {

@@ -32,7 +32,7 @@ impl<A: Array> Normal<A> {
     }
 }
 
-impl<A: Array> Family<A> for Normal<A> {
+impl<A: Array> Family for Normal<A> {
     members!("Normal");
 
     fn support(&self) -> Support<A> {
@@ -79,7 +79,7 @@ family! {
     HalfNormal { scale: Positive }
 }
 
-impl<A: Array> Family<A> for HalfNormal<A> {
+impl<A: Array> Family for HalfNormal<A> {
     members!("HalfNormal");
 
     fn support(&self) -> Support<A> {
@@ -126,12 +126,12 @@ family! {
 }
 
 impl<A: Array> LogNormal<A> {
-    fn logarithm(&self) -> Normal<A> {
+    pub(crate) fn logarithm(&self) -> Normal<A> {
         Normal { loc: self.loc.clone(), scale: self.scale.clone(), validated: false }
     }
 }
 
-impl<A: Array> Family<A> for LogNormal<A> {
+impl<A: Array> Family for LogNormal<A> {
     members!("LogNormal");
 
     fn support(&self) -> Support<A> {

@@ -3,7 +3,7 @@
 use std::f64::consts::{FRAC_1_PI, LN_2, PI};
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Comparison, Functions, Result, TensorLike, Views, try_where_};
+use wengert_tensor::ops::{Comparison, Functions, Result, Views, try_where_};
 
 use super::{family, members};
 use crate::distribution::{Family, Noise};
@@ -41,7 +41,8 @@ impl<A: Array> StudentT<A> {
         let total = (of(&square) + &self.df).get()?;
         // The share of the tails outside of ±z, and the share between: each is accurate where it is small.
         let tails = half.try_betainc(0.5, &(of(&self.df) / &total).get()?)?;
-        let centre = half.number(wengert_tensor::Scalar::from_f64(0.5)).try_betainc(&half, &(of(&square) / &total).get()?)?;
+        let centre =
+            half.number(wengert_tensor::Scalar::from_f64(0.5)).try_betainc(&half, &(of(&square) / &total).get()?)?;
         let sign = of(z).sign().get()?;
         let inner = (of(&centre) * &sign * 0.5 + 0.5).get()?;
         // tails / 2 below 0, and 1 - tails / 2 above.
@@ -52,7 +53,7 @@ impl<A: Array> StudentT<A> {
     }
 }
 
-impl<A: Array> Family<A> for StudentT<A> {
+impl<A: Array> Family for StudentT<A> {
     members!("StudentT");
 
     fn support(&self) -> Support<A> {
@@ -136,7 +137,7 @@ family! {
     Cauchy { loc: Real, scale: Positive }
 }
 
-impl<A: Array> Family<A> for Cauchy<A> {
+impl<A: Array> Family for Cauchy<A> {
     members!("Cauchy");
 
     fn support(&self) -> Support<A> {
@@ -178,7 +179,7 @@ family! {
     HalfCauchy { scale: Positive }
 }
 
-impl<A: Array> Family<A> for HalfCauchy<A> {
+impl<A: Array> Family for HalfCauchy<A> {
     members!("HalfCauchy");
 
     fn support(&self) -> Support<A> {

@@ -17,10 +17,10 @@ macro_rules! trials {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $name<A> {
-            $($rest: A,)?
-            probs: A,
+            $(pub(crate) $rest: A,)?
+            pub(crate) probs: A,
             /// The logarithms of the probabilities of a success and of a failure.
-            logarithms: [A; 2],
+            pub(crate) logarithms: [A; 2],
             validated: bool,
         }
 
@@ -74,6 +74,8 @@ macro_rules! trials {
 /// Writes the members of `Family` that are the same for all distributions of trials.
 macro_rules! members {
     ($name:literal $(, $rest:ident: $range:ident)?) => {
+        type Array = A;
+
         const NAME: &'static str = $name;
 
         fn parameters(&self) -> Vec<Parameter<'_, A>> {
@@ -91,7 +93,7 @@ macro_rules! members {
 }
 
 /// Returns count · logarithm, and 0 where the count is 0.
-fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
+pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
     let none = count.try_eq(0.0)?;
     // The logarithm of 0 is replaced, because 0 · ∞ is NaN.
     Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
@@ -116,7 +118,7 @@ trials! {
     Bernoulli {}
 }
 
-impl<A: Array> Family<A> for Bernoulli<A> {
+impl<A: Array> Family for Bernoulli<A> {
     members!("Bernoulli");
 
     fn support(&self) -> Support<A> {
@@ -159,7 +161,7 @@ trials! {
     Binomial { total_count: Count }
 }
 
-impl<A: Array> Family<A> for Binomial<A> {
+impl<A: Array> Family for Binomial<A> {
     members!("Binomial", total_count: Count);
 
     fn support(&self) -> Support<A> {
@@ -203,7 +205,7 @@ trials! {
     Geometric {}
 }
 
-impl<A: Array> Family<A> for Geometric<A> {
+impl<A: Array> Family for Geometric<A> {
     members!("Geometric");
 
     fn support(&self) -> Support<A> {
@@ -248,7 +250,7 @@ trials! {
     NegativeBinomial { total_count: Positive }
 }
 
-impl<A: Array> Family<A> for NegativeBinomial<A> {
+impl<A: Array> Family for NegativeBinomial<A> {
     members!("NegativeBinomial", total_count: Nonnegative);
 
     fn support(&self) -> Support<A> {

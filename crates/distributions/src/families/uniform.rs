@@ -21,7 +21,7 @@ family! {
     Uniform { low: Real, high: Real }
 }
 
-impl<A: Array> Family<A> for Uniform<A> {
+impl<A: Array> Family for Uniform<A> {
     members!("Uniform");
 
     fn support(&self) -> Support<A> {
