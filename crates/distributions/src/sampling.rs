@@ -54,7 +54,7 @@ impl Elementwise for Draw {
         for (out, second) in out.make_mut().iter_mut().zip(second.iter()) {
             let (x, y) = (out.to_f64(), second.to_f64());
             let drawn = match self.kind {
-                Kind::Gamma => standard_gamma(x, &mut generator).exp().max(least),
+                Kind::Gamma => standard_gamma(x, &mut generator).exp().clamp(least, f64::INFINITY),
                 Kind::Beta => beta(x, y, &mut generator).clamp(least, most),
                 Kind::Poisson => poisson(x, &mut generator),
                 Kind::Binomial => binomial(x, y, &mut generator),

@@ -12,7 +12,7 @@ use crate::distribution::{Distribution, Noise, array, expanded};
 use crate::expression::{Expr, of};
 use crate::families::trials::times;
 use crate::sampling::{Kind, draw};
-use crate::support::{filled, refused};
+use crate::support::{filled, joint, refused};
 
 /// The categorical distribution: class k of 0 to K - 1 with the probability pₖ. The parameters have the shape `[…, K]`. Values are class
 /// numbers in the element type. PyTorch: `Categorical`.
@@ -75,7 +75,10 @@ impl<A: Array> Categorical<A> {
     /// Returns the mask of the shape `[…, K]` that is true at the class that `value` names.
     pub(crate) fn chosen(&self, value: &A) -> Result<A::Mask, A::Error> {
         let classes = Tensor::<i64>::arange(self.classes()).try_cast::<A::Elem>()?;
-        value.try_unsqueeze(-1)?.try_eq(&value.constant(&classes))
+        let value = value.try_unsqueeze(-1)?;
+        // Expanded, because a comparison of `[n, 1]` with `[n]` may warn.
+        let shape = joint::<A::Error>(&[value.shape(), classes.shape().clone()], Site::here("log_prob"))?;
+        value.try_expand(&*shape)?.try_eq(&value.constant(&classes))
     }
 
     fn classes(&self) -> usize {

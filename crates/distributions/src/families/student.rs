@@ -38,18 +38,22 @@ impl<A: Array> StudentT<A> {
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;
-        let total = (of(&square) + &self.df).get()?;
+        // Each of two formulas gets arguments of its own range, because its derivative is infinite at the end of the other range.
+        let is_near = square.try_lt(&self.df)?;
+        let near = try_where_(&is_near, &square, &self.df)?;
+        let far = try_where_(&is_near, &self.df, &square)?;
         // The share of the tails outside of ±z, and the share between: each is accurate where it is small.
-        let tails = half.try_betainc(0.5, &(of(&self.df) / &total).get()?)?;
-        let centre =
-            half.number(wengert_tensor::Scalar::from_f64(0.5)).try_betainc(&half, &(of(&square) / &total).get()?)?;
+        let tails = half.try_betainc(0.5, &(of(&self.df) / (of(&far) + &self.df)).get()?)?;
+        let centre = half
+            .number(wengert_tensor::Scalar::from_f64(0.5))
+            .try_betainc(&half, &(of(&near) / (of(&near) + &self.df)).get()?)?;
         let sign = of(z).sign().get()?;
         let inner = (of(&centre) * &sign * 0.5 + 0.5).get()?;
         // tails / 2 below 0, and 1 - tails / 2 above.
         let outer = (of(&sign) * (of(&tails) * -0.5 + 0.5) + 0.5).get()?;
         let lower = (of(&tails) * 0.5).get()?;
         let outer = try_where_(z.try_lt(0.0)?, &lower, &outer)?;
-        try_where_(square.try_lt(&self.df)?, &inner, &outer)
+        try_where_(&is_near, &inner, &outer)
     }
 }
 
