@@ -1,0 +1,324 @@
+//! Distributions made of others: copies that count as one value, mixtures, truncation.
+
+use wengert_macros::twins;
+use wengert_special::Array;
+use wengert_tensor::ops::{Argument, Clamp, Comparison, Operand, Result, Softmax, Views, try_where_};
+use wengert_tensor::{Generator, Scalar, Shape, Site};
+
+use crate::distribution::{Distribution, Noise, array, expanded, missing};
+use crate::expression::{Expr, of};
+use crate::support::{filled, joint, refused};
+use crate::vectors::Categorical;
+
+/// A distribution whose last batch dimensions belong to the event: one value consists of all copies there, and their logarithms are
+/// added. PyTorch: `Independent`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let point = Independent::new(Normal::new(&Tensor::<f64>::zeros([3]), 1.0), 1);
+/// assert_eq!((point.batch_shape(), point.event_shape()), (Shape::scalar(), Shape::from([3])));
+/// assert_eq!(point.log_prob(&Tensor::ones([5, 3])).shape(), &[5]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Independent<D> {
+    pub(crate) base: D,
+    pub(crate) dims: usize,
+}
+
+impl<D> Independent<D> {
+    /// Returns the distribution in which the last `dims` batch dimensions of `base` are dimensions of the event. If `base` has fewer, all
+    /// become dimensions of the event.
+    pub fn new<A: Array>(base: D, dims: usize) -> Self
+    where
+        D: Distribution<A>,
+    {
+        let dims = dims.min(base.batch_shape().rank());
+        Independent { base, dims }
+    }
+}
+
+impl<A: Array, D: Distribution<A>> Distribution<A> for Independent<D> {
+    fn name(&self) -> &'static str {
+        "Independent"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shape = self.base.batch_shape();
+        Shape::from(&shape[..shape.rank() - self.dims])
+    }
+
+    fn event_shape(&self) -> Shape {
+        let shape = self.base.batch_shape();
+        shape[shape.rank() - self.dims..].iter().chain(self.base.event_shape().iter()).copied().collect()
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        self.base.try_rsample(shape, generator)
+    }
+
+    #[track_caller]
+    fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        self.base.try_sample(shape, generator)
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        Expr::from(self.base.try_log_prob(value)).sum_last(self.dims).get()
+    }
+
+    #[track_caller]
+    fn try_entropy(&self) -> Result<A> {
+        Expr::from(self.base.try_entropy()).sum_last(self.dims).get()
+    }
+
+    #[track_caller]
+    fn try_mean(&self) -> Result<A> {
+        self.base.try_mean()
+    }
+
+    #[track_caller]
+    fn try_variance(&self) -> Result<A> {
+        self.base.try_variance()
+    }
+}
+
+/// A mixture of K distributions of one family: the last batch dimension of `components`, of size K, with the probabilities of `mixture`.
+/// PyTorch: `MixtureSameFamily`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let weights = Categorical::new(&Tensor::from([0.25, 0.75]));
+/// let mixture = MixtureSameFamily::new(weights, Normal::new(&Tensor::from([0.0, 4.0]), 1.0));
+/// assert_eq!((mixture.mean().item(), mixture.variance().item()), (3.0, 4.0));
+/// ```
+#[derive(Clone, Debug)]
+pub struct MixtureSameFamily<D, A> {
+    mixture: Categorical<A>,
+    components: D,
+}
+
+#[twins]
+impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
+    /// Returns the mixture.
+    ///
+    /// # Errors
+    ///
+    /// If the last batch dimension of `components` has another size than `mixture` has classes. The sentence is PyTorch's.
+    pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
+        let (km, kc) = (mixture.probs().shape(), components.batch_shape());
+        if kc.last().is_none() || km.last() != kc.last() {
+            let (km, kc) = (km.last().copied().unwrap_or(0), kc.last().copied().unwrap_or(0));
+            let message = format!(
+                "`mixture_distribution component` ({km}) does not equal `component_distribution.batch_shape[-1]` ({kc})"
+            );
+            return Err(refused(Site::here("new"), message));
+        }
+        Ok(MixtureSameFamily { mixture, components })
+    }
+}
+
+impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
+    /// Returns `value` with a dimension of size 1 for the components.
+    fn spread(&self, value: impl Operand<A>) -> Result<A> {
+        let value = array(value, self.mixture.probs());
+        let rank = self.components.event_shape().rank() as isize;
+        value.try_unsqueeze(-1 - rank)
+    }
+
+    /// Returns Σ pₖ xₖ over the components.
+    fn weighted(&self, x: &A) -> Result<A> {
+        let rank = self.components.event_shape().rank();
+        let mut probs = self.mixture.probs().clone();
+        for _ in 0..rank {
+            probs = probs.try_unsqueeze(-1)?;
+        }
+        let dim = -1 - rank as isize;
+        wengert_tensor::ops::Reductions::try_sum(&(of(x) * &probs).get()?, dim)
+    }
+}
+
+impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
+    fn name(&self) -> &'static str {
+        "MixtureSameFamily"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shape = self.components.batch_shape();
+        let shapes = [Shape::from(&shape[..shape.rank() - 1]), self.mixture.batch_shape()];
+        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+    }
+
+    fn event_shape(&self) -> Shape {
+        self.components.event_shape()
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
+        let message = "MixtureSameFamily has no rsample: the choice of a component has no derivative; use sample";
+        Err(refused(Site::here("rsample"), message))
+    }
+
+    #[track_caller]
+    fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let shape = shape.into();
+        let mut chosen = self.mixture.chosen(&self.mixture.try_sample(&shape, generator)?)?;
+        let values = self.components.try_sample(&shape, generator)?;
+        let rank = self.components.event_shape().rank();
+        for _ in 0..rank {
+            chosen = chosen.try_unsqueeze(-1)?;
+        }
+        let dim = -1 - rank as isize;
+        wengert_tensor::ops::Reductions::try_sum(&try_where_(&chosen, &values, 0.0)?, dim)
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let logarithms = self.components.try_log_prob(&self.spread(value)?)?;
+        (of(&logarithms) + self.mixture.logits()).get()?.try_logsumexp(-1)
+    }
+
+    #[track_caller]
+    fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
+        self.weighted(&self.components.try_cdf(&self.spread(value)?)?)
+    }
+
+    #[track_caller]
+    fn try_mean(&self) -> Result<A> {
+        self.weighted(&self.components.try_mean()?)
+    }
+
+    /// The mean of the variances plus the variance of the means.
+    #[track_caller]
+    fn try_variance(&self) -> Result<A> {
+        let means = self.components.try_mean()?;
+        let distance = (of(&means) - &self.spread(&self.weighted(&means)?)?).square();
+        self.weighted(&(distance + Expr::from(self.components.try_variance())).get()?)
+    }
+}
+
+/// A distribution of one variable, restricted to the values between two bounds and divided by their probability. `base` needs `cdf`, and
+/// `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and to the bounds. The probability is a difference of two
+/// values of the distribution function: it loses digits if both bounds are far above the median.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let positive = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 0.0, f64::INFINITY);
+/// let half = HalfNormal::new(&Tensor::scalar(1.0));
+/// assert!((positive.log_prob(0.5).item() - half.log_prob(0.5).item()).abs() < 1e-15);
+/// assert_eq!(positive.log_prob(-0.5).item(), f64::NEG_INFINITY);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Truncated<D, A> {
+    base: D,
+    /// An array on the tape of the distribution.
+    beside: A,
+    /// The bounds; `None` for an infinite bound.
+    bounds: [Option<A>; 2],
+}
+
+#[twins]
+impl<A: Array, D: Distribution<A>> Truncated<D, A> {
+    /// Returns the distribution between `low` and `high`. A bound may be an infinite number.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast, or `base` has no `cdf`.
+    pub fn try_new(base: D, low: impl Operand<A>, high: impl Operand<A>) -> Result<Self, A::Error> {
+        let at = Site::here("new");
+        let beside = base.try_mean()?;
+        let bound = |argument: Argument<A>| match argument {
+            Argument::Number(number) if number.to_f64().is_infinite() => None,
+            Argument::Number(number) => Some(beside.number(number)),
+            Argument::Array(array) => Some(array),
+        };
+        let bounds = [bound(low.into_argument(&beside)), bound(high.into_argument(&beside))];
+        let shapes: Vec<Shape> = bounds.iter().flatten().map(A::shape).chain([base.batch_shape()]).collect();
+        joint::<A::Error>(&shapes, at)?;
+        let truncated = Truncated { base, beside, bounds };
+        truncated.shares()?;
+        Ok(truncated)
+    }
+}
+
+impl<A: Array, D: Distribution<A>> Truncated<D, A> {
+    /// Returns the probabilities below the bounds, in `base`.
+    fn shares(&self) -> Result<[A; 2], A::Error> {
+        let share = |bound: &Option<A>, infinite: f64| match bound {
+            Some(bound) => self.base.try_cdf(bound),
+            None => Ok(self.beside.number(A::Elem::from_f64(infinite))),
+        };
+        Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
+    }
+
+    /// Returns the masks of the values below and above the bounds.
+    fn outside(&self, x: &A) -> Result<[Option<A::Mask>; 2], A::Error> {
+        let low = self.bounds[0].as_ref().map(|low| x.try_lt(low)).transpose()?;
+        Ok([low, self.bounds[1].as_ref().map(|high| x.try_gt(high)).transpose()?])
+    }
+}
+
+impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
+    fn name(&self) -> &'static str {
+        "Truncated"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shapes: Vec<Shape> = self.bounds.iter().flatten().map(A::shape).chain([self.base.batch_shape()]).collect();
+        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let shape: Shape = shape.into().iter().chain(self.batch_shape().iter()).copied().collect();
+        let at = Site::here("rsample");
+        let uniform = Noise { shape, generator, beside: self.beside.clone(), at }.uniform()?;
+        self.try_icdf(&uniform)
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let x = expanded(array(value, &self.beside), &self.batch_shape(), Site::here("log_prob"))?;
+        let [low, high] = self.shares()?;
+        let masks: Vec<A::Mask> = self.outside(&x)?.into_iter().flatten().collect();
+        let density = Expr::from(self.base.try_log_prob(&x)) - (of(&high) - &low).ln();
+        filled(density.get()?, &masks, f64::NEG_INFINITY)
+    }
+
+    #[track_caller]
+    fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
+        let x = expanded(array(value, &self.beside), &self.batch_shape(), Site::here("cdf"))?;
+        let [low, high] = self.shares()?;
+        let share = (Expr::from(self.base.try_cdf(&x)) - &low) / (of(&high) - &low);
+        let [below, above] = self.outside(&x)?;
+        let share = filled(share.get()?, below.as_slice(), 0.0)?;
+        filled(share, above.as_slice(), 1.0)
+    }
+
+    #[track_caller]
+    fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
+        let p = expanded(array(value, &self.beside), &self.batch_shape(), Site::here("icdf"))?;
+        let [low, high] = self.shares()?;
+        let mut x = self.base.try_icdf(&((of(&high) - &low) * &p + &low).get()?)?;
+        // Rounding may pass a bound.
+        if let Some(low) = &self.bounds[0] {
+            x = x.try_clamp_min(&low.try_detach()?)?;
+        }
+        if let Some(high) = &self.bounds[1] {
+            x = x.try_clamp_max(&high.try_detach()?)?;
+        }
+        let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
+        filled(x, &outside, f64::NAN)
+    }
+
+    #[track_caller]
+    fn try_entropy(&self) -> Result<A> {
+        Err(missing("Truncated", "entropy", Site::here("entropy")))
+    }
+}

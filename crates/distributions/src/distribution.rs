@@ -1,0 +1,343 @@
+//! The trait of all distributions, and the families of one variable, whose formulas are the rest.
+
+use wengert_macros::twins;
+use wengert_special::Array;
+use wengert_tensor::ops::{Argument, Arithmetic, Clamp, Comparison, Functions, Operand, Result, TensorLike, Views};
+use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
+
+use crate::support::{Parameter, Support, check_parameters, check_values, filled, joint, refused};
+
+/// A probability distribution over arrays of type `A`: tensors or recorded variables.
+///
+/// A distribution has independent but different copies in its batch dimensions, as the parameters broadcast. A value of one copy has the
+/// event shape, which is empty for one number. PyTorch: `torch.distributions.Distribution`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let normal = Normal::new(&Tensor::from([0.0, 10.0]), 1.0);
+/// assert_eq!((normal.batch_shape(), normal.event_shape()), (Shape::from([2]), Shape::scalar()));
+/// assert_eq!(normal.sample([5], &mut Generator::new(0)).shape(), &[5, 2]);
+/// assert_eq!(normal.cdf(&Tensor::from([0.0, 10.0])).to_vec(), [0.5, 0.5]);
+/// ```
+#[twins]
+pub trait Distribution<A: Array> {
+    /// Returns PyTorch's name.
+    fn name(&self) -> &'static str;
+
+    /// Returns the shape of the copies.
+    fn batch_shape(&self) -> Shape;
+
+    /// Returns the shape of one value.
+    fn event_shape(&self) -> Shape {
+        Shape::scalar()
+    }
+
+    /// Draws values of the shape `shape`, then the batch shape, then the event shape. Gradients flow to the parameters: the draw is a
+    /// differentiable function of the parameters and of noise. PyTorch: `rsample`.
+    ///
+    /// # Errors
+    ///
+    /// If the distribution is discrete, or memory cannot hold the values.
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A>;
+
+    /// Draws values like [`rsample`](Self::rsample), but through which no gradient flows. PyTorch: `sample`.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the values.
+    fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        self.try_rsample(shape, generator)?.try_detach()
+    }
+
+    /// Returns the logarithm of the density, or of the probability if the distribution is discrete; -∞ outside of the support. `value`
+    /// broadcasts with the batch shape. PyTorch: `log_prob`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast. If [`validate`](Validate::validate) was called and a value is outside of the support.
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A>;
+
+    /// Returns the probability of values up to `value`. PyTorch: `cdf`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast, or the distribution has no such function.
+    fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
+        let _ = value;
+        Err(missing(self.name(), "cdf", Site::here("cdf")))
+    }
+
+    /// Returns the value up to which the probability is `value`; NaN outside of [0, 1]. PyTorch: `icdf`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast, or the distribution has no such function.
+    fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
+        let _ = value;
+        Err(missing(self.name(), "icdf", Site::here("icdf")))
+    }
+
+    /// Returns the entropy in nats: the mean of minus [`log_prob`](Self::log_prob). PyTorch: `entropy`.
+    ///
+    /// # Errors
+    ///
+    /// If the distribution has no formula for it.
+    fn try_entropy(&self) -> Result<A> {
+        Err(missing(self.name(), "entropy", Site::here("entropy")))
+    }
+
+    /// Returns the mean; NaN where it does not exist. PyTorch: `mean`.
+    ///
+    /// # Errors
+    ///
+    /// If the distribution has no formula for it.
+    fn try_mean(&self) -> Result<A> {
+        Err(missing(self.name(), "mean", Site::here("mean")))
+    }
+
+    /// Returns the variance; ∞ or NaN where it does not exist. PyTorch: `variance`.
+    ///
+    /// # Errors
+    ///
+    /// If the distribution has no formula for it.
+    fn try_variance(&self) -> Result<A> {
+        Err(missing(self.name(), "variance", Site::here("variance")))
+    }
+
+    /// Returns the standard deviation. PyTorch: `stddev`.
+    ///
+    /// # Errors
+    ///
+    /// If the distribution has no formula for it.
+    fn try_stddev(&self) -> Result<A> {
+        self.try_variance()?.try_sqrt()
+    }
+}
+
+/// Returns the error of a function that a distribution lacks.
+pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str, at: Site) -> E {
+    refused(at, format!("{name} has no {function}"))
+}
+
+/// The formulas of a distribution of one variable. They hold inside of the support. Everything else follows from them.
+pub trait Family: Clone {
+    /// Tensors or variables.
+    type Array: Array;
+
+    /// PyTorch's name.
+    #[doc(hidden)]
+    const NAME: &'static str;
+
+    /// Returns the parameters.
+    #[doc(hidden)]
+    fn parameters(&self) -> Vec<Parameter<'_, Self::Array>>;
+
+    /// Returns true if arguments are checked.
+    #[doc(hidden)]
+    fn is_validated(&self) -> bool;
+
+    /// Returns the distribution with checked arguments.
+    #[doc(hidden)]
+    fn validated(self) -> Self;
+
+    /// Returns the support.
+    #[doc(hidden)]
+    fn support(&self) -> Support<Self::Array>;
+
+    /// Returns the logarithm of the density.
+    #[doc(hidden)]
+    fn density(&self, x: &Self::Array) -> Result<Self::Array>;
+
+    /// Returns the distribution function.
+    #[doc(hidden)]
+    fn distribution(&self, x: &Self::Array) -> Result<Self::Array>;
+
+    /// Returns the quantile function.
+    #[doc(hidden)]
+    fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
+        let _ = p;
+        Err(missing(Self::NAME, "icdf", Site::here("icdf")))
+    }
+
+    /// Returns the mean and the variance.
+    #[doc(hidden)]
+    fn moments(&self) -> Result<[Self::Array; 2], <Self::Array as TensorLike>::Error>;
+
+    /// Returns the entropy.
+    #[doc(hidden)]
+    fn information(&self) -> Result<Self::Array> {
+        Err(missing(Self::NAME, "entropy", Site::here("entropy")))
+    }
+
+    /// Returns values with the shape of `noise`, which draws it.
+    #[doc(hidden)]
+    fn draw(&self, mut noise: Noise<'_, Self::Array>) -> Result<Self::Array> {
+        self.quantile(&noise.uniform()?)
+    }
+}
+
+/// The source of random arrays of one shape.
+#[doc(hidden)]
+pub struct Noise<'g, A> {
+    pub(crate) shape: Shape,
+    pub(crate) generator: &'g mut Generator,
+    /// An array on the tape on which the noise is recorded.
+    pub(crate) beside: A,
+    pub(crate) at: Site,
+}
+
+impl<A: Array> Noise<'_, A> {
+    /// Returns independent standard normal numbers.
+    pub(crate) fn normal(&mut self) -> Result<A> {
+        Ok(self.beside.constant(&Tensor::try_randn(&*self.shape, self.generator)?))
+    }
+
+    /// Returns independent uniform numbers in (0, 1).
+    pub(crate) fn uniform(&mut self) -> Result<A> {
+        let least = 1.0 / (1u64 << if A::Elem::EPSILON.to_f64() > 1e-10 { 25 } else { 54 }) as f64;
+        Ok(self.beside.constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(least)?))
+    }
+
+    /// Returns `x` expanded to the shape.
+    pub(crate) fn expand(&self, x: &A) -> Result<A> {
+        if x.shape() == self.shape { Ok(x.clone()) } else { x.apply_view(View::Expand(self.shape.clone()), self.at) }
+    }
+}
+
+/// Returns `value` as an array beside `x`.
+pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> A {
+    match value.into_argument(x) {
+        Argument::Array(array) => array,
+        Argument::Number(number) => x.number(number),
+    }
+}
+
+/// Returns `value` in the joint shape of itself and the batch `batch`.
+pub(crate) fn expanded<A: Array>(value: A, batch: &Shape, at: Site) -> Result<A> {
+    let shape = joint::<A::Error>(&[value.shape(), batch.clone()], at)?;
+    if value.shape() == shape { Ok(value) } else { value.apply_view(View::Expand(shape), at) }
+}
+
+impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
+    fn name(&self) -> &'static str {
+        D::NAME
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shapes: Vec<Shape> = self.parameters().iter().map(|(_, _, x)| x.shape()).collect();
+        // The constructor has joined the parameters once, so they join again.
+        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let at = Site::here("rsample");
+        if self.support().is_discrete() {
+            let name = D::NAME;
+            return Err(refused(at, format!("{name} has no rsample: a discrete value has no derivative; use sample")));
+        }
+        drawn(self, shape.into(), generator, at)
+    }
+
+    #[track_caller]
+    fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        drawn(self, shape.into(), generator, Site::here("sample"))?.try_detach()
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let (x, outside) = arguments(self, value, Site::here("log_prob"))?;
+        let inside = self.support().moved_inside(&x, &outside)?;
+        filled(self.density(&inside)?, &outside, f64::NEG_INFINITY)
+    }
+
+    #[track_caller]
+    fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
+        let (x, _) = arguments(self, value, Site::here("cdf"))?;
+        let support = self.support();
+        let x = if support.is_discrete() { x.try_floor()? } else { x };
+        let (below, above) = (support.below(&x)?, support.above(&x)?);
+        let outside: Vec<A::Mask> = below.iter().chain(&above).cloned().collect();
+        let inside = support.moved_inside(&x, &outside)?;
+        let values = filled(self.distribution(&inside)?, below.as_slice(), 0.0)?;
+        filled(values, above.as_slice(), 1.0)
+    }
+
+    #[track_caller]
+    fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
+        let at = Site::here("icdf");
+        let p = expanded(array(value, self.parameters()[0].2), &self.batch_shape(), at)?;
+        let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
+        let inside = filled(p, &outside, 0.5)?;
+        filled(self.quantile(&inside)?, &outside, f64::NAN)
+    }
+
+    #[track_caller]
+    fn try_entropy(&self) -> Result<A> {
+        expanded(self.information()?, &self.batch_shape(), Site::here("entropy"))
+    }
+
+    #[track_caller]
+    fn try_mean(&self) -> Result<A> {
+        let [mean, _] = self.moments()?;
+        expanded(mean, &self.batch_shape(), Site::here("mean"))
+    }
+
+    #[track_caller]
+    fn try_variance(&self) -> Result<A> {
+        let [_, variance] = self.moments()?;
+        expanded(variance, &self.batch_shape(), Site::here("variance"))
+    }
+}
+
+fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &mut Generator, at: Site) -> Result<A> {
+    let shape: Shape = shape.iter().chain(family.batch_shape().iter()).copied().collect();
+    let beside = family.parameters()[0].2.clone();
+    family.draw(Noise { shape, generator: &mut generator.fork(), beside, at })
+}
+
+/// Returns `value` in its joint shape with the batch, and the masks of the values outside of the support.
+fn arguments<A: Array, D: Family<Array = A>>(
+    family: &D,
+    value: impl Operand<A>,
+    at: Site,
+) -> Result<(A, Vec<A::Mask>), A::Error> {
+    let parameters = family.parameters();
+    let x = expanded(array(value, parameters[0].2), &family.batch_shape(), at)?;
+    let support = family.support();
+    let outside = support.outside(&x)?;
+    if family.is_validated() {
+        check_values((D::NAME, support.constraint()), &parameters, &x, &outside, at)?;
+    }
+    Ok((x, outside))
+}
+
+/// Checks of arguments, which cost an evaluation of the arguments. They are off by default.
+#[twins]
+pub trait Validate: Family {
+    /// Returns the distribution after a check of its parameters. From now on `log_prob` and `cdf` check their values too. PyTorch:
+    /// `validate_args=True`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let error = Normal::new(&Tensor::scalar(0.0), -1.0).try_validate().unwrap_err();
+    /// assert!(error.sentence().starts_with(
+    ///     "Expected parameter scale (Tensor of shape ()) of distribution Normal(loc: 0.0, scale: -1.0) to satisfy the constraint \
+    ///      GreaterThan(lower_bound=0.0), but found invalid values:"
+    /// ));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a parameter is outside of its range.
+    fn try_validate(self) -> Result<Self, <Self::Array as TensorLike>::Error> {
+        check_parameters(Self::NAME, &self.parameters(), Site::here("validate"))?;
+        Ok(self.validated())
+    }
+}
+
+impl<D: Family> Validate for D {}

@@ -1,0 +1,167 @@
+//! Formulas over arrays with operators. The first error of a part is the error of the formula.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use wengert_special::{Array, Special};
+use wengert_tensor::ops::{Activations, Arithmetic, Functions, MaskOperand, Masking, Mixed, Reductions, Result};
+
+/// An array, or the error of the operation that should have made it.
+pub(crate) struct Expr<A: Array>(Result<A>);
+
+/// Returns `x` as an operand of a formula.
+pub(crate) fn of<A: Array>(x: &A) -> Expr<A> {
+    Expr(Ok(x.clone()))
+}
+
+impl<A: Array> From<Result<A>> for Expr<A> {
+    fn from(result: Result<A>) -> Self {
+        Expr(result)
+    }
+}
+
+impl<A: Array> Expr<A> {
+    /// Returns the array.
+    pub(crate) fn get(self) -> Result<A> {
+        self.0
+    }
+
+    #[track_caller]
+    fn then(self, operation: impl FnOnce(A) -> Result<A>) -> Self {
+        Expr(self.0.and_then(operation))
+    }
+
+    /// Returns x to the power `y`.
+    #[track_caller]
+    pub(crate) fn pow(self, y: Expr<A>) -> Self {
+        self.then(|x| y.get().and_then(|y| x.try_pow(&y)))
+    }
+
+    /// Returns x ln y, and 0 at x = 0.
+    #[track_caller]
+    pub(crate) fn xlogy(self, y: Expr<A>) -> Self {
+        self.then(|x| y.get().and_then(|y| x.try_xlogy(&y)))
+    }
+
+    /// Returns x ln(1 + y), and 0 at x = 0.
+    #[track_caller]
+    pub(crate) fn xlog1py(self, y: Expr<A>) -> Self {
+        self.then(|x| y.get().and_then(|y| x.try_xlog1py(&y)))
+    }
+
+    /// Returns `value` where `mask` is true.
+    #[track_caller]
+    pub(crate) fn masked(self, mask: impl MaskOperand<A>, value: f64) -> Self {
+        self.then(|x| x.try_masked_fill(mask, value))
+    }
+
+    /// Returns ln B(x, b).
+    #[track_caller]
+    pub(crate) fn betaln(self, b: Expr<A>) -> Self {
+        self.then(|x| b.get().and_then(|b| x.try_betaln(&b)))
+    }
+
+    /// Returns the sum over the last `count` dimensions.
+    #[track_caller]
+    pub(crate) fn sum_last(self, count: usize) -> Self {
+        let dims: Vec<isize> = (1..=count as isize).map(|dim| -dim).collect();
+        if dims.is_empty() { self } else { self.then(|x| x.try_sum(dims)) }
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident = $method:ident;)*) => {
+        impl<A: Array> Expr<A> {
+            $(#[track_caller]
+            pub(crate) fn $name(self) -> Self {
+                self.then(|x| x.$method())
+            })*
+        }
+    };
+}
+
+functions! {
+    abs = try_abs;
+    atan = try_atan;
+    digamma = try_digamma;
+    erf = try_erf;
+    erfinv = try_erfinv;
+    exp = try_exp;
+    expm1 = try_expm1;
+    floor = try_floor;
+    gammaln = try_gammaln;
+    ln = try_log;
+    ln_1p = try_log1p;
+    log1mexp = try_log1mexp;
+    logsigmoid = try_logsigmoid;
+    ndtr = try_ndtr;
+    ndtri = try_ndtri;
+    sign = try_sign;
+    sqrt = try_sqrt;
+    square = try_square;
+    tan = try_tan;
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $try:ident;)*) => {$(
+        impl<A: Array> $trait for Expr<A> {
+            type Output = Expr<A>;
+
+            #[track_caller]
+            fn $method(self, other: Expr<A>) -> Expr<A> {
+                self.then(|x| other.get().and_then(|y| x.$try(&y)))
+            }
+        }
+
+        impl<A: Array> $trait<&A> for Expr<A> {
+            type Output = Expr<A>;
+
+            #[track_caller]
+            fn $method(self, other: &A) -> Expr<A> {
+                self.then(|x| x.$try(other))
+            }
+        }
+
+        impl<A: Array> $trait<f64> for Expr<A> {
+            type Output = Expr<A>;
+
+            #[track_caller]
+            fn $method(self, other: f64) -> Expr<A> {
+                self.then(|x| x.$try(other))
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add try_add;
+    Sub sub try_sub;
+    Mul mul try_mul;
+    Div div try_div;
+}
+
+impl<A: Array> Neg for Expr<A> {
+    type Output = Expr<A>;
+
+    #[track_caller]
+    fn neg(self) -> Expr<A> {
+        self.then(|x| x.try_neg())
+    }
+}
+
+impl<A: Array> Sub<Expr<A>> for f64 {
+    type Output = Expr<A>;
+
+    #[track_caller]
+    fn sub(self, other: Expr<A>) -> Expr<A> {
+        -other + self
+    }
+}
+
+impl<A: Array> Div<Expr<A>> for f64 {
+    type Output = Expr<A>;
+
+    #[track_caller]
+    fn div(self, other: Expr<A>) -> Expr<A> {
+        other.then(|x| x.try_reciprocal()) * self
+    }
+}

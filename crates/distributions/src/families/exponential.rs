@@ -1,0 +1,186 @@
+//! Distributions made of exponentials: Laplace, Gumbel, exponential, Weibull.
+
+use std::f64::consts::{LN_2, PI};
+
+use wengert_special::Array;
+use wengert_tensor::ops::Result;
+
+use super::{EULER, family, members};
+use crate::distribution::Family;
+use crate::expression::of;
+use crate::support::Support;
+
+family! {
+    /// The Laplace distribution: exp(-|x - loc| / scale) / (2 scale) for all x. `scale` > 0. PyTorch: `Laplace`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// assert_eq!(Laplace::new(&Tensor::scalar(0.0), 1.0).variance().item(), 2.0);
+    /// ```
+    Laplace { loc: Real, scale: Positive }
+}
+
+impl<A: Array> Family for Laplace<A> {
+    members!("Laplace");
+
+    fn support(&self) -> Support<A> {
+        Support::Real
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        (-((of(x) - &self.loc) / &self.scale).abs() - of(&self.scale).ln() - LN_2).get()
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        let z = ((of(x) - &self.loc) / &self.scale).get()?;
+        (of(&z).sign() * (-of(&z).abs()).expm1() * -0.5 + 0.5).get()
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        let centred = (of(p) - 0.5).get()?;
+        let distance = (of(&centred).abs() * -2.0).ln_1p() * &self.scale;
+        (of(&self.loc) - of(&centred).sign() * distance).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        Ok([self.loc.clone(), (of(&self.scale).square() * 2.0).get()?])
+    }
+
+    fn information(&self) -> Result<A> {
+        (of(&self.scale).ln() + (1.0 + LN_2)).get()
+    }
+}
+
+family! {
+    /// The Gumbel distribution with z = (x - loc) / scale: exp(-z - exp(-z)) / scale for all x. `scale` > 0. PyTorch: `Gumbel`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let share = Gumbel::new(&Tensor::scalar(0.0), 1.0).cdf(0.0).item();
+    /// assert!((share - (-1f64).exp()).abs() < 1e-15);
+    /// ```
+    Gumbel { loc: Real, scale: Positive }
+}
+
+impl<A: Array> Family for Gumbel<A> {
+    members!("Gumbel");
+
+    fn support(&self) -> Support<A> {
+        Support::Real
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        let z = ((of(x) - &self.loc) / &self.scale).get()?;
+        (-of(&z) - (-of(&z)).exp() - of(&self.scale).ln()).get()
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        (-(-((of(x) - &self.loc) / &self.scale)).exp()).exp().get()
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        (of(&self.loc) - (-of(p).ln()).ln() * &self.scale).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let mean = of(&self.scale) * EULER + &self.loc;
+        Ok([mean.get()?, (of(&self.scale).square() * (PI * PI / 6.0)).get()?])
+    }
+
+    fn information(&self) -> Result<A> {
+        (of(&self.scale).ln() + (1.0 + EULER)).get()
+    }
+}
+
+family! {
+    /// The exponential distribution: rate exp(-rate x) for x ≥ 0. `rate` > 0. PyTorch: `Exponential`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// assert_eq!(Exponential::new(&Tensor::from([2.0, 4.0])).mean().to_vec(), [0.5, 0.25]);
+    /// ```
+    Exponential { rate: Positive }
+}
+
+impl<A: Array> Family for Exponential<A> {
+    members!("Exponential");
+
+    fn support(&self) -> Support<A> {
+        Support::Nonnegative
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        (of(&self.rate).ln() - of(x) * &self.rate).get()
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        (-(-(of(x) * &self.rate)).expm1()).get()
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        (-(-of(p)).ln_1p() / &self.rate).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let mean = (1.0 / of(&self.rate)).get()?;
+        let variance = of(&mean).square().get()?;
+        Ok([mean, variance])
+    }
+
+    fn information(&self) -> Result<A> {
+        (1.0 - of(&self.rate).ln()).get()
+    }
+}
+
+family! {
+    /// The Weibull distribution with k = `concentration`: (k / scale) (x / scale)ᵏ⁻¹ exp(-(x / scale)ᵏ) for x > 0. `scale` > 0, k > 0.
+    /// PyTorch: `Weibull`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let (weibull, exponential) = (Weibull::new(&Tensor::scalar(0.5), 1.0), Exponential::new(&Tensor::scalar(2.0)));
+    /// assert_eq!(weibull.log_prob(3.0).item(), exponential.log_prob(3.0).item()); // the same for k = 1
+    /// ```
+    Weibull { scale: Positive, concentration: Positive }
+}
+
+impl<A: Array> Family for Weibull<A> {
+    members!("Weibull");
+
+    fn support(&self) -> Support<A> {
+        Support::Positive
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        let (k, z) = (&self.concentration, (of(x) / &self.scale).get()?);
+        (of(k).ln() - of(&self.scale).ln() + (of(k) - 1.0) * of(&z).ln() - of(&z).pow(of(k))).get()
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        (-(-(of(x) / &self.scale).pow(of(&self.concentration))).expm1()).get()
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        ((-(-of(p)).ln_1p()).pow(1.0 / of(&self.concentration)) * &self.scale).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let raw = |order: f64| (1.0 / of(&self.concentration) * order + 1.0).gammaln().exp();
+        let mean = (raw(1.0) * &self.scale).get()?;
+        let variance = of(&self.scale).square() * (raw(2.0) - raw(1.0).square());
+        Ok([mean, variance.get()?])
+    }
+
+    fn information(&self) -> Result<A> {
+        let k = || of(&self.concentration);
+        ((1.0 - 1.0 / k()) * EULER + of(&self.scale).ln() - k().ln() + 1.0).get()
+    }
+}

@@ -1,0 +1,174 @@
+//! The gamma distribution, the distribution of the inverse of a gamma number, and the beta distribution.
+
+use wengert_special::{Array, Special};
+use wengert_tensor::ops::{Comparison, Result};
+
+use super::{family, members};
+use crate::distribution::{Family, Noise};
+use crate::expression::{Expr, of};
+use crate::sampling::{Kind, draw};
+use crate::support::{Support, filled};
+
+family! {
+    /// The gamma distribution with a = `concentration`: rateᵃ xᵃ⁻¹ exp(-rate x) / Γ(a) for x ≥ 0. a > 0, `rate` > 0. Gradients of `rsample`
+    /// are implicit. PyTorch: `Gamma`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let a = tape.var(&Tensor::scalar(3.0));
+    /// let mean = Gamma::new(a, 2.0).rsample([4000], &mut Generator::new(0)).mean(..);
+    /// let [slope] = mean.grad([a]);
+    /// assert!((slope.item() - 0.5).abs() < 0.05); // the mean is a / rate
+    /// ```
+    Gamma { concentration: Positive, rate: Positive }
+}
+
+impl<A: Array> Family for Gamma<A> {
+    members!("Gamma");
+
+    fn support(&self) -> Support<A> {
+        Support::Nonnegative
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        let (a, rate) = (|| of(&self.concentration), || of(&self.rate));
+        (a() * rate().ln() + (a() - 1.0).xlogy(of(x)) - rate() * x - a().gammaln()).get()
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        self.concentration.try_gammainc(&(of(x) * &self.rate).get()?)
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        (Expr::from(self.concentration.try_gammaincinv(p)) / &self.rate).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let mean = (of(&self.concentration) / &self.rate).get()?;
+        let variance = (of(&mean) / &self.rate).get()?;
+        Ok([mean, variance])
+    }
+
+    fn information(&self) -> Result<A> {
+        let a = || of(&self.concentration);
+        (a() - of(&self.rate).ln() + a().gammaln() + (1.0 - a()) * a().digamma()).get()
+    }
+
+    fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
+        let a = noise.expand(&self.concentration)?;
+        (Expr::from(draw(Kind::Gamma, &[a], noise.generator, noise.at)) / &self.rate).get()
+    }
+}
+
+family! {
+    /// The distribution of the inverse of a gamma number with a = `concentration`: rateᵃ x⁻ᵃ⁻¹ exp(-rate / x) / Γ(a) for x > 0. a > 0,
+    /// `rate` > 0. The mean is ∞ for a ≤ 1, the variance for a ≤ 2. PyTorch: `InverseGamma`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// assert_eq!(InverseGamma::new(&Tensor::from([3.0, 0.5]), 4.0).mean().to_vec(), [2.0, f64::INFINITY]);
+    /// ```
+    InverseGamma { concentration: Positive, rate: Positive }
+}
+
+impl<A: Array> Family for InverseGamma<A> {
+    members!("InverseGamma");
+
+    fn support(&self) -> Support<A> {
+        Support::Positive
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        let (a, rate) = (|| of(&self.concentration), || of(&self.rate));
+        (a() * rate().ln() - (a() + 1.0) * of(x).ln() - rate() / x - a().gammaln()).get()
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        self.concentration.try_gammaincc(&(of(&self.rate) / x).get()?)
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        (of(&self.rate) / Expr::from(self.concentration.try_gammainccinv(p))).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let a = &self.concentration;
+        let above = |least: f64| filled(a.clone(), &[a.try_le(least)?], 3.0);
+        let mean = (of(&self.rate) / (of(&above(1.0)?) - 1.0)).get()?;
+        let wide = above(2.0)?;
+        let variance = ((of(&self.rate) / (of(&wide) - 1.0)).square() / (of(&wide) - 2.0)).get()?;
+        let infinite = |x: A, most: f64| filled(x, &[a.try_le(most)?], f64::INFINITY);
+        Ok([infinite(mean, 1.0)?, infinite(variance, 2.0)?])
+    }
+
+    fn information(&self) -> Result<A> {
+        let a = || of(&self.concentration);
+        (a() + of(&self.rate).ln() + a().gammaln() - (a() + 1.0) * a().digamma()).get()
+    }
+
+    fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
+        let a = noise.expand(&self.concentration)?;
+        (of(&self.rate) / Expr::from(draw(Kind::Gamma, &[a], noise.generator, noise.at))).get()
+    }
+}
+
+family! {
+    /// The beta distribution with a = `concentration1` and b = `concentration0`: xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) for 0 ≤ x ≤ 1. a > 0, b > 0.
+    /// Gradients of `rsample` are implicit. PyTorch: `Beta`, without `cdf`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let beta = Beta::new(&Tensor::scalar(2.0), 2.0);
+    /// assert!((beta.cdf(0.25).item() - 0.15625f64).abs() < 1e-15); // 3x² - 2x³
+    /// ```
+    Beta { concentration1: Positive, concentration0: Positive }
+}
+
+impl<A: Array> Family for Beta<A> {
+    members!("Beta");
+
+    fn support(&self) -> Support<A> {
+        let zero = |x: &A| x.number(wengert_tensor::Scalar::from_i64(0));
+        let one = |x: &A| x.number(wengert_tensor::Scalar::from_i64(1));
+        Support::Interval(zero(&self.concentration1), one(&self.concentration1))
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        let (a, b) = (|| of(&self.concentration1), || of(&self.concentration0));
+        ((a() - 1.0).xlogy(of(x)) + (b() - 1.0).xlog1py(-of(x)) - a().betaln(b())).get()
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        self.concentration1.try_betainc(&self.concentration0, x)
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        self.concentration1.try_betaincinv(&self.concentration0, p)
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let (a, b) = (&self.concentration1, &self.concentration0);
+        let total = (of(a) + b).get()?;
+        let variance = of(a) * b / of(&total).square() / (of(&total) + 1.0);
+        Ok([(of(a) / &total).get()?, variance.get()?])
+    }
+
+    fn information(&self) -> Result<A> {
+        let (a, b) = (|| of(&self.concentration1), || of(&self.concentration0));
+        let total = (a() + b()).get()?;
+        let slopes = (a() - 1.0) * a().digamma() + (b() - 1.0) * b().digamma();
+        (a().betaln(b()) - slopes + (of(&total) - 2.0) * of(&total).digamma()).get()
+    }
+
+    fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
+        let parameters = [noise.expand(&self.concentration1)?, noise.expand(&self.concentration0)?];
+        draw(Kind::Beta, &parameters, noise.generator, noise.at)
+    }
+}

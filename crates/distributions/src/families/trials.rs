@@ -1,0 +1,284 @@
+//! Distributions of repeated trials: Bernoulli, binomial, geometric, negative binomial.
+
+use wengert_macros::twins;
+use wengert_special::{Array, Special};
+use wengert_tensor::ops::{Activations, Arithmetic, Comparison, Functions, IntoArray, Operand, Result};
+use wengert_tensor::{Scalar, Site};
+
+use super::accessor;
+use crate::distribution::{Family, Noise, array};
+use crate::expression::{Expr, of};
+use crate::sampling::{Kind, draw};
+use crate::support::{Parameter, Range, Support, filled, joint};
+
+/// Defines a distribution of trials, with the probability of a success or its logit, and other parameters.
+macro_rules! trials {
+    ($(#[$doc:meta])* $name:ident { $($rest:ident: $range:ident)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name<A> {
+            $(pub(crate) $rest: A,)?
+            pub(crate) probs: A,
+            /// The logarithms of the probabilities of a success and of a failure.
+            pub(crate) logarithms: [A; 2],
+            validated: bool,
+        }
+
+        #[twins]
+        impl<A: Array> $name<A> {
+            /// Returns the distribution whose trials succeed with the probability `probs`. The parameters broadcast.
+            ///
+            /// # Errors
+            ///
+            /// If the shapes do not broadcast.
+            pub fn try_new($($rest: impl Operand<A>,)? probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
+                let (at, probs) = (Site::here("new"), probs.array());
+                $(let $rest = array($rest, &probs);)?
+                let _ = joint::<A::Error>(&[probs.shape() $(, $rest.shape())?], at)?;
+                let logarithms = [probs.try_log()?, probs.try_neg()?.try_log1p()?];
+                Ok($name { $($rest,)? probs, logarithms, validated: false })
+            }
+
+            /// Returns the distribution whose trials succeed with the probability sigmoid(`logits`). Probabilities near 0 and 1 keep all
+            /// digits of their logarithms.
+            ///
+            /// # Errors
+            ///
+            /// If the shapes do not broadcast.
+            pub fn try_from_logits(
+                $($rest: impl Operand<A>,)?
+                logits: impl IntoArray<Array = A>,
+            ) -> Result<Self, A::Error> {
+                let (at, logits) = (Site::here("from_logits"), logits.array());
+                $(let $rest = array($rest, &logits);)?
+                let _ = joint::<A::Error>(&[logits.shape() $(, $rest.shape())?], at)?;
+                let logarithms = [logits.try_logsigmoid()?, logits.try_neg()?.try_logsigmoid()?];
+                Ok($name { $($rest,)? probs: logits.try_sigmoid()?, logarithms, validated: false })
+            }
+        }
+
+        impl<A: Array> $name<A> {
+            accessor!(probs);
+            $(accessor!($rest);)?
+
+            /// Returns k ln p and n ln(1 - p), each 0 where the factor is 0.
+            #[allow(dead_code)]
+            fn logarithm(&self, successes: &A, failures: &A) -> Result<Expr<A>, A::Error> {
+                let [p, q] = &self.logarithms;
+                Ok(times(successes, p)? + times(failures, q)?)
+            }
+        }
+    };
+}
+
+/// Writes the members of `Family` that are the same for all distributions of trials.
+macro_rules! members {
+    ($name:literal $(, $rest:ident: $range:ident)?) => {
+        type Array = A;
+
+        const NAME: &'static str = $name;
+
+        fn parameters(&self) -> Vec<Parameter<'_, A>> {
+            vec![("probs", Range::Unit, &self.probs) $(, (stringify!($rest), Range::$range, &self.$rest))?]
+        }
+
+        fn is_validated(&self) -> bool {
+            self.validated
+        }
+
+        fn validated(self) -> Self {
+            Self { validated: true, ..self }
+        }
+    };
+}
+
+/// Returns count · logarithm, and 0 where the count is 0.
+pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
+    let none = count.try_eq(0.0)?;
+    // The logarithm of 0 is replaced, because 0 · ∞ is NaN.
+    Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
+}
+
+/// Returns an array of the number `value` beside `x`.
+fn number<A: Array>(x: &A, value: f64) -> A {
+    x.number(A::Elem::from_f64(value))
+}
+
+trials! {
+    /// The Bernoulli distribution: p for k = 1 and 1 - p for k = 0, with p = `probs` in [0, 1]. PyTorch: `Bernoulli`, which moves
+    /// `probs` away from 0 and 1.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let bernoulli = Bernoulli::from_logits(&Tensor::from([-100.0, 0.0]));
+    /// assert_eq!(bernoulli.log_prob(1.0).to_vec(), [-100.0, 0.5f64.ln()]);
+    /// ```
+    Bernoulli {}
+}
+
+impl<A: Array> Family for Bernoulli<A> {
+    members!("Bernoulli");
+
+    fn support(&self) -> Support<A> {
+        Support::CountsTo(number(&self.probs, 1.0))
+    }
+
+    fn density(&self, k: &A) -> Result<A> {
+        self.logarithm(k, &(1.0 - of(k)).get()?)?.get()
+    }
+
+    fn distribution(&self, k: &A) -> Result<A> {
+        filled((of(k) * 0.0 + (1.0 - of(&self.probs))).get()?, &[k.try_ge(1.0)?], 1.0)
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        Ok([self.probs.clone(), ((1.0 - of(&self.probs)) * &self.probs).get()?])
+    }
+
+    fn information(&self) -> Result<A> {
+        (-self.logarithm(&self.probs, &(1.0 - of(&self.probs)).get()?)?).get()
+    }
+
+    fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
+        let success = noise.uniform()?.try_lt(&self.probs)?;
+        Expr::from(noise.expand(&number(&self.probs, 0.0))).masked(success, 1.0).get()
+    }
+}
+
+trials! {
+    /// The binomial distribution: C(n, k) pᵏ (1 - p)ⁿ⁻ᵏ for k = 0 to n, with n = `total_count` and p = `probs` in [0, 1]. PyTorch:
+    /// `Binomial`, without `cdf`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let binomial = Binomial::new(4.0, &Tensor::scalar(0.5));
+    /// assert!((binomial.log_prob(2.0).exp().item() - 6.0f64 / 16.0).abs() < 1e-15);
+    /// ```
+    Binomial { total_count: Count }
+}
+
+impl<A: Array> Family for Binomial<A> {
+    members!("Binomial", total_count: Count);
+
+    fn support(&self) -> Support<A> {
+        Support::CountsTo(self.total_count.clone())
+    }
+
+    fn density(&self, k: &A) -> Result<A> {
+        let failures = (of(&self.total_count) - k).get()?;
+        // C(n, k) = 1 / ((n + 1) B(k + 1, n - k + 1))
+        let count = (of(k) + 1.0).betaln(of(&failures) + 1.0) + (of(&self.total_count) + 1.0).ln();
+        (self.logarithm(k, &failures)? - count).get()
+    }
+
+    fn distribution(&self, k: &A) -> Result<A> {
+        let failures = (of(&self.total_count) - k).get()?;
+        failures.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let mean = (of(&self.total_count) * &self.probs).get()?;
+        let variance = (1.0 - of(&self.probs)) * &mean;
+        Ok([mean, variance.get()?])
+    }
+
+    fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
+        let parameters = [noise.expand(&self.total_count)?, noise.expand(&self.probs)?];
+        draw(Kind::Binomial, &parameters, noise.generator, noise.at)
+    }
+}
+
+trials! {
+    /// The geometric distribution: p (1 - p)ᵏ for k = 0, 1, 2, … failures before the first success, with p = `probs` in (0, 1]. PyTorch:
+    /// `Geometric`, without `cdf`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// assert_eq!(Geometric::new(&Tensor::scalar(0.25)).mean().item(), 3.0);
+    /// ```
+    Geometric {}
+}
+
+impl<A: Array> Family for Geometric<A> {
+    members!("Geometric");
+
+    fn support(&self) -> Support<A> {
+        Support::Counts
+    }
+
+    fn density(&self, k: &A) -> Result<A> {
+        (times(k, &self.logarithms[1])? + &self.logarithms[0]).get()
+    }
+
+    fn distribution(&self, k: &A) -> Result<A> {
+        (-((of(k) + 1.0) * &self.logarithms[1]).expm1()).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let mean = (1.0 / of(&self.probs) - 1.0).get()?;
+        let variance = of(&mean) / &self.probs;
+        Ok([mean, variance.get()?])
+    }
+
+    fn information(&self) -> Result<A> {
+        let total = self.logarithm(&self.probs, &(1.0 - of(&self.probs)).get()?)?;
+        (-total / &self.probs).get()
+    }
+
+    fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
+        (of(&noise.uniform()?).ln() / &self.logarithms[1]).floor().get()
+    }
+}
+
+trials! {
+    /// The negative binomial distribution: Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ for k = 0, 1, 2, … successes before failure r, with
+    /// r = `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, without `cdf`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let failures = NegativeBinomial::new(1.0, &Tensor::scalar(0.75)); // geometric
+    /// assert!((failures.log_prob(2.0).item() - (0.25 * 0.75f64 * 0.75).ln()).abs() < 1e-15);
+    /// ```
+    NegativeBinomial { total_count: Positive }
+}
+
+impl<A: Array> Family for NegativeBinomial<A> {
+    members!("NegativeBinomial", total_count: Nonnegative);
+
+    fn support(&self) -> Support<A> {
+        Support::Counts
+    }
+
+    fn density(&self, k: &A) -> Result<A> {
+        let r = &self.total_count;
+        // Γ(k + r) / (Γ(r) k!) = 1 / ((k + r) B(r, k + 1))
+        let count = (of(k) + 1.0).betaln(of(r)) + (of(k) + r).ln();
+        (self.logarithm(k, r)? - count).get()
+    }
+
+    fn distribution(&self, k: &A) -> Result<A> {
+        self.total_count.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let failure = || 1.0 - of(&self.probs);
+        let mean = (of(&self.total_count) * &self.probs / failure()).get()?;
+        let variance = of(&mean) / failure();
+        Ok([mean, variance.get()?])
+    }
+
+    /// A Poisson number whose rate is a gamma number.
+    fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
+        let gamma = draw(Kind::Gamma, &[noise.expand(&self.total_count)?], noise.generator, noise.at)?;
+        let rate = noise.expand(&(of(&gamma) * &self.probs / (1.0 - of(&self.probs))).get()?)?;
+        draw(Kind::Poisson, &[rate], noise.generator, noise.at)
+    }
+}

@@ -1,0 +1,52 @@
+//! The uniform distribution.
+
+use wengert_special::Array;
+use wengert_tensor::ops::{Comparison, Result};
+
+use super::{family, members};
+use crate::distribution::Family;
+use crate::expression::of;
+use crate::support::{Support, filled};
+
+family! {
+    /// The uniform distribution: 1 / (high - low) for low ≤ x < high. PyTorch: `Uniform`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+    /// use wengert::{distributions::prelude::*, prelude::*};
+    ///
+    /// let uniform = Uniform::new(&Tensor::scalar(1.0), 3.0);
+    /// assert_eq!(uniform.cdf(&Tensor::from([0.0, 1.5, 9.0])).to_vec(), [0.0, 0.25, 1.0]);
+    /// ```
+    Uniform { low: Real, high: Real }
+}
+
+impl<A: Array> Family for Uniform<A> {
+    members!("Uniform");
+
+    fn support(&self) -> Support<A> {
+        Support::Interval(self.low.clone(), self.high.clone())
+    }
+
+    fn density(&self, x: &A) -> Result<A> {
+        let density = (of(x) * 0.0 - (of(&self.high) - &self.low).ln()).get()?;
+        filled(density, &[x.try_ge(&self.high)?], f64::NEG_INFINITY)
+    }
+
+    fn distribution(&self, x: &A) -> Result<A> {
+        ((of(x) - &self.low) / (of(&self.high) - &self.low)).get()
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        ((of(&self.high) - &self.low) * p + &self.low).get()
+    }
+
+    fn moments(&self) -> Result<[A; 2], A::Error> {
+        let mean = (of(&self.low) + &self.high) * 0.5;
+        Ok([mean.get()?, ((of(&self.high) - &self.low).square() / 12.0).get()?])
+    }
+
+    fn information(&self) -> Result<A> {
+        (of(&self.high) - &self.low).ln().get()
+    }
+}

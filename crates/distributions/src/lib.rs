@@ -1,0 +1,72 @@
+//! Probability distributions of tensors and recorded variables, with the names and parameters of `torch.distributions`.
+//!
+//! The trait [`Distribution`] has the methods: samples, logarithms of densities, distribution functions, moments. Parameters broadcast. With
+//! recorded variables as parameters, all results have derivatives, also samples by [`rsample`](Distribution::rsample).
+//!
+//! ```
+//! # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+//! use wengert::{distributions::prelude::*, prelude::*};
+//!
+//! let data = Tensor::from([1.2, 0.4, 2.2, 1.6]);
+//! let tape = Tape::<f64>::new();
+//! let rate = tape.var(&Tensor::scalar(1.0));
+//! let likelihood = Gamma::new(tape.constant(2.0), rate).log_prob(&data).sum(..);
+//! let [slope] = likelihood.grad([rate]);
+//! assert!((slope.item() - (4.0 * 2.0 - 5.4)).abs() < 1e-12); // n a / rate - Σ x
+//! ```
+//!
+//! | values | distributions |
+//! |---|---|
+//! | all numbers | [`Normal`], [`StudentT`], [`Cauchy`], [`Laplace`], [`Gumbel`] |
+//! | positive numbers | [`Exponential`], [`Gamma`], [`InverseGamma`], [`LogNormal`], [`Weibull`], [`HalfNormal`], [`HalfCauchy`] |
+//! | an interval | [`Uniform`], [`Beta`], [`Truncated`] |
+//! | counts | [`Poisson`], [`NegativeBinomial`], [`Geometric`], [`Bernoulli`], [`Binomial`], [`Multinomial`] |
+//! | classes, shares of classes | [`Categorical`], [`Dirichlet`] |
+//! | made of others | [`Independent`], [`MixtureSameFamily`], [`TransformedDistribution`] with [`Transform`] |
+//!
+//! # Conventions
+//!
+//! - Outside of the support the logarithm of the density is -∞, in PyTorch often NaN or the formula's value. After
+//!   [`validate`](Validate::validate) it is an error with PyTorch's sentence.
+//! - Samples are a function of a [`Generator`](wengert_tensor::Generator): the same on every platform and with any number of threads.
+//! - Discrete values are whole numbers in the element type.
+
+mod combined;
+mod distribution;
+mod divergence;
+mod expression;
+mod families;
+mod sampling;
+mod support;
+mod transformed;
+mod vectors;
+
+pub use combined::{Independent, MixtureSameFamily, Truncated};
+pub use distribution::{Distribution, Family, Validate};
+pub use divergence::{Divergence, kl_divergence, try_kl_divergence};
+pub use families::counts::Poisson;
+pub use families::exponential::{Exponential, Gumbel, Laplace, Weibull};
+pub use families::gamma::{Beta, Gamma, InverseGamma};
+pub use families::normal::{HalfNormal, LogNormal, Normal};
+pub use families::student::{Cauchy, HalfCauchy, StudentT};
+pub use families::trials::{Bernoulli, Binomial, Geometric, NegativeBinomial};
+pub use families::uniform::Uniform;
+pub use transformed::{Transform, TransformedDistribution};
+pub use vectors::{Categorical, Dirichlet, Multinomial};
+
+/// All distributions, and the traits with their methods.
+pub mod prelude {
+    pub use crate::{
+        Bernoulli, Beta, Binomial, Categorical, Cauchy, Dirichlet, Distribution, Exponential, Gamma, Geometric, Gumbel,
+        HalfCauchy, HalfNormal, Independent, InverseGamma, Laplace, LogNormal, MixtureSameFamily, Multinomial,
+        NegativeBinomial, Normal, Poisson, StudentT, Transform, TransformedDistribution, Truncated, Uniform, Validate,
+        Weibull,
+    };
+}
+
+/// Panics at the caller's line with the whole diagnostic.
+#[track_caller]
+#[cold]
+pub(crate) fn raise(error: impl std::fmt::Display) -> ! {
+    panic!("{error}")
+}

@@ -1,0 +1,162 @@
+//! Draws from distributions whose quantile functions are slow or have no derivative, as elementwise operations.
+//!
+//! A draw is a function of its parameters and of the state of a generator. So a tape may compute it late or twice, and gets the same
+//! values. The derivative of a gamma or beta draw x with respect to a parameter θ is implicit: -∂F(x; θ)/∂θ / p(x; θ), where F is the
+//! distribution function and p the density (M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients", 2018).
+
+use wengert_autograd::Call;
+use wengert_autograd::prelude::*;
+use wengert_special::{Array, Elementwise, Special};
+use wengert_tensor::ops::Result;
+use wengert_tensor::{Error, Site};
+
+/// A draw with this state of a generator.
+#[derive(Clone, Debug)]
+pub(crate) struct Draw {
+    kind: Kind,
+    generator: Generator,
+}
+
+/// The distributions of draws, each with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Gamma with a shape, of rate 1.
+    Gamma,
+    /// Beta with two parameters.
+    Beta,
+    /// Poisson with a rate.
+    Poisson,
+    /// Binomial with a number of trials and a probability.
+    Binomial,
+}
+
+/// Draws one number for each element of `parameters`, which have one shape. Takes one fork of `generator`.
+#[track_caller]
+pub(crate) fn draw<A: Array>(kind: Kind, parameters: &[A], generator: &mut Generator, at: Site) -> Result<A> {
+    A::apply_elementwise(Draw { kind, generator: generator.fork() }, parameters, at)
+}
+
+impl Elementwise for Draw {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Gamma => "standard_gamma",
+            Kind::Beta => "beta",
+            Kind::Poisson => "poisson",
+            Kind::Binomial => "binomial",
+        }
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], _at: Site) -> std::result::Result<Tensor<T>, Error> {
+        let mut generator = self.generator.clone();
+        let mut out = inputs[0].try_mul(1.0)?.try_contiguous()?;
+        let second = inputs.get(1).unwrap_or(&inputs[0]).clone();
+        let (least, most) = (f64::MIN_POSITIVE.max(tiny::<T>()), 1.0 - T::EPSILON.to_f64() / 2.0);
+        for (out, second) in out.make_mut().iter_mut().zip(second.iter()) {
+            let (x, y) = (out.to_f64(), second.to_f64());
+            let drawn = match self.kind {
+                Kind::Gamma => standard_gamma(x, &mut generator).exp().clamp(least, f64::INFINITY),
+                Kind::Beta => beta(x, y, &mut generator).clamp(least, most),
+                Kind::Poisson => poisson(x, &mut generator),
+                Kind::Binomial => binomial(x, y, &mut generator),
+            };
+            *out = T::from_f64(drawn);
+        }
+        Ok(out)
+    }
+
+    fn slope<'t, T: Float>(&self, call: &Call<'t, T>, input: usize) -> Option<Var<'t, T>> {
+        match self.kind {
+            Kind::Gamma => Some(call.input(0).gamma_draw_slope(call.output())),
+            Kind::Beta => Some(call.input(0).beta_draw_slope(call.input(1), call.output(), input)),
+            Kind::Poisson | Kind::Binomial => None,
+        }
+    }
+}
+
+/// Returns the smallest normal number of the type.
+fn tiny<T: Float>() -> f64 {
+    if T::EPSILON.to_f64() > 1e-10 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
+}
+
+/// Draws the logarithm of a number with the density xᵃ⁻¹ e⁻ˣ / Γ(a) (G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
+/// variables", 2000). NaN unless `a` is above 0.
+fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
+    if a.is_nan() || a <= 0.0 || a.is_infinite() {
+        return f64::NAN;
+    }
+    if a < 1.0 {
+        let uniform = 1.0 - generator.uniform();
+        return standard_gamma(a + 1.0, generator) + uniform.ln() / a;
+    }
+    let d = a - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let z = generator.normal();
+        let root = 1.0 + c * z;
+        if root <= 0.0 {
+            continue;
+        }
+        let v = root * root * root;
+        let uniform = 1.0 - generator.uniform();
+        if uniform.ln() < 0.5 * z * z + d - d * v + d * v.ln() {
+            return (d * v).ln();
+        }
+    }
+}
+
+/// Draws from the beta distribution: the share of the first of two gamma draws.
+fn beta(a: f64, b: f64, generator: &mut Generator) -> f64 {
+    let (x, y) = (standard_gamma(a, generator), standard_gamma(b, generator));
+    1.0 / (1.0 + (y - x).exp())
+}
+
+/// Draws from the binomial distribution: the number of `trials` uniform numbers below `p`. A beta draw is the middle one of many uniform
+/// numbers, and splits the numbers in two halves (L. Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.4). NaN unless `trials` is
+/// a number of trials and `p` is in [0, 1].
+fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
+    if !(0.0..=1.0).contains(&p) || !(0.0..1e15).contains(&trials) || trials.fract() != 0.0 {
+        return f64::NAN;
+    }
+    let (mut left, mut p, mut count) = (trials, p, 0.0);
+    while left > 24.0 && p > 0.0 && p < 1.0 {
+        let middle = ((left + 1.0) / 2.0).floor();
+        let value = beta(middle, left + 1.0 - middle, generator);
+        if value <= p {
+            count += middle;
+            left -= middle;
+            p = ((p - value) / (1.0 - value)).clamp(0.0, 1.0);
+        } else {
+            left = middle - 1.0;
+            p = (p / value).min(1.0);
+        }
+    }
+    if p >= 1.0 {
+        return count + left;
+    }
+    count + (0..left as usize).filter(|_| generator.uniform() < p).count() as f64
+}
+
+/// Draws from the Poisson distribution: the number of events in a time `rate`. A gamma draw is the time of a late event and splits the
+/// interval (J. H. Ahrens and U. Dieter, "Computer methods for sampling from gamma, beta, Poisson and binomial distributions", 1974). NaN
+/// unless `rate` is in [0, 1e15).
+fn poisson(rate: f64, generator: &mut Generator) -> f64 {
+    if !(0.0..1e15).contains(&rate) {
+        return f64::NAN;
+    }
+    let (mut time, mut count) = (rate, 0.0);
+    while time > 16.0 {
+        let event = (0.875 * time).floor();
+        let at = standard_gamma(event, generator).exp();
+        if at > time {
+            return count + binomial(event - 1.0, time / at, generator);
+        }
+        count += event;
+        time -= at;
+    }
+    let (floor, mut product) = ((-time).exp(), 1.0 - generator.uniform());
+    while product > floor {
+        count += 1.0;
+        product *= 1.0 - generator.uniform();
+    }
+    count
+}

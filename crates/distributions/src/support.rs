@@ -1,0 +1,217 @@
+//! The supports of distributions and the ranges of parameters, with PyTorch's names.
+
+use wengert_special::Array;
+use wengert_tensor::ops::{Arithmetic, Comparison, Result};
+use wengert_tensor::{Element, Error, Scalar, Shape, Site, Tensor};
+
+use crate::expression::{Expr, of};
+
+/// The values at which a distribution has a density or a mass. The bounds of an interval are arrays, because they may be parameters.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub enum Support<A> {
+    /// All numbers.
+    Real,
+    /// x > 0
+    Positive,
+    /// x ≥ 0
+    Nonnegative,
+    /// low ≤ x ≤ high
+    Interval(A, A),
+    /// 0, 1, 2, …
+    Counts,
+    /// The integers from 0 to a number.
+    CountsTo(A),
+}
+
+impl<A: Array> Support<A> {
+    /// Returns true if only integers have a mass.
+    pub(crate) fn is_discrete(&self) -> bool {
+        matches!(self, Support::Counts | Support::CountsTo(_))
+    }
+
+    /// Returns the masks of the values that are outside.
+    pub(crate) fn outside(&self, x: &A) -> Result<Vec<A::Mask>, A::Error> {
+        let mut masks = self.below(x)?.into_iter().chain(self.above(x)?).collect::<Vec<_>>();
+        if self.is_discrete() {
+            masks.push(x.try_ne(&x.try_floor()?)?);
+        }
+        Ok(masks)
+    }
+
+    /// Returns the mask of the values below the support.
+    pub(crate) fn below(&self, x: &A) -> Result<Option<A::Mask>, A::Error> {
+        Ok(match self {
+            Support::Real => None,
+            Support::Positive => Some(x.try_le(0.0)?),
+            Support::Nonnegative | Support::Counts | Support::CountsTo(_) => Some(x.try_lt(0.0)?),
+            Support::Interval(low, _) => Some(x.try_lt(low)?),
+        })
+    }
+
+    /// Returns the mask of the values above the support.
+    pub(crate) fn above(&self, x: &A) -> Result<Option<A::Mask>, A::Error> {
+        Ok(match self {
+            Support::Interval(_, high) | Support::CountsTo(high) => Some(x.try_gt(high)?),
+            _ => None,
+        })
+    }
+
+    /// Returns `x`, with a value of the support in place of each value that is outside. Formulas and their derivatives are finite there.
+    pub(crate) fn moved_inside(&self, x: &A, outside: &[A::Mask]) -> Result<A, A::Error> {
+        let inside = match self {
+            Support::Real => return Ok(x.clone()),
+            Support::Positive | Support::Nonnegative => x.number(A::Elem::from_f64(1.0)),
+            Support::Counts | Support::CountsTo(_) => x.number(A::Elem::from_f64(0.0)),
+            Support::Interval(low, high) => (of(low) + high).get()?.try_mul(0.5)?,
+        };
+        let mut x = x.clone();
+        for mask in outside {
+            x = wengert_tensor::ops::try_where_(mask, &inside, &x)?;
+        }
+        Ok(x)
+    }
+
+    /// Returns PyTorch's name of the constraint.
+    pub(crate) fn constraint(&self) -> &'static str {
+        match self {
+            Support::Real => "Real()",
+            Support::Positive => "GreaterThan(lower_bound=0.0)",
+            Support::Nonnegative => "GreaterThanEq(lower_bound=0.0)",
+            Support::Interval(..) => "Interval(lower_bound=0.0, upper_bound=1.0)",
+            Support::Counts => "IntegerGreaterThan(lower_bound=0)",
+            Support::CountsTo(_) => "IntegerInterval(lower_bound=0)",
+        }
+    }
+}
+
+/// Returns `values` with `value` where one of the masks is true.
+pub(crate) fn filled<A: Array>(values: A, masks: &[A::Mask], value: f64) -> Result<A> {
+    masks.iter().fold(of(&values), |values: Expr<A>, mask| values.masked(mask, value)).get()
+}
+
+/// The range of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[doc(hidden)]
+pub enum Range {
+    /// All numbers.
+    Real,
+    /// x > 0
+    Positive,
+    /// x ≥ 0
+    Nonnegative,
+    /// 0 ≤ x ≤ 1
+    Unit,
+    /// 0, 1, 2, …
+    Count,
+}
+
+impl Range {
+    fn contains(self, x: f64) -> bool {
+        match self {
+            Range::Real => !x.is_nan(),
+            Range::Positive => x > 0.0,
+            Range::Nonnegative => x >= 0.0,
+            Range::Unit => (0.0..=1.0).contains(&x),
+            Range::Count => x >= 0.0 && x.fract() == 0.0,
+        }
+    }
+
+    /// Returns PyTorch's name of the constraint.
+    fn constraint(self) -> &'static str {
+        match self {
+            Range::Real => "Real()",
+            Range::Positive => "GreaterThan(lower_bound=0.0)",
+            Range::Nonnegative => "GreaterThanEq(lower_bound=0.0)",
+            Range::Unit => "Interval(lower_bound=0.0, upper_bound=1.0)",
+            Range::Count => "IntegerGreaterThan(lower_bound=0)",
+        }
+    }
+}
+
+/// A parameter: its name, its range and its values.
+pub type Parameter<'a, A> = (&'static str, Range, &'a A);
+
+/// Returns the text that PyTorch prints for a distribution: each parameter with its value, or with its shape if it has several values.
+fn text<T: Element>(name: &str, parameters: &[(&'static str, Range, Tensor<T>)]) -> String {
+    let one = |(name, _, values): &(&'static str, Range, Tensor<T>)| match values.numel() {
+        1 => format!("{name}: {:?}", values.iter().next().map_or(0.0, T::to_f64)),
+        _ => format!("{name}: torch.Size({:?})", values.shape().to_vec()),
+    };
+    format!("{name}({})", parameters.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the values that `is_valid` refuses as PyTorch prints a tuple of sizes and a list of numbers.
+fn invalid<T: Element>(values: &Tensor<T>, is_valid: impl Fn(f64) -> bool) -> (String, Vec<f64>) {
+    let sizes: Vec<String> = values.shape().iter().map(usize::to_string).collect();
+    let sizes = if sizes.len() == 1 { format!("({},)", sizes[0]) } else { format!("({})", sizes.join(", ")) };
+    (sizes, values.iter().map(T::to_f64).filter(|&x| !is_valid(x)).collect())
+}
+
+/// Refuses parameters outside of their ranges, with PyTorch's sentence. Evaluates recorded variables.
+pub(crate) fn check_parameters<A: Array>(
+    name: &str,
+    parameters: &[Parameter<'_, A>],
+    at: Site,
+) -> Result<(), A::Error> {
+    let values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
+    let parameters = parameters.iter().map(values).collect::<Result<Vec<_>, A::Error>>()?;
+    for (parameter, range, values) in &parameters {
+        let (sizes, wrong) = invalid(values, |x| range.contains(x));
+        if !wrong.is_empty() {
+            let (text, constraint) = (text(name, &parameters), range.constraint());
+            return Err(refused(
+                at,
+                format!(
+                    "Expected parameter {parameter} (Tensor of shape {sizes}) of distribution {text} to satisfy the constraint \
+                     {constraint}, but found invalid values:\n{wrong:?}"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses values for which `outside` has a true mask, with PyTorch's sentence. Evaluates recorded variables.
+pub(crate) fn check_values<A: Array>(
+    (name, constraint): (&str, &str),
+    parameters: &[Parameter<'_, A>],
+    x: &A,
+    outside: &[A::Mask],
+    at: Site,
+) -> Result<(), A::Error> {
+    let zeros = x.try_mul(0.0)?;
+    let marked = filled(zeros, outside, 1.0)?.to_tensor(at)?;
+    let values = x.to_tensor(at)?;
+    if values.iter().zip(marked.iter()).all(|(x, mark)| mark.to_f64() == 0.0 && x == x) {
+        return Ok(());
+    }
+    let found: Vec<f64> = values
+        .iter()
+        .zip(marked.iter())
+        .filter(|(x, mark)| mark.to_f64() != 0.0 || x != x)
+        .map(|(x, _)| x.to_f64())
+        .collect();
+    let (sizes, _) = invalid(&values, |_| true);
+    let to_values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
+    let parameters = parameters.iter().map(to_values).collect::<Result<Vec<_>, A::Error>>()?;
+    let text = text(name, &parameters);
+    Err(refused(
+        at,
+        format!(
+            "Expected value argument (Tensor of shape {sizes}) to be within the support ({constraint}) of the distribution {text}, \
+             but found invalid values:\n{found:?}"
+        ),
+    ))
+}
+
+/// Returns the error with the sentence `message`.
+pub(crate) fn refused<E: From<Error>>(at: Site, message: impl Into<String>) -> E {
+    Error::Argument { message: message.into(), at }.into()
+}
+
+/// Returns the shape to which `shapes` broadcast.
+pub(crate) fn joint<E: From<Error>>(shapes: &[Shape], at: Site) -> std::result::Result<Shape, E> {
+    let shapes: Vec<&Shape> = shapes.iter().collect();
+    wengert_tensor::broadcast::join(&shapes).map_err(|mismatch| Error::Broadcast(mismatch, at).into())
+}

@@ -1,0 +1,288 @@
+//! Invertible functions of values, and the distributions of transformed values.
+
+use std::f64::consts::LN_2;
+
+use wengert_macros::twins;
+use wengert_special::Array;
+use wengert_tensor::ops::{
+    Activations, Comparison, Cumulative, Functions, IntoArray, Operand, Result, Views, try_cat, try_where_,
+};
+use wengert_tensor::{Generator, Scalar, Shape, Site, Tensor};
+
+use crate::distribution::{Distribution, array, missing};
+use crate::expression::{Expr, of};
+use crate::support::filled;
+
+/// An invertible function with the logarithm of the magnitude of its derivative. PyTorch: `torch.distributions.transforms`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let x = Tensor::from([0.0, 1.0]);
+/// let shares = Transform::StickBreaking.forward(&x); // [K - 1] numbers give [K] shares
+/// assert!((shares.sum(..).item() - 1.0f64).abs() < 1e-15);
+/// assert!((Transform::StickBreaking.inverse(&shares) - x).abs().amax(..).item() < 1e-14);
+/// ```
+#[derive(Clone, Debug)]
+pub enum Transform<A> {
+    /// loc + scale x, with a scale other than 0. PyTorch: `AffineTransform`.
+    Affine {
+        /// The constant.
+        loc: A,
+        /// The factor.
+        scale: A,
+    },
+    /// eˣ. PyTorch: `ExpTransform`.
+    Exp,
+    /// 1 / (1 + e⁻ˣ). PyTorch: `SigmoidTransform`.
+    Sigmoid,
+    /// ln(1 + eˣ). PyTorch: `SoftplusTransform`.
+    Softplus,
+    /// The hyperbolic tangent. PyTorch: `TanhTransform`.
+    Tanh,
+    /// K - 1 numbers in the last dimension to K positive numbers with the sum 1: each takes a share of the rest of a stick. PyTorch:
+    /// `StickBreakingTransform`.
+    StickBreaking,
+}
+
+#[twins]
+impl<A: Array> Transform<A> {
+    /// Returns the function of `x`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast.
+    pub fn try_forward(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
+        let x = &x.array();
+        match self {
+            Transform::Affine { loc, scale } => (of(x) * scale + loc).get(),
+            Transform::Exp => x.try_exp(),
+            Transform::Sigmoid => x.try_sigmoid(),
+            Transform::Softplus => (-(-of(x)).logsigmoid()).get(),
+            Transform::Tanh => x.try_tanh(),
+            Transform::StickBreaking => {
+                let z = (of(x) - &logarithms_of_offsets(x)?).get()?;
+                let rest = (-of(&z)).logsigmoid().get()?.try_cumsum(-1)?;
+                let share = (Expr::from(z.try_logsigmoid()) + &rest - (-of(&z)).logsigmoid()).exp().get()?;
+                let last = rest.try_narrow(-1, rest.shape().last().copied().unwrap_or(1) - 1, 1)?.try_exp()?;
+                try_cat(&[share, last], -1)
+            }
+        }
+    }
+
+    /// Returns the x whose function is `y`; NaN if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast.
+    pub fn try_inverse(&self, y: impl IntoArray<Array = A>) -> Result<A, A::Error> {
+        let y = &y.array();
+        match self {
+            Transform::Affine { loc, scale } => ((of(y) - loc) / scale).get(),
+            Transform::Exp => y.try_log(),
+            Transform::Sigmoid => (of(y).ln() - (-of(y)).ln_1p()).get(),
+            Transform::Softplus => (of(y) + (-of(y)).log1mexp()).get(),
+            Transform::Tanh => y.try_atanh(),
+            Transform::StickBreaking => {
+                let count = y.shape().last().copied().unwrap_or(1);
+                let first = y.try_narrow(-1, 0, count.saturating_sub(1))?;
+                // The rest of the stick after a share is the sum of the later shares.
+                let rest = y.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?.try_narrow(-1, 1, count.saturating_sub(1))?;
+                (of(&first).ln() - of(&rest).ln() + &logarithms_of_offsets(&first)?).get()
+            }
+        }
+    }
+
+    /// Returns ln |dy/dx| for y = forward(x); for stick-breaking the logarithm of the determinant. PyTorch: `log_abs_det_jacobian`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast.
+    pub fn try_log_abs_det(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
+        let x = &x.array();
+        match self {
+            Transform::Affine { scale, .. } => (of(x) * 0.0 + of(scale).abs().ln()).get(),
+            Transform::Exp => Ok(x.clone()),
+            Transform::Sigmoid => (of(x).logsigmoid() + (-of(x)).logsigmoid()).get(),
+            Transform::Softplus => x.try_logsigmoid(),
+            Transform::Tanh => (((of(x) * 2.0).logsigmoid() - x + LN_2) * 2.0).get(),
+            Transform::StickBreaking => {
+                let z = (of(x) - &logarithms_of_offsets(x)?).get()?;
+                let y = self.try_forward(x)?;
+                let first = y.try_narrow(-1, 0, x.shape().last().copied().unwrap_or(0))?;
+                ((-of(&z)).logsigmoid() + of(&first).ln()).sum_last(1).get()
+            }
+        }
+    }
+}
+
+/// Returns the logarithms of K - 1, …, 2, 1 for the K - 1 numbers in the last dimension: zeros then give equal shares.
+fn logarithms_of_offsets<A: Array>(x: &A) -> Result<A> {
+    let count = x.shape().last().copied().unwrap_or(0);
+    let offsets: Vec<A::Elem> = (0..count).map(|k| A::Elem::from_f64(((count - k) as f64).ln())).collect();
+    Ok(x.constant(&Tensor::try_from_vec(offsets, [count])?))
+}
+
+impl<A: Array> Transform<A> {
+    /// Returns the number of dimensions of a value.
+    fn event_rank(&self) -> usize {
+        usize::from(matches!(self, Transform::StickBreaking))
+    }
+
+    /// Returns the shape of the function of values of this shape, or of its inverse if `by` is -1.
+    fn shape(&self, mut event: Shape, by: isize) -> Shape {
+        if let (Transform::StickBreaking, Some(last)) = (self, event.last_mut()) {
+            *last = last.saturating_add_signed(by);
+        }
+        event
+    }
+
+    /// Returns the bounds of the image of a function of one number.
+    fn image(&self) -> [f64; 2] {
+        match self {
+            Transform::Affine { .. } | Transform::StickBreaking => [f64::NEG_INFINITY, f64::INFINITY],
+            Transform::Exp | Transform::Softplus => [0.0, f64::INFINITY],
+            Transform::Sigmoid => [0.0, 1.0],
+            Transform::Tanh => [-1.0, 1.0],
+        }
+    }
+
+    /// Returns the masks of the values below and above the image, and `y` with a value of the image in their place.
+    fn inside(&self, y: &A) -> Result<([Option<A::Mask>; 2], A), A::Error> {
+        let [low, high] = self.image();
+        let below = low.is_finite().then(|| y.try_le(low)).transpose()?;
+        let above = high.is_finite().then(|| y.try_ge(high)).transpose()?;
+        let masks: Vec<A::Mask> = below.iter().chain(&above).cloned().collect();
+        let y = filled(y.clone(), &masks, 0.5 * (low + high.min(low + 2.0)))?;
+        Ok(([below, above], y))
+    }
+}
+
+/// The distribution of a function of values of `base`: the transforms are applied one after the other. PyTorch:
+/// `TransformedDistribution`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let normal = Normal::new(&Tensor::scalar(0.3), 0.5);
+/// let transformed = TransformedDistribution::new(normal, vec![Transform::Exp]);
+/// let log_normal = LogNormal::new(&Tensor::scalar(0.3), 0.5);
+/// assert!((transformed.log_prob(2.0).item() - log_normal.log_prob(2.0).item()).abs() < 1e-15);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TransformedDistribution<D, A> {
+    base: D,
+    transforms: Vec<Transform<A>>,
+}
+
+impl<D, A> TransformedDistribution<D, A> {
+    /// Returns the distribution of `transforms`, applied in this order to values of `base`.
+    pub fn new(base: D, transforms: Vec<Transform<A>>) -> Self {
+        TransformedDistribution { base, transforms }
+    }
+}
+
+impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
+    /// Returns the number of dimensions of an event: the base's, or the largest of a transform.
+    fn event_rank(&self) -> usize {
+        let ranks = self.transforms.iter().map(Transform::event_rank);
+        ranks.fold(self.base.event_shape().rank(), usize::max)
+    }
+
+    /// Returns the logarithm of the density after the first `count` transforms.
+    fn density(&self, count: usize, y: &A) -> Result<A> {
+        let Some(last) = count.checked_sub(1) else {
+            let added = self.event_rank() - self.base.event_shape().rank();
+            return Expr::from(self.base.try_log_prob(y)).sum_last(added).get();
+        };
+        let transform = &self.transforms[last];
+        let (outside, y) = transform.inside(y)?;
+        let x = transform.try_inverse(&y)?;
+        let masks: Vec<A::Mask> = outside.into_iter().flatten().collect();
+        let slope = filled(transform.try_log_abs_det(&x)?, &masks, f64::INFINITY)?;
+        let slope = of(&slope).sum_last(self.event_rank() - transform.event_rank());
+        (Expr::from(self.density(last, &x)) - slope).get()
+    }
+
+    /// Returns the distribution function after the first `count` transforms.
+    fn share(&self, count: usize, y: &A) -> Result<A> {
+        let Some(last) = count.checked_sub(1) else { return self.base.try_cdf(y) };
+        let transform = &self.transforms[last];
+        let ([below, above], y) = transform.inside(y)?;
+        let share = self.share(last, &transform.try_inverse(&y)?)?;
+        match transform {
+            Transform::Affine { scale, .. } => try_where_(scale.try_lt(0.0)?, &(1.0 - of(&share)).get()?, &share),
+            _ => filled(filled(share, below.as_slice(), 0.0)?, above.as_slice(), 1.0),
+        }
+    }
+
+    /// Returns the quantile function after the first `count` transforms.
+    fn quantile(&self, count: usize, p: &A) -> Result<A> {
+        let Some(last) = count.checked_sub(1) else { return self.base.try_icdf(p) };
+        let transform = &self.transforms[last];
+        let p = match transform {
+            Transform::Affine { scale, .. } => try_where_(scale.try_lt(0.0)?, &(1.0 - of(p)).get()?, p)?,
+            _ => p.clone(),
+        };
+        transform.try_forward(&self.quantile(last, &p)?)
+    }
+
+    /// Returns an array on the tape of the distribution.
+    fn beside(&self) -> Result<A> {
+        self.base.try_mean()
+    }
+}
+
+impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D, A> {
+    fn name(&self) -> &'static str {
+        "TransformedDistribution"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shape = self.base.batch_shape();
+        let added = self.event_rank() - self.base.event_shape().rank();
+        Shape::from(&shape[..shape.rank().saturating_sub(added)])
+    }
+
+    fn event_shape(&self) -> Shape {
+        let (batch, event) = (self.base.batch_shape(), self.base.event_shape());
+        let added = (self.event_rank() - event.rank()).min(batch.rank());
+        let event: Shape = batch[batch.rank() - added..].iter().chain(event.iter()).copied().collect();
+        self.transforms.iter().fold(event, |event, transform| transform.shape(event, 1))
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let x = self.base.try_rsample(shape, generator)?;
+        self.transforms.iter().try_fold(x, |x, transform| transform.try_forward(&x))
+    }
+
+    #[track_caller]
+    fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let x = self.base.try_sample(shape, generator)?;
+        self.transforms.iter().try_fold(x, |x, transform| transform.try_forward(&x))?.try_detach()
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        self.density(self.transforms.len(), &array(value, &self.beside()?))
+    }
+
+    #[track_caller]
+    fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
+        if self.event_rank() > 0 {
+            return Err(missing("TransformedDistribution", "cdf", Site::here("cdf")));
+        }
+        self.share(self.transforms.len(), &array(value, &self.beside()?))
+    }
+
+    #[track_caller]
+    fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
+        if self.event_rank() > 0 {
+            return Err(missing("TransformedDistribution", "icdf", Site::here("icdf")));
+        }
+        self.quantile(self.transforms.len(), &array(value, &self.beside()?))
+    }
+}

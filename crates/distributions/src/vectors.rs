@@ -1,0 +1,367 @@
+//! Distributions over classes, counts of classes, and shares: categorical, multinomial, Dirichlet.
+
+use wengert_macros::twins;
+use wengert_special::Array;
+use wengert_tensor::ops::{
+    Arithmetic, Clamp, Comparison, Cumulative, Functions, IntoArray, Operand, Reductions, Result, Softmax, Views,
+    try_cat, try_where_,
+};
+use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
+
+use crate::distribution::{Distribution, Noise, array, expanded};
+use crate::expression::{Expr, of};
+use crate::families::trials::times;
+use crate::sampling::{Kind, draw};
+use crate::support::{filled, joint, refused};
+
+/// The categorical distribution: class k of 0 to K - 1 with the probability pₖ. The parameters have the shape `[…, K]`. Values are class
+/// numbers in the element type. PyTorch: `Categorical`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let die = Categorical::new(&Tensor::<f64>::ones([6])); // divided by their sum
+/// assert!((die.log_prob(5.0).item() + 6f64.ln()).abs() < 1e-15);
+/// assert!(die.sample([100], &mut Generator::new(0)).iter().all(|class| (0.0..6.0).contains(&class)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Categorical<A> {
+    probs: A,
+    logits: A,
+}
+
+#[twins]
+impl<A: Array> Categorical<A> {
+    /// Returns the distribution with probabilities in proportion to `probs`, which are not negative.
+    ///
+    /// # Errors
+    ///
+    /// If `probs` has no dimension.
+    pub fn try_new(probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
+        let probs = probs.array();
+        check_rank(&probs, "`probs` parameter must be at least one-dimensional.", Site::here("new"))?;
+        let probs = probs.try_div(&probs.try_sum_keepdim(-1)?)?;
+        Ok(Categorical { logits: probs.try_log()?, probs })
+    }
+
+    /// Returns the distribution with the probabilities softmax(`logits`).
+    ///
+    /// # Errors
+    ///
+    /// If `logits` has no dimension.
+    pub fn try_from_logits(logits: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
+        let logits = logits.array();
+        check_rank(&logits, "`logits` parameter must be at least one-dimensional.", Site::here("from_logits"))?;
+        Ok(Categorical { probs: logits.try_softmax(-1)?, logits: logits.try_log_softmax(-1)? })
+    }
+}
+
+fn check_rank<A: Array>(x: &A, message: &str, at: Site) -> Result<(), A::Error> {
+    if x.shape().rank() == 0 { Err(refused(at, message)) } else { Ok(()) }
+}
+
+impl<A: Array> Categorical<A> {
+    /// Returns the probabilities, whose sum is 1.
+    pub fn probs(&self) -> &A {
+        &self.probs
+    }
+
+    /// Returns the logarithms of the probabilities.
+    pub fn logits(&self) -> &A {
+        &self.logits
+    }
+
+    /// Returns the mask of the shape `[…, K]` that is true at the class that `value` names.
+    pub(crate) fn chosen(&self, value: &A) -> Result<A::Mask, A::Error> {
+        let classes = Tensor::<i64>::arange(self.classes()).try_cast::<A::Elem>()?;
+        let value = value.try_unsqueeze(-1)?;
+        // Expanded, because a comparison of `[n, 1]` with `[n]` may warn.
+        let shape = joint::<A::Error>(&[value.shape(), classes.shape().clone()], Site::here("log_prob"))?;
+        value.try_expand(&*shape)?.try_eq(&value.constant(&classes))
+    }
+
+    fn classes(&self) -> usize {
+        self.probs.shape().last().copied().unwrap_or(0)
+    }
+
+    fn noise<'g>(&self, shape: Shape, generator: &'g mut Generator, last: Option<usize>, at: Site) -> Noise<'g, A> {
+        let shape = shape.iter().chain(self.batch_shape().iter()).copied().chain(last).collect();
+        Noise { shape, generator, beside: self.probs.clone(), at }
+    }
+}
+
+impl<A: Array> Distribution<A> for Categorical<A> {
+    fn name(&self) -> &'static str {
+        "Categorical"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shape = self.probs.shape();
+        Shape::from(&shape[..shape.rank() - 1])
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
+        let message = "Categorical has no rsample: a discrete value has no derivative; use sample";
+        Err(refused(Site::here("rsample"), message))
+    }
+
+    #[track_caller]
+    fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let mut noise = self.noise(shape.into(), generator, Some(1), Site::here("sample"));
+        let cumulative = self.probs.try_detach()?.try_cumsum(-1)?;
+        // The last sum is 1 up to rounding. A uniform number times the sum is below the sum.
+        let total = cumulative.try_narrow(-1, self.classes() - 1, 1)?;
+        let uniform = (of(&noise.uniform()?) * &total).get()?;
+        let passed = cumulative.try_le(&uniform)?;
+        let zeros = (of(&uniform) * 0.0 + of(&cumulative) * 0.0).get()?;
+        Expr::from(filled(zeros, &[passed], 1.0)).sum_last(1).get()
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let x = expanded(array(value, &self.probs), &self.batch_shape(), Site::here("log_prob"))?;
+        let chosen = self.chosen(&x)?;
+        let logarithm = Expr::from(try_where_(&chosen, &self.logits, 0.0)).sum_last(1).get()?;
+        let count = (of(&self.probs) * 0.0).masked(&chosen, 1.0).sum_last(1).get()?;
+        filled(logarithm, &[count.try_eq(0.0)?], f64::NEG_INFINITY)
+    }
+
+    #[track_caller]
+    fn try_entropy(&self) -> Result<A> {
+        (-times(&self.probs, &self.logits)?.sum_last(1)).get()
+    }
+
+    #[track_caller]
+    fn try_mean(&self) -> Result<A> {
+        (of(&self.probs).sum_last(1) * f64::NAN).get()
+    }
+
+    #[track_caller]
+    fn try_variance(&self) -> Result<A> {
+        self.try_mean()
+    }
+}
+
+/// The multinomial distribution: the counts of K classes in `total_count` draws, n! Π pₖ^xₖ / xₖ!. The parameters have the shape `[…, K]`.
+/// PyTorch: `Multinomial`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let counts = Multinomial::new(10, &Tensor::from([0.2, 0.3, 0.5])).sample([], &mut Generator::new(0));
+/// assert_eq!((counts.shape(), counts.sum(..).item()), (&Shape::from([3]), 10.0));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Multinomial<A> {
+    total_count: usize,
+    classes: Categorical<A>,
+}
+
+#[twins]
+impl<A: Array> Multinomial<A> {
+    /// Returns the distribution with probabilities in proportion to `probs`, which are not negative.
+    ///
+    /// # Errors
+    ///
+    /// If `probs` has no dimension.
+    pub fn try_new(total_count: usize, probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
+        Ok(Multinomial { total_count, classes: Categorical::try_new(&probs.array())? })
+    }
+
+    /// Returns the distribution with the probabilities softmax(`logits`).
+    ///
+    /// # Errors
+    ///
+    /// If `logits` has no dimension.
+    pub fn try_from_logits(total_count: usize, logits: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
+        Ok(Multinomial { total_count, classes: Categorical::try_from_logits(&logits.array())? })
+    }
+}
+
+impl<A: Array> Multinomial<A> {
+    /// Returns the number of draws.
+    pub fn total_count(&self) -> usize {
+        self.total_count
+    }
+
+    /// Returns the probabilities, whose sum is 1.
+    pub fn probs(&self) -> &A {
+        self.classes.probs()
+    }
+}
+
+impl<A: Array> Distribution<A> for Multinomial<A> {
+    fn name(&self) -> &'static str {
+        "Multinomial"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        self.classes.batch_shape()
+    }
+
+    fn event_shape(&self) -> Shape {
+        Shape::from([self.classes.classes()])
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
+        let message = "Multinomial has no rsample: a discrete value has no derivative; use sample";
+        Err(refused(Site::here("rsample"), message))
+    }
+
+    /// Each count is binomial, among the draws that no earlier class has taken.
+    #[track_caller]
+    fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let at = Site::here("sample");
+        let probs = self.probs().try_detach()?;
+        let noise = self.classes.noise(shape.into(), generator, None, at);
+        let classes = self.classes.classes();
+        let total = probs.number(A::Elem::from_f64(self.total_count as f64));
+        let mut left = noise.expand(&total)?;
+        let mut counts = Vec::with_capacity(classes);
+        for class in 0..classes {
+            let rest = of(&probs.try_narrow(-1, class, classes - class)?).sum_last(1).get()?;
+            // Without probability left, no draw is left either.
+            let share = (of(&probs.try_select(-1, class)?) / &rest).masked(rest.try_le(0.0)?, 1.0).get()?;
+            let share = if class + 1 == classes { (of(&share) * 0.0 + 1.0).get()? } else { share };
+            let share = noise.expand(&share.try_clamp_max(1.0)?)?;
+            let count = draw(Kind::Binomial, &[left.clone(), share], &mut *noise.generator, at)?;
+            left = left.try_sub(&count)?;
+            counts.push(count.try_unsqueeze(-1)?);
+        }
+        try_cat(&counts, -1)
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let probs = self.probs();
+        let x = expanded(array(value, probs), &probs.shape(), Site::here("log_prob"))?;
+        let negative = [x.try_lt(0.0)?, x.try_ne(&x.try_floor()?)?];
+        let x = filled(x, &negative, -1.0)?;
+        let safe = filled(x.clone(), &negative, 0.0)?;
+        let n = self.total_count as f64;
+        let terms = times(&safe, self.classes.logits())? - (of(&safe) + 1.0).gammaln();
+        let terms = Expr::from(filled(terms.get()?, &negative, f64::NEG_INFINITY)).sum_last(1);
+        let factorial = of(&probs.number(A::Elem::from_f64(n + 1.0))).gammaln();
+        let other = of(&x).sum_last(1).get()?.try_ne(n)?;
+        (terms + factorial).masked(other, f64::NEG_INFINITY).get()
+    }
+
+    #[track_caller]
+    fn try_mean(&self) -> Result<A> {
+        (of(self.probs()) * self.total_count as f64).get()
+    }
+
+    #[track_caller]
+    fn try_variance(&self) -> Result<A> {
+        ((1.0 - of(self.probs())) * self.probs() * self.total_count as f64).get()
+    }
+}
+
+/// The Dirichlet distribution over shares x of K classes, whose sum is 1: Γ(Σ aₖ) Π xₖ^(aₖ - 1) / Γ(aₖ), with a = `concentration` > 0 of the
+/// shape `[…, K]`. Gradients of `rsample` are implicit gradients of gamma draws. PyTorch: `Dirichlet`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let dirichlet = Dirichlet::new(&Tensor::from([1.0, 2.0, 5.0]));
+/// assert_eq!(dirichlet.mean().to_vec(), [0.125, 0.25, 0.625]);
+/// assert!((dirichlet.rsample([], &mut Generator::new(0)).sum(..).item() - 1.0f64).abs() < 1e-15);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Dirichlet<A> {
+    pub(crate) concentration: A,
+}
+
+#[twins]
+impl<A: Array> Dirichlet<A> {
+    /// Returns the distribution with these concentrations.
+    ///
+    /// # Errors
+    ///
+    /// If `concentration` has no dimension.
+    pub fn try_new(concentration: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
+        let concentration = concentration.array();
+        let message = "`concentration` parameter must be at least one-dimensional.";
+        check_rank(&concentration, message, Site::here("new"))?;
+        Ok(Dirichlet { concentration })
+    }
+}
+
+impl<A: Array> Dirichlet<A> {
+    /// Returns the parameter `concentration`.
+    pub fn concentration(&self) -> &A {
+        &self.concentration
+    }
+
+    pub(crate) fn total(&self) -> Expr<A> {
+        of(&self.concentration).sum_last(1)
+    }
+
+    fn logarithm_of_beta(&self) -> Expr<A> {
+        of(&self.concentration).gammaln().sum_last(1) - self.total().gammaln()
+    }
+}
+
+impl<A: Array> Distribution<A> for Dirichlet<A> {
+    fn name(&self) -> &'static str {
+        "Dirichlet"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shape = self.concentration.shape();
+        Shape::from(&shape[..shape.rank() - 1])
+    }
+
+    fn event_shape(&self) -> Shape {
+        let shape = self.concentration.shape();
+        Shape::from(&shape[shape.rank() - 1..])
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let at = Site::here("rsample");
+        let shape: Shape = shape.into().iter().chain(self.concentration.shape().iter()).copied().collect();
+        let concentration = self.concentration.apply_view(View::Expand(shape), at)?;
+        let gamma = draw(Kind::Gamma, &[concentration], generator, at)?;
+        gamma.try_div(&gamma.try_sum_keepdim(-1)?)
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let a = &self.concentration;
+        let x = expanded(array(value, a), &a.shape(), Site::here("log_prob"))?;
+        let outside = [x.try_lt(0.0)?];
+        let terms = (of(a) - 1.0).xlogy(Expr::from(filled(x.clone(), &outside, 1.0)));
+        let terms = Expr::from(filled(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);
+        // PyTorch's tolerance, or the rounding of the sum.
+        let count = a.shape().last().copied().unwrap_or(0);
+        let tolerance = (4.0 * count as f64 * A::Elem::EPSILON.to_f64()).max(1e-6);
+        let distance = (of(&x).sum_last(1) - 1.0).abs().get()?;
+        (terms - self.logarithm_of_beta()).masked(distance.try_gt(tolerance)?, f64::NEG_INFINITY).get()
+    }
+
+    #[track_caller]
+    fn try_entropy(&self) -> Result<A> {
+        let a = || of(&self.concentration);
+        let count = self.concentration.shape().last().copied().unwrap_or(0) as f64;
+        let slopes = ((a() - 1.0) * a().digamma()).sum_last(1);
+        (self.logarithm_of_beta() + (self.total() - count) * self.total().digamma() - slopes).get()
+    }
+
+    #[track_caller]
+    fn try_mean(&self) -> Result<A> {
+        (of(&self.concentration) / &self.concentration.try_sum_keepdim(-1)?).get()
+    }
+
+    #[track_caller]
+    fn try_variance(&self) -> Result<A> {
+        let total = self.concentration.try_sum_keepdim(-1)?;
+        let mean = (of(&self.concentration) / &total).get()?;
+        (of(&mean) * (1.0 - of(&mean)) / (of(&total) + 1.0)).get()
+    }
+}

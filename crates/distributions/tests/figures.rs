@@ -1,0 +1,262 @@
+//! Every distribution against figures of PyTorch and SciPy (`tools/distribution_cases.py`).
+
+use serde_json::Value;
+use wengert_autograd::prelude::*;
+use wengert_distributions::kl_divergence;
+use wengert_distributions::prelude::*;
+
+type Data = Tensor<f64>;
+
+fn cases() -> Value {
+    serde_json::from_str(include_str!("cases.json")).unwrap()
+}
+
+/// Returns a list of numbers, in which infinities and NaN are words.
+fn numbers(list: &Value) -> Vec<f64> {
+    let number = |x: &Value| x.as_f64().unwrap_or_else(|| x.as_str().unwrap().parse().unwrap());
+    list.as_array().unwrap().iter().map(number).collect()
+}
+
+/// Returns a list of lists as a matrix.
+fn matrix(rows: &Value) -> Data {
+    let rows: Vec<Vec<f64>> = rows.as_array().unwrap().iter().map(numbers).collect();
+    let shape = [rows.len(), rows[0].len()];
+    Tensor::from_vec(rows.concat(), shape)
+}
+
+fn vector(list: &Value) -> Data {
+    let list = numbers(list);
+    let n = list.len();
+    Tensor::from_vec(list, [n])
+}
+
+/// Compares with a relative tolerance, absolute below 1.
+#[track_caller]
+fn assert_near(what: &str, got: &Data, want: &Value, tolerance: f64) {
+    let want = numbers(want);
+    assert_eq!(got.numel(), want.len(), "{what}: the shape {}", got.shape());
+    for (k, (got, want)) in got.iter().zip(want).enumerate() {
+        let near =
+            got == want || got.is_nan() && want.is_nan() || (got - want).abs() <= tolerance * want.abs().max(1.0);
+        assert!(near, "{what} [{k}]: {got:e}, not {want:e}");
+    }
+}
+
+/// Compares all functions of a family. The parameters are columns, the values a row.
+fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
+    let case = &cases()["families"][name];
+    let parameters: Vec<Data> =
+        case["parameters"].as_array().unwrap().iter().map(|p| vector(p).unsqueeze(-1)).collect();
+    let distribution = make(&parameters);
+    assert_eq!(distribution.batch_shape(), *parameters[0].shape());
+    let near = |what: &str, got: &Data, tolerance| assert_near(&format!("{name}.{what}"), got, &case[what], tolerance);
+    let values = vector(&case["values"]);
+    // PyTorch's formulas lose some digits for large parameters; its geometric and Bernoulli distributions use the logit.
+    near("log_prob", &distribution.log_prob(&values), 1e-12);
+    near("cdf", &distribution.cdf(&values), 1e-12);
+    near("mean", &distribution.mean(), 1e-13);
+    near("variance", &distribution.variance(), 1e-12);
+    if case["icdf"].is_array() {
+        near("icdf", &distribution.icdf(&vector(&case["shares"])), 1e-11);
+    }
+    if case["entropy"].is_array() {
+        near("entropy", &distribution.entropy(), 1e-12);
+    }
+}
+
+#[test]
+fn families() {
+    check("Normal", |p| Normal::new(&p[0], &p[1]));
+    check("HalfNormal", |p| HalfNormal::new(&p[0]));
+    check("LogNormal", |p| LogNormal::new(&p[0], &p[1]));
+    check("StudentT", |p| StudentT::new(&p[0], &p[1], &p[2]));
+    check("Cauchy", |p| Cauchy::new(&p[0], &p[1]));
+    check("HalfCauchy", |p| HalfCauchy::new(&p[0]));
+    check("Laplace", |p| Laplace::new(&p[0], &p[1]));
+    check("Gumbel", |p| Gumbel::new(&p[0], &p[1]));
+    check("Exponential", |p| Exponential::new(&p[0]));
+    check("Weibull", |p| Weibull::new(&p[0], &p[1]));
+    check("Uniform", |p| Uniform::new(&p[0], &p[1]));
+    check("Gamma", |p| Gamma::new(&p[0], &p[1]));
+    check("InverseGamma", |p| InverseGamma::new(&p[0], &p[1]));
+    check("Beta", |p| Beta::new(&p[0], &p[1]));
+    check("Poisson", |p| Poisson::new(&p[0]));
+    check("Bernoulli", |p| Bernoulli::new(&p[0]));
+    check("Geometric", |p| Geometric::new(&p[0]));
+    check("Binomial", |p| Binomial::new(&p[0], &p[1]));
+    check("NegativeBinomial", |p| NegativeBinomial::new(&p[0], &p[1]));
+}
+
+#[test]
+fn logits_give_the_same() {
+    let (probs, counts) = (Tensor::from([0.1, 0.5, 0.9]), Tensor::from([0.0, 1.0, 1.0]));
+    let logits = probs.logit(None);
+    let pairs = [
+        (Bernoulli::new(&probs).log_prob(&counts), Bernoulli::from_logits(&logits).log_prob(&counts)),
+        (Geometric::new(&probs).log_prob(&counts), Geometric::from_logits(&logits).log_prob(&counts)),
+        (Binomial::new(3.0, &probs).log_prob(&counts), Binomial::from_logits(3.0, &logits).log_prob(&counts)),
+        (Categorical::new(&probs).log_prob(2.0), Categorical::from_logits(&probs.log()).log_prob(2.0)),
+    ];
+    for (p, q) in pairs {
+        assert!((p - q).abs().amax(..).item() < 1e-14);
+    }
+}
+
+#[test]
+fn divergences() {
+    let cases = cases();
+    for row in cases["divergences"].as_array().unwrap() {
+        let (p, q) = (row[0].as_str().unwrap(), row[2].as_str().unwrap());
+        let [a, b] = [1, 3].map(|k| numbers(&row[k]).into_iter().map(Tensor::scalar).collect::<Vec<_>>());
+        let (va, vb) = (vector(&row[1]), vector(&row[3]));
+        let normal = |p: &[Data]| Normal::new(&p[0], &p[1]);
+        let gamma = |p: &[Data]| Gamma::new(&p[0], &p[1]);
+        let uniform = |p: &[Data]| Uniform::new(&p[0], &p[1]);
+        let laplace = |p: &[Data]| Laplace::new(&p[0], &p[1]);
+        macro_rules! of_one_family {
+            ($($name:ident $($index:literal)*;)*) => {
+                match (p, q) {
+                    $((stringify!($name), stringify!($name)) => {
+                        kl_divergence(&$name::new($(&a[$index]),*), &$name::new($(&b[$index]),*))
+                    })*
+                    ("Exponential", "Gamma") => kl_divergence(&Exponential::new(&a[0]), &gamma(&b)),
+                    ("Gamma", "Exponential") => kl_divergence(&gamma(&a), &Exponential::new(&b[0])),
+                    ("Uniform", "Normal") => kl_divergence(&uniform(&a), &normal(&b)),
+                    ("Laplace", "Normal") => kl_divergence(&laplace(&a), &normal(&b)),
+                    ("Categorical", _) => kl_divergence(&Categorical::new(&va), &Categorical::new(&vb)),
+                    ("Dirichlet", _) => kl_divergence(&Dirichlet::new(&va), &Dirichlet::new(&vb)),
+                    _ => panic!("no divergence of {p} from {q}"),
+                }
+            };
+        }
+        let got = of_one_family! {
+            Normal 0 1; HalfNormal 0; LogNormal 0 1; Laplace 0 1; Cauchy 0 1; Gumbel 0 1; Exponential 0; Gamma 0 1;
+            Beta 0 1; Uniform 0 1; Poisson 0; Bernoulli 0; Geometric 0; Binomial 0 1;
+        };
+        let want = numbers(&row.as_array().unwrap()[4..].to_vec().into())[0];
+        assert!(got.item() == want || (got.item() - want).abs() < 1e-13, "{p} {q}: {got:?}, not {want}");
+    }
+}
+
+#[test]
+fn classes_and_shares() {
+    let cases = &cases()["vectors"];
+    let dirichlet = &cases["dirichlet"];
+    let ours = Dirichlet::new(&matrix(&dirichlet[0]));
+    assert_near("Dirichlet.log_prob", &ours.log_prob(&matrix(&dirichlet[1])), &dirichlet[2], 1e-13);
+    assert_near("Dirichlet.entropy", &ours.entropy(), &dirichlet[3], 1e-13);
+    assert_near("Dirichlet.variance", &ours.variance(), &dirichlet[4], 1e-15);
+    let multinomial = &cases["multinomial"];
+    let ours = Multinomial::new(10, &matrix(&multinomial[0]));
+    assert_near("Multinomial.log_prob", &ours.log_prob(&matrix(&multinomial[1])), &multinomial[2], 1e-13);
+    assert_near("Multinomial.variance", &ours.variance(), &multinomial[3], 1e-14);
+    let stick = &cases["stick"];
+    let z = matrix(&stick[0]);
+    assert_near("stick", &Transform::StickBreaking.forward(&z), &stick[1], 1e-14);
+    assert_near("stick ladj", &Transform::StickBreaking.log_abs_det(&z), &stick[2], 1e-13);
+}
+
+#[test]
+fn made_of_others() {
+    let cases = &cases();
+    let mixture = &cases["vectors"]["mixture"];
+    let components = Normal::new(&Tensor::from([-1.0, 0.5, 3.0]), &Tensor::from([0.5, 1.0, 2.0]));
+    let ours = MixtureSameFamily::new(Categorical::new(&Tensor::from([0.2, 0.3, 0.5])), components);
+    let x = vector(&mixture[0]);
+    assert_near("mixture.log_prob", &ours.log_prob(&x), &mixture[1], 1e-13);
+    assert_near("mixture.cdf", &ours.cdf(&x), &mixture[2], 1e-14);
+    assert_near("mixture.mean", &stack(&[ours.mean(), ours.variance()], 0), &mixture[3], 1e-14);
+
+    let transformed = &cases["vectors"]["transformed"];
+    let (loc, scale) = (Tensor::scalar(0.5), Tensor::scalar(-2.0));
+    let transforms = vec![Transform::Affine { loc, scale }, Transform::Sigmoid, Transform::Exp, Transform::Tanh];
+    let ours = TransformedDistribution::new(Normal::new(&Tensor::scalar(0.2), 0.7), transforms);
+    let y = vector(&transformed[0]);
+    assert_near("transformed.log_prob", &ours.log_prob(&y), &transformed[1], 1e-12);
+    assert_near("transformed.cdf", &ours.cdf(&y), &transformed[2], 1e-12);
+    assert!((ours.icdf(ours.cdf(&y)) - &y).abs().amax(..).item() < 1e-13);
+    assert_eq!(ours.log_prob(&Tensor::from([-0.5, 1.0, 0.2])).to_vec(), [f64::NEG_INFINITY; 3]);
+
+    let truncated = &cases["vectors"]["truncated"];
+    let ours = Truncated::new(Normal::new(&Tensor::scalar(1.0), 2.0), 0.0, 5.0);
+    let x = vector(&truncated[0]);
+    assert_near("truncated.log_prob", &ours.log_prob(&x), &truncated[1], 1e-13);
+    assert_near("truncated.cdf", &ours.cdf(&x), &truncated[2], 1e-13);
+    assert_near("truncated.icdf", &ours.icdf(&vector(&cases["shares"])), &truncated[3], 1e-12);
+}
+
+#[test]
+fn outside_of_the_support() {
+    let inf = f64::INFINITY;
+    let one = &Tensor::scalar(1.0);
+    let x = Tensor::from([-inf, -1.0, -1e-300]);
+    for values in [
+        HalfNormal::new(one).log_prob(&x),
+        Gamma::new(one, 1.0).log_prob(&x),
+        InverseGamma::new(one, 1.0).log_prob(&x),
+        Beta::new(one, 1.0).log_prob(&x),
+        Poisson::new(one).log_prob(&x),
+        Binomial::new(4.0, &Tensor::scalar(0.5)).log_prob(&x),
+        Categorical::new(&Tensor::ones([3])).log_prob(&x),
+        Truncated::new(Normal::new(one, 1.0), 0.0, inf).log_prob(&x),
+    ] {
+        assert_eq!(values.to_vec(), [-inf; 3]);
+    }
+    assert_eq!(Exponential::new(one).cdf(&x).to_vec(), [0.0; 3]);
+    assert_eq!(Beta::new(one, 2.0).cdf(&Tensor::from([1.5, inf])).to_vec(), [1.0, 1.0]);
+    assert!(Normal::new(one, 1.0).icdf(&Tensor::from([-0.1, 1.1])).iter().all(f64::is_nan));
+    assert_eq!(Uniform::new(&Tensor::scalar(0.0), 1.0).log_prob(&Tensor::from([0.0, 1.0])).to_vec(), [0.0, -inf]);
+    assert!(Normal::new(one, 1.0).log_prob(f64::NAN).item().is_nan());
+    assert!(Gamma::new(one, 1.0).log_prob(f64::NAN).item().is_nan());
+    assert_eq!(
+        Dirichlet::new(&Tensor::from([1.0, 1.0])).log_prob(&Tensor::from([[0.5, 0.6], [1.5, -0.5]])).to_vec(),
+        [-inf; 2]
+    );
+    assert_eq!(
+        Multinomial::new(2, &Tensor::from([0.5, 0.5])).log_prob(&Tensor::from([[1.0, 2.0], [3.0, -1.0]])).to_vec(),
+        [-inf; 2]
+    );
+    // The gradient is 0 there, not NaN.
+    let tape = Tape::<f64>::new();
+    let rate = tape.var(one);
+    let [slope] = Gamma::new(rate, rate).log_prob(&Tensor::from([-2.0, 1.0])).narrow(0, 0, 1).sum(..).grad([rate]);
+    assert_eq!(slope.item(), 0.0);
+}
+
+#[test]
+fn degenerate_trials() {
+    let certain = &Tensor::from([0.0, 1.0]);
+    assert_eq!(Bernoulli::new(certain).log_prob(&Tensor::from([0.0, 1.0])).to_vec(), [0.0, 0.0]);
+    assert_eq!(Bernoulli::new(certain).entropy().to_vec(), [0.0, 0.0]);
+    assert!(Binomial::new(3.0, certain).log_prob(&Tensor::from([0.0, 3.0])).abs().amax(..).item() < 1e-15);
+    assert_eq!(Categorical::new(certain).entropy().item(), 0.0);
+    assert_eq!(Categorical::new(certain).log_prob(0.0).item(), f64::NEG_INFINITY);
+}
+
+#[test]
+fn errors_are_pytorchs_sentences() {
+    // The values stand on a line of their own, below the line of code.
+    let sentence = |error: wengert_tensor::Error| {
+        assert!(error.to_string().ends_with("[-1.0]"), "{error}");
+        error.sentence()
+    };
+    let (two, bad) = (Tensor::from([0.0, 1.0]), Tensor::from([1.0, -1.0]));
+    assert_eq!(
+        sentence(Normal::new(&two, &bad).try_validate().unwrap_err()),
+        "Expected parameter scale (Tensor of shape (2,)) of distribution Normal(loc: torch.Size([2]), scale: torch.Size([2])) \
+         to satisfy the constraint GreaterThan(lower_bound=0.0), but found invalid values:"
+    );
+    let error = Exponential::new(&Tensor::scalar(1.0)).validate().try_log_prob(&bad).unwrap_err();
+    assert_eq!(
+        sentence(error),
+        "Expected value argument (Tensor of shape (2,)) to be within the support (GreaterThanEq(lower_bound=0.0)) of the \
+         distribution Exponential(rate: 1.0), but found invalid values:"
+    );
+    let error = Normal::try_new(&two, &Tensor::ones([3])).unwrap_err();
+    assert!(error.to_string().contains(file!()) && error.sentence().starts_with("The size of tensor a (2)"), "{error}");
+    let error = Normal::new(&two, 1.0).try_log_prob(&Tensor::ones([3])).unwrap_err();
+    assert!(error.to_string().contains(file!()), "{error}");
+    let error = Poisson::new(&two).try_rsample([], &mut Generator::new(0)).unwrap_err();
+    assert_eq!(error.sentence(), "Poisson has no rsample: a discrete value has no derivative; use sample");
+    assert_eq!(Poisson::new(&two).try_entropy().unwrap_err().sentence(), "Poisson has no entropy");
+}

@@ -1,0 +1,133 @@
+//! Samples with fixed seeds: their moments, and the largest distance of their distribution function from the exact one.
+
+use wengert_autograd::prelude::*;
+use wengert_distributions::prelude::*;
+
+type Data = Tensor<f64>;
+
+const N: usize = 20_000;
+
+/// Compares the distribution function of samples with `cdf` (A. N. Kolmogorov, 1933). By chance, the distance is larger with a probability of
+/// 2 exp(-2 · 2²) = 0.0007. For a discrete distribution the probability is smaller.
+fn check<D: Distribution<Data>>(distribution: &D, discrete: bool) {
+    let name = distribution.name();
+    let samples = distribution.sample([N], &mut Generator::new(7));
+    assert_eq!(samples.shape(), &[N]);
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // The last position of each value.
+    let places: Vec<usize> = (0..N).filter(|&k| k + 1 == N || sorted[k + 1] > sorted[k]).collect();
+    let values: Vec<f64> = places.iter().map(|&k| sorted[k]).collect();
+    let shares = distribution.cdf(&Tensor::from_vec(values, [places.len()])).to_vec();
+    let mut distance = 0.0f64;
+    for (share, k) in shares.iter().zip(places) {
+        distance = distance.max((share - (k + 1) as f64 / N as f64).abs());
+        if !discrete {
+            distance = distance.max((share - k as f64 / N as f64).abs());
+        }
+    }
+    assert!(distance < 2.0 / (N as f64).sqrt(), "{name}: {distance}");
+    let (mean, variance) = (distribution.try_mean(), distribution.try_variance());
+    if let (Ok(mean), Ok(variance)) = (mean, variance)
+        && variance.item().is_finite()
+        && mean.item().is_finite()
+    {
+        let error = (variance.item() / N as f64).sqrt();
+        assert!((samples.mean(..).item() - mean.item()).abs() < 5.0 * error, "{name}: the mean");
+        // The standard error of a variance, from the fourth moment of the samples.
+        let squares = (&samples - mean.item()).square();
+        let error = squares.std(.., 1.0).item() / (N as f64).sqrt();
+        assert!((squares.mean(..).item() - variance.item()).abs() < 5.0 * error, "{name}: the variance");
+    }
+}
+
+fn number(x: f64) -> Data {
+    Tensor::scalar(x)
+}
+
+#[test]
+fn continuous_distributions() {
+    check(&Normal::new(&number(1.0), 2.0), false);
+    check(&HalfNormal::new(&number(2.0)), false);
+    check(&LogNormal::new(&number(0.3), 0.5), false);
+    check(&StudentT::new(&number(6.0), 1.0, 2.0), false);
+    check(&Cauchy::new(&number(1.0), 2.0), false);
+    check(&HalfCauchy::new(&number(2.0)), false);
+    check(&Laplace::new(&number(1.0), 2.0), false);
+    check(&Gumbel::new(&number(1.0), 2.0), false);
+    check(&Exponential::new(&number(2.0)), false);
+    check(&Weibull::new(&number(2.0), 1.5), false);
+    check(&Uniform::new(&number(-1.0), 2.0), false);
+    for shape in [0.05, 0.8, 1.0, 7.5, 400.0] {
+        check(&Gamma::new(&number(shape), 2.0), false);
+    }
+    check(&InverseGamma::new(&number(6.0), 2.0), false);
+    check(&Beta::new(&number(0.3), 0.6), false);
+    check(&Beta::new(&number(8.0), 2.5), false);
+}
+
+#[test]
+fn discrete_distributions() {
+    for rate in [0.4, 9.0, 15.0, 40.0, 5000.0] {
+        check(&Poisson::new(&number(rate)), true);
+    }
+    check(&Bernoulli::new(&number(0.3)), true);
+    check(&Geometric::new(&number(0.2)), true);
+    for (trials, p) in [(5.0, 0.3), (24.0, 0.9), (200.0, 0.05), (1e6, 0.4)] {
+        check(&Binomial::new(trials, &number(p)), true);
+    }
+    check(&NegativeBinomial::new(3.5, &number(0.6)), true);
+}
+
+#[test]
+fn combined_distributions() {
+    check(&Truncated::new(Normal::new(&number(1.0), 2.0), 0.0, f64::INFINITY), false);
+    let transforms = vec![Transform::Softplus, Transform::Affine { loc: number(1.0), scale: number(-2.0) }];
+    check(&TransformedDistribution::new(Normal::new(&number(0.3), 1.0), transforms), false);
+    let components = Normal::new(&Tensor::from([-1.0, 0.5, 3.0]), &Tensor::from([0.5, 1.0, 2.0]));
+    check(&MixtureSameFamily::new(Categorical::new(&Tensor::from([0.2, 0.3, 0.5])), components), false);
+}
+
+#[test]
+fn classes_and_counts() {
+    let probs = Tensor::from([[0.1, 0.0, 0.9], [0.5, 0.25, 0.25]]);
+    let classes = Categorical::new(&probs).sample([N], &mut Generator::new(3));
+    let counts = Multinomial::new(50, &probs).sample([N], &mut Generator::new(4));
+    let shares = Dirichlet::new(&(&probs * 10.0 + 0.2)).sample([N], &mut Generator::new(5));
+    assert_eq!(
+        (classes.shape(), counts.shape(), shares.shape()),
+        (&Shape::from([N, 2]), &Shape::from([N, 2, 3]), &Shape::from([N, 2, 3]))
+    );
+    assert!(counts.sum(-1).eq(50.0).all(..).item());
+    assert!((shares.sum(-1) - 1.0).abs().amax(..).item() < 1e-14);
+    // The binomial standard error of a share is at most √(1/4 / N).
+    let error = 5.0 * (0.25 / N as f64).sqrt();
+    for class in 0..3 {
+        let want = probs.select(1, class);
+        let got = classes.eq(class as f64).cast::<f64>().mean(0);
+        assert!((&got - &want).abs().amax(..).item() < error, "{class}: {got:?}");
+        let got = counts.select(2, class).mean(0) / 50.0;
+        assert!((&got - &want).abs().amax(..).item() < error, "{class}: {got:?}");
+        assert!((shares.select(2, class).mean(0) - (&want * 10.0 + 0.2) / 10.6).abs().amax(..).item() < error);
+    }
+    assert_eq!(classes.select(1, 0).eq(1.0).any(..).item(), false, "a class without probability was drawn");
+    let variance = Multinomial::new(50, &probs).variance();
+    assert!((counts.var(0, 1.0) / (&variance + 1e-9) - 1.0).abs().select(1, 2).amax(..).item() < 0.06);
+}
+
+#[test]
+fn seeds_types_and_tapes() {
+    let draw = |seed| Gamma::new(&number(0.7), 1.0).sample([5], &mut Generator::new(seed));
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+    let tape = Tape::<f64>::new();
+    let recorded = Gamma::new(tape.var(&number(0.7)), 1.0).rsample([5], &mut Generator::new(1));
+    assert_eq!(recorded.value(), draw(1));
+    // Small shapes give samples that are not 0 in f32.
+    let tiny = Gamma::new(&Tensor::<f32>::scalar(1e-3), 1.0).sample([1000], &mut Generator::new(1));
+    assert!(tiny.gt(0.0).all(..).item() && tiny.isfinite().all(..).item());
+    let beta = Beta::new(&Tensor::<f32>::scalar(1e-2), 1e-2).sample([1000], &mut Generator::new(1));
+    assert!(beta.gt(0.0).all(..).item() && beta.lt(1.0).all(..).item());
+    assert_eq!(Normal::new(&Tensor::<f32>::zeros([0, 3]), 1.0).sample([2], &mut Generator::new(1)).shape(), &[2, 0, 3]);
+    assert!(Gamma::new(&number(-1.0), 1.0).sample([], &mut Generator::new(0)).item().is_nan());
+}

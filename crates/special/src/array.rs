@@ -1,0 +1,89 @@
+//! The two types of arrays. A tensor computes an elementwise function immediately; a variable records it.
+
+use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
+
+/// A [`Tensor`] or a [`Var`] of floating-point numbers. Operations over this trait are written once for both.
+pub trait Array: TensorLike<Elem: Float> {
+    /// Applies `function` to inputs of equal shapes, at least one.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the result, or the inputs belong to different tapes.
+    #[doc(hidden)]
+    fn apply_elementwise(function: impl Elementwise, inputs: &[Self], at: Site) -> Result<Self, Self::Error>;
+}
+
+/// A function of one or more arrays of equal shapes, whose element at a position depends on the inputs' elements there.
+#[doc(hidden)]
+pub trait Elementwise: Clone + 'static {
+    /// Returns the name for errors and graphs.
+    fn name(&self) -> &'static str;
+
+    /// Computes the values.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the result.
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Tensor<T>, TensorError>;
+
+    /// Returns the elementwise derivative with respect to the input with index `input`, or `None` if it is zero everywhere.
+    fn slope<'t, T: Float>(&self, call: &Call<'t, T>, input: usize) -> Option<Var<'t, T>>;
+
+    /// Returns true if the function has a derivative.
+    fn is_differentiable(&self) -> bool {
+        true
+    }
+}
+
+impl<T: Float> Array for Tensor<T> {
+    fn apply_elementwise(function: impl Elementwise, inputs: &[Self], at: Site) -> Result<Self, TensorError> {
+        function.run(inputs, at)
+    }
+}
+
+impl<T: Float> Array for Var<'_, T> {
+    #[track_caller]
+    fn apply_elementwise(function: impl Elementwise, inputs: &[Self], at: Site) -> Result<Self, Error> {
+        inputs[0].tape().try_apply(Recorded { function, at }, inputs)
+    }
+}
+
+/// An elementwise function on a tape.
+struct Recorded<F> {
+    function: F,
+    at: Site,
+}
+
+impl<T: Float, F: Elementwise> Operation<T> for Recorded<F> {
+    fn name(&self) -> &'static str {
+        self.function.name()
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(self.function.run(inputs, self.at)?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.function.slope(call, input).map(|slope| g * slope)
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.function.slope(call, input).map(|slope| v * slope)
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|input| call.batched(input)).collect();
+        let operation = Recorded { function: self.function.clone(), at: self.at };
+        Some(inputs[0].tape().apply(operation, &inputs))
+    }
+
+    fn is_differentiable(&self) -> bool {
+        self.function.is_differentiable()
+    }
+}

@@ -1,0 +1,94 @@
+//! The elementwise functions, each with its name and the function of its elements.
+
+use wengert_tensor::{Error, Float, Site, Tensor};
+
+use crate::numeric::{bessel, beta, gamma, inverse, normal};
+
+/// An elementwise function of one to three arrays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Function {
+    /// ln Φ(x)
+    LogNdtr,
+    /// The inverse of Φ.
+    Ndtri,
+    /// exp(x²) erfc x
+    Erfcx,
+    /// ln(1 - eˣ)
+    Log1mexp,
+    /// The modified Bessel function of the first kind, times exp(-|x|) if `scaled` is true.
+    Bessel { order: usize, scaled: bool },
+    /// ln B(a, b)
+    Betaln,
+    /// xᵃ⁻¹ e⁻ˣ / Γ(a)
+    GammaDensity,
+    /// A derivative with respect to a of the regularised incomplete gamma function of (a, x), lower or upper.
+    Gammainc { order: usize, upper: bool },
+    /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)
+    BetaDensity,
+    /// A derivative with respect to a and b of the regularised incomplete beta function of (a, b, x).
+    Betainc { orders: [usize; 2] },
+    /// The inverse of the lower or upper incomplete gamma function in x.
+    GammaincInv { upper: bool },
+    /// The inverse of the incomplete beta function in x.
+    BetaincInv,
+}
+
+impl Function {
+    /// Returns the name for errors and graphs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Function::LogNdtr => "log_ndtr",
+            Function::Ndtri => "ndtri",
+            Function::Erfcx => "erfcx",
+            Function::Log1mexp => "log1mexp",
+            Function::Bessel { order: 0, scaled: false } => "i0",
+            Function::Bessel { order: 0, scaled: true } => "i0e",
+            Function::Bessel { order: 1, scaled: false } => "i1",
+            Function::Bessel { order: 1, scaled: true } => "i1e",
+            Function::Bessel { scaled: false, .. } => "bessel_i",
+            Function::Bessel { scaled: true, .. } => "bessel_ie",
+            Function::Betaln => "betaln",
+            Function::GammaDensity => "gamma_density",
+            Function::Gammainc { upper: false, .. } => "gammainc",
+            Function::Gammainc { upper: true, .. } => "gammaincc",
+            Function::BetaDensity => "beta_density",
+            Function::Betainc { .. } => "betainc",
+            Function::GammaincInv { upper: false } => "gammaincinv",
+            Function::GammaincInv { upper: true } => "gammainccinv",
+            Function::BetaincInv => "betaincinv",
+        }
+    }
+
+    /// Computes the function of one element of each input.
+    fn value(self, [x, y, z]: [f64; 3]) -> f64 {
+        match self {
+            Function::LogNdtr => normal::log_ndtr(x),
+            Function::Ndtri => normal::ndtri(x),
+            Function::Erfcx => normal::erfcx(x),
+            Function::Log1mexp => normal::log1mexp(x),
+            Function::Bessel { order, scaled } => bessel::bessel_i(order, x, scaled),
+            Function::Betaln => gamma::betaln(x, y),
+            Function::GammaDensity => gamma::gamma_density(x, y),
+            Function::Gammainc { order, upper } => gamma::gammainc(x, y, upper, order),
+            Function::BetaDensity => beta::beta_density(x, y, z),
+            Function::Betainc { orders } => beta::betainc(x, y, [z, 1.0 - z], orders),
+            Function::GammaincInv { upper } => inverse::gammaincinv(x, y, upper),
+            Function::BetaincInv => inverse::betaincinv(x, y, z),
+        }
+    }
+
+    /// Computes the function of each element on all threads.
+    pub(crate) fn values<T: Float>(self, inputs: &[Tensor<T>], _at: Site) -> Result<Tensor<T>, Error> {
+        let mut out = inputs[0].clone();
+        let value = |elements: [T; 3]| T::from_f64(self.value(elements.map(T::to_f64)));
+        match inputs {
+            [x] => out.try_update_with(x, [], |x, _, []| (value([x, T::ZERO, T::ZERO]), []))?,
+            [_, y] => out.try_update_with(y, [], |x, y, []| (value([x, y, T::ZERO]), []))?,
+            [_, y, z] => {
+                out.try_update_with(y, [&mut z.clone()], |x, y, [z]| (value([x, y, z]), [z]))?;
+            }
+            _ => unreachable!("a function has one to three inputs"),
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,182 @@
+//! Truncated Taylor series in two variables. An algorithm that runs on them computes derivatives of a function with its value.
+//!
+//! The method is known as Taylor arithmetic: A. Griewank and A. Walther, "Evaluating Derivatives" (2008), chapter 13.
+
+use std::ops::{Add, Div, Mul};
+
+/// The maximum number of coefficients.
+pub(crate) const TERMS: usize = 16;
+
+/// The coefficients of εⁱ δʲ of a function of (a + ε, b + δ), for i and j up to two orders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jet {
+    orders: [usize; 2],
+    coefficients: [f64; TERMS],
+}
+
+impl Jet {
+    /// Returns true if a jet of these orders has at most [`TERMS`] coefficients.
+    pub(crate) fn fits([rows, columns]: [usize; 2]) -> bool {
+        (rows + 1).saturating_mul(columns + 1) <= TERMS
+    }
+
+    /// Returns the jet of the coefficients that `coefficient` gives.
+    pub(crate) fn new(orders: [usize; 2], coefficient: impl Fn(usize, usize) -> f64) -> Self {
+        let mut jet = Jet { orders, coefficients: [0.0; TERMS] };
+        for (i, j) in jet.indices() {
+            jet.coefficients[jet.place(i, j)] = coefficient(i, j);
+        }
+        jet
+    }
+
+    /// Returns the jet of `value` + ε `slopes[0]` + δ `slopes[1]`.
+    pub(crate) fn linear(orders: [usize; 2], value: f64, slopes: [f64; 2]) -> Self {
+        Jet::new(orders, |i, j| match (i, j) {
+            (0, 0) => value,
+            (1, 0) => slopes[0],
+            (0, 1) => slopes[1],
+            _ => 0.0,
+        })
+    }
+
+    fn place(&self, i: usize, j: usize) -> usize {
+        i * (self.orders[1] + 1) + j
+    }
+
+    fn at(&self, i: usize, j: usize) -> f64 {
+        self.coefficients[self.place(i, j)]
+    }
+
+    fn indices(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let [rows, columns] = self.orders;
+        (0..=rows).flat_map(move |i| (0..=columns).map(move |j| (i, j)))
+    }
+
+    /// Returns the value of the function.
+    pub(crate) fn value(&self) -> f64 {
+        self.coefficients[0]
+    }
+
+    /// Returns the derivative of the highest orders.
+    pub(crate) fn derivative(&self) -> f64 {
+        let [i, j] = self.orders;
+        self.at(i, j) * factorial(i) * factorial(j)
+    }
+
+    /// Returns the exponential.
+    pub(crate) fn exp(&self) -> Self {
+        let mut e = Jet { orders: self.orders, coefficients: [0.0; TERMS] };
+        e.coefficients[0] = self.value().exp();
+        for (i, j) in self.indices().skip(1) {
+            // The derivative of the exponential with respect to one variable is E L'. Its coefficients give the next coefficient of E.
+            let mut sum = 0.0;
+            for p in 0..=i {
+                for q in 0..=j {
+                    let weight = if i > 0 { p } else { q };
+                    if weight > 0 {
+                        sum += weight as f64 * self.at(p, q) * e.at(i - p, j - q);
+                    }
+                }
+            }
+            e.coefficients[e.place(i, j)] = sum / if i > 0 { i } else { j } as f64;
+        }
+        e
+    }
+
+    /// Returns the largest magnitude of a coefficient after the first, divided by `scale`'s coefficient where this is above 1.
+    fn distance_from_constant(&self, scale: &Jet) -> f64 {
+        let size = scale.value().abs();
+        let relative = |k: usize| self.coefficients[k].abs() / (scale.coefficients[k].abs() / size).max(1.0);
+        (1..(self.orders[0] + 1) * (self.orders[1] + 1)).map(relative).fold(0.0, f64::max)
+    }
+
+    /// Returns the same jet, with the coefficients times `factor`.
+    pub(crate) fn scaled(mut self, factor: f64) -> Self {
+        self.coefficients.iter_mut().for_each(|c| *c *= factor);
+        self
+    }
+
+    /// Returns true if each coefficient of `self` is negligible beside the same coefficient of `sum`.
+    pub(crate) fn is_negligible(&self, sum: &Jet) -> bool {
+        let count = (self.orders[0] + 1) * (self.orders[1] + 1);
+        (0..count).all(|k| self.coefficients[k].abs() <= f64::EPSILON / 4.0 * sum.coefficients[k].abs())
+    }
+}
+
+impl Add for Jet {
+    type Output = Jet;
+
+    fn add(mut self, other: Jet) -> Jet {
+        self.coefficients.iter_mut().zip(other.coefficients).for_each(|(x, y)| *x += y);
+        self
+    }
+}
+
+impl Mul for Jet {
+    type Output = Jet;
+
+    fn mul(self, other: Jet) -> Jet {
+        Jet::new(self.orders, |i, j| {
+            let mut sum = 0.0;
+            for p in 0..=i {
+                for q in 0..=j {
+                    sum += self.at(p, q) * other.at(i - p, j - q);
+                }
+            }
+            sum
+        })
+    }
+}
+
+impl Div for Jet {
+    type Output = Jet;
+
+    fn div(self, other: Jet) -> Jet {
+        let mut quotient = Jet { orders: self.orders, coefficients: [0.0; TERMS] };
+        for (i, j) in self.indices() {
+            let mut rest = self.at(i, j);
+            for p in 0..=i {
+                for q in 0..=j {
+                    if p + q > 0 {
+                        rest -= other.at(p, q) * quotient.at(i - p, j - q);
+                    }
+                }
+            }
+            quotient.coefficients[quotient.place(i, j)] = rest / other.value();
+        }
+        quotient
+    }
+}
+
+/// Returns n!.
+pub(crate) fn factorial(n: usize) -> f64 {
+    (2..=n).fold(1.0, |product, k| product * k as f64)
+}
+
+/// Computes the continued fraction b₀ + a₁ / (b₁ + a₂ / (b₂ + …)) by W. J. Lentz's method, with the changes of I. J. Thompson and A. R.
+/// Barnett (1986). `term` returns aₖ and bₖ.
+pub(crate) fn continued_fraction(first: Jet, term: impl Fn(f64) -> (Jet, Jet)) -> Jet {
+    const TINY: f64 = 1e-300;
+    let nonzero = |mut jet: Jet| {
+        if jet.coefficients[0] == 0.0 {
+            jet.coefficients[0] = TINY;
+        }
+        jet
+    };
+    let one = Jet::linear(first.orders, 1.0, [0.0; 2]);
+    let mut fraction = nonzero(first);
+    let (mut c, mut d) = (fraction, Jet::linear(first.orders, 0.0, [0.0; 2]));
+    for k in 1..100_000 {
+        let (a, b) = term(f64::from(k));
+        d = one / nonzero(a * d + b);
+        c = nonzero(b + a / c);
+        let change = c * d;
+        fraction = fraction * change;
+        if (change.value() - 1.0).abs() <= f64::EPSILON
+            && change.distance_from_constant(&fraction) <= 4.0 * f64::EPSILON
+        {
+            break;
+        }
+    }
+    fraction
+}

@@ -1,0 +1,13 @@
+//! The functions of numbers, in f64.
+
+pub(crate) mod bessel;
+pub(crate) mod beta;
+pub(crate) mod gamma;
+pub(crate) mod inverse;
+pub(crate) mod jet;
+pub(crate) mod normal;
+
+/// Evaluates a polynomial. The coefficient of the highest power is first.
+fn polynomial(t: f64, coefficients: &[f64]) -> f64 {
+    coefficients.iter().fold(0.0, |sum, c| sum * t + c)
+}

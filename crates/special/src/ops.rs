@@ -1,0 +1,222 @@
+//! The methods of tensors and variables.
+
+use std::f64::consts::PI;
+
+use wengert_macros::twins;
+use wengert_tensor::compat::BroadcastRule;
+use wengert_tensor::ops::{Argument, Arithmetic, Functions, Operand, Result};
+use wengert_tensor::{Scalar, Site, Unary, View};
+
+use crate::array::Array;
+use crate::function::Function;
+use crate::numeric::jet::factorial;
+
+/// Special functions of each element. Operands broadcast.
+///
+/// ```
+/// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
+/// use wengert::{prelude::*, special::prelude::*};
+///
+/// let x = Tensor::from([-40.0, 0.0, 1.0]);
+/// assert!((x.log_ndtr().get(&[0]).unwrap() + 804.608442013754).abs() < 1e-12); // ln Φ(-40), although Φ(-40) is 0
+/// assert_eq!(Tensor::from([[1.0], [2.0]]).betaln(&Tensor::from([1.0, 2.0, 3.0])).shape(), &[2, 3]);
+/// ```
+#[twins]
+pub trait Special: Array {
+    /// Returns Φ(x), the distribution function of the standard normal distribution. PyTorch: `special.ndtr`.
+    fn try_ndtr(&self) -> Result<Self> {
+        self.apply_unary(Unary::Ndtr, Site::here("ndtr"))
+    }
+
+    /// Returns ln Φ(x), accurate where Φ underflows; -∞ at -∞. PyTorch: `special.log_ndtr`.
+    fn try_log_ndtr(&self) -> Result<Self> {
+        apply(Function::LogNdtr, [self.clone()], Site::here("log_ndtr"))
+    }
+
+    /// Returns the inverse of Φ: ∓∞ at 0 and 1, NaN outside of [0, 1]. PyTorch: `special.ndtri`.
+    fn try_ndtri(&self) -> Result<Self> {
+        apply(Function::Ndtri, [self.clone()], Site::here("ndtri"))
+    }
+
+    /// Returns exp(x²) erfc x: 0 at ∞, ∞ below -26.6. Its derivative 2x erfcx x - 2/√π cancels for large x: it loses twice the digits of x.
+    /// PyTorch: `special.erfcx`.
+    fn try_erfcx(&self) -> Result<Self> {
+        apply(Function::Erfcx, [self.clone()], Site::here("erfcx"))
+    }
+
+    /// Returns ln(1 - eˣ), accurate near 0 and for large negative x: -∞ at 0, NaN above. It turns the logarithm of a probability into the
+    /// logarithm of the complement.
+    fn try_log1mexp(&self) -> Result<Self> {
+        apply(Function::Log1mexp, [self.clone()], Site::here("log1mexp"))
+    }
+
+    /// Returns the modified Bessel function of the first kind of order 0; ∞ at ±∞. PyTorch: `special.i0`.
+    fn try_i0(&self) -> Result<Self> {
+        apply(Function::Bessel { order: 0, scaled: false }, [self.clone()], Site::here("i0"))
+    }
+
+    /// Returns exp(-|x|) I₀(x). Its derivative at 0 is 0, the mean of both sides. PyTorch: `special.i0e`.
+    fn try_i0e(&self) -> Result<Self> {
+        apply(Function::Bessel { order: 0, scaled: true }, [self.clone()], Site::here("i0e"))
+    }
+
+    /// Returns the modified Bessel function of the first kind of order 1; ±∞ at ±∞. PyTorch: `special.i1`.
+    fn try_i1(&self) -> Result<Self> {
+        apply(Function::Bessel { order: 1, scaled: false }, [self.clone()], Site::here("i1"))
+    }
+
+    /// Returns exp(-|x|) I₁(x). PyTorch: `special.i1e`.
+    fn try_i1e(&self) -> Result<Self> {
+        apply(Function::Bessel { order: 1, scaled: true }, [self.clone()], Site::here("i1e"))
+    }
+
+    /// Returns ln |Γ(x)|; the same as `lgamma`. PyTorch: `special.gammaln`.
+    fn try_gammaln(&self) -> Result<Self> {
+        self.apply_unary(Unary::Lgamma, Site::here("gammaln"))
+    }
+
+    /// Returns the logarithm of the gamma function of matrices of `p` rows: the sum of ln Γ(x - i/2) for i below `p`, plus p (p - 1)/4 ln π.
+    /// PyTorch: `special.multigammaln`.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the result.
+    fn try_multigammaln(&self, p: usize) -> Result<Self> {
+        let mut sum = self.try_mul(0.0)?.try_add((p * p.saturating_sub(1)) as f64 / 4.0 * PI.ln())?;
+        for i in 0..p {
+            sum = sum.try_add(&self.try_sub(i as f64 / 2.0)?.try_lgamma()?)?;
+        }
+        Ok(sum)
+    }
+
+    /// Returns the derivative of order `n` of the digamma function, n = 0 being digamma itself: (-1)ⁿ⁺¹ n! ζ(n + 1, x). PyTorch:
+    /// `special.polygamma(n, x)`, whose first order has nine digits; this one has all.
+    fn try_polygamma(&self, n: usize) -> Result<Self> {
+        if n == 0 {
+            return self.try_digamma();
+        }
+        let at = Site::here("polygamma");
+        let order = self.number(Scalar::from_f64((n + 1) as f64));
+        let order = order.apply_view(View::Expand(self.shape()), at)?;
+        order.try_zeta(self)?.try_mul(if n % 2 == 1 { factorial(n) } else { -factorial(n) })
+    }
+
+    /// Returns ln B(`self`, `b`), the logarithm of the beta function: NaN below 0, ∞ at 0.
+    fn try_betaln(&self, b: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("betaln");
+        apply(Function::Betaln, pair(self, b, at)?, at)
+    }
+
+    /// Returns the share of the integral Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt from 0 to `x`: the distribution function of the gamma distribution. NaN
+    /// where an operand is negative. It has gradients with respect to both operands. PyTorch: `special.gammainc`, without the gradient with
+    /// respect to `self`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
+    /// use wengert::{prelude::*, special::prelude::*};
+    ///
+    /// let share = Tensor::from([1.0]).gammainc(2.0).item();
+    /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);
+    /// ```
+    fn try_gammainc(&self, x: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("gammainc");
+        apply(Function::Gammainc { order: 0, upper: false }, pair(self, x, at)?, at)
+    }
+
+    /// Returns the share of the integral from `x` to ∞, accurate where it is small. PyTorch: `special.gammaincc`.
+    fn try_gammaincc(&self, x: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("gammaincc");
+        apply(Function::Gammainc { order: 0, upper: true }, pair(self, x, at)?, at)
+    }
+
+    /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 at 0, ∞ at 1, NaN outside of [0, 1]. SciPy: `special.gammaincinv`.
+    fn try_gammaincinv(&self, p: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("gammaincinv");
+        apply(Function::GammaincInv { upper: false }, pair(self, p, at)?, at)
+    }
+
+    /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`. SciPy: `special.gammainccinv`.
+    fn try_gammainccinv(&self, p: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("gammainccinv");
+        apply(Function::GammaincInv { upper: true }, pair(self, p, at)?, at)
+    }
+
+    /// Returns xᵃ⁻¹ e⁻ˣ / Γ(a) with a = `self`: the density of the gamma distribution, accurate for large a.
+    fn try_gamma_density(&self, x: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("gamma_density");
+        apply(Function::GammaDensity, pair(self, x, at)?, at)
+    }
+
+    /// Returns the derivative of a draw `x` from the gamma distribution with respect to its shape `self`, at a fixed
+    /// [share](Self::gammainc). PyTorch: `_standard_gamma_grad`.
+    #[doc(hidden)]
+    fn try_gamma_draw_slope(&self, x: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("gamma_draw_slope");
+        let inputs = pair(self, x, at)?;
+        let density = apply(Function::GammaDensity, inputs.clone(), at)?;
+        apply(Function::Gammainc { order: 1, upper: false }, inputs, at)?.try_neg()?.try_div(&density)
+    }
+
+    /// Returns the derivative of a draw `x` from the beta distribution with respect to `self` if `input` is 0, or to `b` if it is 1, at a
+    /// fixed [share](Self::betainc). PyTorch: `_dirichlet_grad`.
+    #[doc(hidden)]
+    fn try_beta_draw_slope(&self, b: impl Operand<Self>, x: impl Operand<Self>, input: usize) -> Result<Self> {
+        let at = Site::here("beta_draw_slope");
+        let inputs = triple(self, b, x, at)?;
+        let density = apply(Function::BetaDensity, inputs.clone(), at)?;
+        let orders = if input == 0 { [1, 0] } else { [0, 1] };
+        apply(Function::Betainc { orders }, inputs, at)?.try_neg()?.try_div(&density)
+    }
+
+    /// Returns the share of the integral B(a, b) = ∫ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt from 0 to `x`, where a is `self`: the distribution function of the beta
+    /// distribution. NaN if a or b is negative, or x is outside of [0, 1]. SciPy: `special.betainc`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
+    /// use wengert::{prelude::*, special::prelude::*};
+    ///
+    /// let share = Tensor::from([2.0]).betainc(1.0, 0.5).item(); // x²
+    /// assert!((share - 0.25).abs() < 1e-15);
+    /// ```
+    fn try_betainc(&self, b: impl Operand<Self>, x: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("betainc");
+        apply(Function::Betainc { orders: [0, 0] }, triple(self, b, x, at)?, at)
+    }
+
+    /// Returns the x at which [`betainc`](Self::betainc) equals `p`; NaN outside of [0, 1]. SciPy: `special.betaincinv`.
+    fn try_betaincinv(&self, b: impl Operand<Self>, p: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("betaincinv");
+        apply(Function::BetaincInv, triple(self, b, p, at)?, at)
+    }
+
+    /// Returns xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) with a = `self`: the density of the beta distribution, accurate for large a and b.
+    fn try_beta_density(&self, b: impl Operand<Self>, x: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("beta_density");
+        apply(Function::BetaDensity, triple(self, b, x, at)?, at)
+    }
+}
+
+impl<A: Array> Special for A {}
+
+#[track_caller]
+fn apply<A: Array, const N: usize>(function: Function, inputs: [A; N], at: Site) -> Result<A> {
+    A::apply_elementwise(function, &inputs, at)
+}
+
+/// Returns both operands in their joint shape.
+fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::Error> {
+    let y = match other.into_argument(x) {
+        Argument::Array(y) => y,
+        Argument::Number(value) => x.number(value).apply_view(View::Expand(x.shape()), at)?,
+    };
+    let (x, y) = x.joined(&y, BroadcastRule::Operation, at)?;
+    Ok([x, y])
+}
+
+/// Returns the three operands in their joint shape.
+fn triple<A: Array>(x: &A, y: impl Operand<A>, z: impl Operand<A>, at: Site) -> Result<[A; 3], A::Error> {
+    let [x, y] = pair(x, y, at)?;
+    let [x, z] = pair(&x, z, at)?;
+    let [x, y] = pair(&x, &y, at)?;
+    Ok([x, y, z])
+}

@@ -1,0 +1,156 @@
+//! The derivatives of the elementwise functions: the formulas that a textbook prints, over recorded variables.
+
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI, PI};
+
+use wengert_autograd::Call;
+use wengert_autograd::prelude::*;
+use wengert_tensor::{Error, Site};
+
+use crate::array::Elementwise;
+use crate::function::Function;
+use crate::numeric::jet::Jet;
+use crate::ops::Special;
+
+impl Elementwise for Function {
+    fn name(&self) -> &'static str {
+        Function::name(*self)
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Tensor<T>, Error> {
+        self.values(inputs, at)
+    }
+
+    fn slope<'t, T: Float>(&self, call: &Call<'t, T>, input: usize) -> Option<Var<'t, T>> {
+        Some(slope(*self, call.inputs(), call.output(), input))
+    }
+
+    /// The derivatives with respect to shape parameters end where a [`Jet`] is full.
+    fn is_differentiable(&self) -> bool {
+        match *self {
+            Function::Gammainc { order, .. } => Jet::fits([order + 1, 0]),
+            Function::Betainc { orders: [a, b] } => Jet::fits([a + 1, b]) && Jet::fits([a, b + 1]),
+            _ => true,
+        }
+    }
+}
+
+/// Records `function` of `inputs`.
+fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> Var<'t, T> {
+    match <Var<'t, T> as crate::Array>::apply_elementwise(function, inputs, Site::here(function.name())) {
+        Ok(var) => var,
+        Err(error) => crate::raise(error),
+    }
+}
+
+/// Returns the derivative of z = `function`(inputs) with respect to one input.
+fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>, input: usize) -> Var<'t, T> {
+    let x = inputs[0];
+    match function {
+        // φ(x) / Φ(x), and Φ(x) = exp(-x²/2) erfcx(-x / √2) / 2
+        Function::LogNdtr => (x * -FRAC_1_SQRT_2).erfcx().reciprocal() * FRAC_2_PI.sqrt(),
+        Function::Ndtri => (z.square() * 0.5).exp() * (2.0 * PI).sqrt(),
+        Function::Erfcx => x * z * 2.0 - FRAC_2_SQRT_PI,
+        Function::Log1mexp => -(-x).expm1().reciprocal(),
+        Function::Bessel { order, scaled } => {
+            let other = |order| record(Function::Bessel { order, scaled }, &[x]);
+            let slope = if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 };
+            if scaled { slope - x.sign() * z } else { slope }
+        }
+        Function::Betaln => inputs[input].digamma() - (x + inputs[1]).digamma(),
+        Function::GammaDensity => z * gamma_log_slope(inputs, input),
+        Function::Gammainc { order, upper } if input == 0 => {
+            record(Function::Gammainc { order: order + 1, upper }, inputs)
+        }
+        Function::Gammainc { order, upper } => {
+            let density = Densities { inputs, of: Function::GammaDensity }.derivative([order, 0]);
+            if upper { -density } else { density }
+        }
+        Function::BetaDensity => z * beta_log_slope(inputs, input),
+        Function::Betainc { orders: [a, b] } => match input {
+            0 => record(Function::Betainc { orders: [a + 1, b] }, inputs),
+            1 => record(Function::Betainc { orders: [a, b + 1] }, inputs),
+            _ => Densities { inputs, of: Function::BetaDensity }.derivative([a, b]),
+        },
+        Function::GammaincInv { upper } => {
+            let at = [x, z];
+            let density = record(Function::GammaDensity, &at);
+            let density = if upper { -density } else { density };
+            match input {
+                0 => -record(Function::Gammainc { order: 1, upper }, &at) / density,
+                _ => density.reciprocal(),
+            }
+        }
+        Function::BetaincInv => {
+            let at = [x, inputs[1], z];
+            let density = record(Function::BetaDensity, &at);
+            match input {
+                0 => -record(Function::Betainc { orders: [1, 0] }, &at) / density,
+                1 => -record(Function::Betainc { orders: [0, 1] }, &at) / density,
+                _ => density.reciprocal(),
+            }
+        }
+    }
+}
+
+/// The derivative of ln(xᵃ⁻¹ e⁻ˣ / Γ(a)) with respect to a or x.
+fn gamma_log_slope<'t, T: Float>(inputs: &[Var<'t, T>], input: usize) -> Var<'t, T> {
+    let (a, x) = (inputs[0], inputs[1]);
+    if input == 0 { x.log() - a.digamma() } else { (a - 1.0) / x - 1.0 }
+}
+
+/// The derivative of ln(xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)) with respect to a, b or x.
+fn beta_log_slope<'t, T: Float>(inputs: &[Var<'t, T>], input: usize) -> Var<'t, T> {
+    let (a, b, x) = (inputs[0], inputs[1], inputs[2]);
+    match input {
+        0 => x.log() - a.digamma() + (a + b).digamma(),
+        1 => (-x).log1p() - b.digamma() + (a + b).digamma(),
+        _ => (a - 1.0) / x + (b - 1.0) / (x - 1.0),
+    }
+}
+
+/// The derivatives of a density with respect to its shape parameters.
+struct Densities<'v, 't, T: Float> {
+    inputs: &'v [Var<'t, T>],
+    of: Function,
+}
+
+impl<'t, T: Float> Densities<'_, 't, T> {
+    /// Returns the derivative of the orders `orders`. The first derivative of a density p is p times the derivative l of its logarithm.
+    /// Leibniz's rule gives the higher derivatives of this product.
+    fn derivative(&self, orders: [usize; 2]) -> Var<'t, T> {
+        let [i, j] = orders;
+        if orders == [0, 0] {
+            return record(self.of, self.inputs);
+        }
+        // The product is differentiated `rows` times with respect to a, and `columns` times with respect to b.
+        let (input, rows, columns) = if i > 0 { (0, i - 1, j) } else { (1, 0, j - 1) };
+        let mut sum: Option<Var<'t, T>> = None;
+        for p in 0..=rows {
+            for q in 0..=columns {
+                let weight = binomial(rows, p) * binomial(columns, q);
+                let term = self.derivative([p, q]) * self.logarithm(input, [rows - p, columns - q]) * weight;
+                sum = Some(sum.map_or(term, |sum| sum + term));
+            }
+        }
+        sum.expect("the sum has a term")
+    }
+
+    /// Returns the derivative of the orders `orders` of the derivative of the logarithm with respect to the parameter `input`.
+    fn logarithm(&self, input: usize, orders: [usize; 2]) -> Var<'t, T> {
+        let order = orders[0] + orders[1];
+        match self.of {
+            _ if order == 0 && self.of == Function::GammaDensity => gamma_log_slope(self.inputs, input),
+            _ if order == 0 => beta_log_slope(self.inputs, input),
+            Function::GammaDensity => -self.inputs[0].polygamma(order),
+            _ => {
+                let total = (self.inputs[0] + self.inputs[1]).polygamma(order);
+                if orders[1 - input] > 0 { total } else { total - self.inputs[input].polygamma(order) }
+            }
+        }
+    }
+}
+
+/// Returns the number of subsets with k of n elements.
+fn binomial(n: usize, k: usize) -> f64 {
+    (1..=k).fold(1.0, |product, i| product * (n - k + i) as f64 / i as f64)
+}

@@ -1,0 +1,65 @@
+//! The derivatives of every function, by central differences: orders 1 and 2, reverse and forward.
+
+use wengert_autograd::prelude::*;
+use wengert_autograd::{GradCheck, assert_gradcheck};
+use wengert_special::prelude::*;
+
+#[test]
+fn functions_of_one_operand() {
+    let x = Tensor::from([-3.5, -0.75, 0.25, 1.5, 4.0]);
+    assert_gradcheck!(|x| x.ndtr(), &x);
+    assert_gradcheck!(|x| x.log_ndtr(), &x);
+    assert_gradcheck!(|x| x.erfcx(), &Tensor::from([-1.5, -0.25, 0.5, 3.0]));
+    assert_gradcheck!(|x| x.i0(), &x);
+    assert_gradcheck!(|x| x.i0e(), &x);
+    assert_gradcheck!(|x| x.i1(), &x);
+    assert_gradcheck!(|x| x.i1e(), &x);
+    assert_gradcheck!(|x| x.ndtri(), &Tensor::from([0.01, 0.3, 0.5, 0.9]));
+    assert_gradcheck!(|x| x.log1mexp(), &Tensor::from([-3.0, -0.9, -0.2]));
+    let positive = Tensor::from([0.6, 1.5, 4.0]);
+    // The tensor's trigamma has nine digits.
+    assert_gradcheck!(GradCheck::new().accuracy(1e-9), |x| x.gammaln(), &positive);
+    assert_gradcheck!(|x| x.polygamma(1), &positive);
+    assert_gradcheck!(|x| x.polygamma(3), &positive);
+    assert_gradcheck!(GradCheck::new().accuracy(1e-9), |x| x.multigammaln(2), &positive);
+}
+
+#[test]
+fn functions_of_two_and_three_operands() {
+    let check = || GradCheck::new().accuracy(1e-9);
+    let (a, x) = (Tensor::from([0.5, 2.0, 7.0]), Tensor::from([[0.4, 1.0, 6.0], [1.7, 4.0, 11.0]]));
+    assert_gradcheck!(check(), |a, x| a.betaln(x), &a, &x);
+    assert_gradcheck!(check(), |a, x| a.gammainc(x), &a, &x);
+    assert_gradcheck!(check(), |a, x| a.gammaincc(x), &a, &x);
+    assert_gradcheck!(check(), |a, x| a.gamma_density(x), &a, &x);
+    let p = Tensor::from([0.15, 0.5, 0.8]);
+    assert_gradcheck!(check(), |a, p| a.gammaincinv(p), &a, &p);
+    assert_gradcheck!(check(), |a, p| a.gammainccinv(p), &a, &p);
+    let b = Tensor::from([[1.5], [4.0]]);
+    assert_gradcheck!(check(), |a, b, x| a.betainc(b, x), &a, &b, &p);
+    assert_gradcheck!(check(), |a, b, x| a.beta_density(b, x), &a, &b, &p);
+    assert_gradcheck!(check(), |a, b, p| a.betaincinv(b, p), &a, &b, &p);
+}
+
+/// The third derivative is compared with central differences of the second.
+#[test]
+fn the_third_order() {
+    let second = |a: f64| {
+        let tape = Tape::new();
+        let a = tape.var(&Tensor::scalar(a));
+        let [first] = a.gammainc(2.0).grad([a]);
+        let [second] = first.grad([a]);
+        let [third] = second.grad([a]);
+        (second.item(), third.item())
+    };
+    let step = 1e-4;
+    let difference = (second(1.5 + step).0 - second(1.5 - step).0) / (2.0 * step);
+    assert!((second(1.5).1 / difference - 1.0).abs() < 1e-6);
+}
+
+/// A wrong derivative is found: the check is not blind.
+#[test]
+#[should_panic(expected = "derivative")]
+fn a_wrong_derivative_is_found() {
+    assert_gradcheck!(|x| x.gammainc(2.0) + x.detach(), &Tensor::from([1.5]));
+}

@@ -1,0 +1,182 @@
+//! The values of every function against a table that mpmath computed with 60 digits (`tools/special_cases.py`), in f64 and f32; edges.
+
+use serde_json::Value;
+use wengert_autograd::prelude::*;
+use wengert_autograd::transforms;
+use wengert_special::prelude::*;
+
+/// A function of the columns of a table.
+type Columns<T> = fn(&[Tensor<T>]) -> Tensor<T>;
+
+/// The functions by the names of their tables, each with its relative error in f64, and the smallest size that the error is relative to.
+fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
+    vec![
+        ("log_ndtr", |x| x[0].log_ndtr(), 3e-15, 0.0),
+        ("ndtr", |x| x[0].ndtr(), 3e-15, 0.0),
+        ("ndtri", |x| x[0].ndtri(), 3e-15, 0.0),
+        ("erfcx", |x| x[0].erfcx(), 3e-15, 0.0),
+        ("log1mexp", |x| x[0].log1mexp(), 3e-15, 0.0),
+        ("i0", |x| x[0].i0(), 3e-15, 0.0),
+        ("i0e", |x| x[0].i0e(), 3e-15, 0.0),
+        ("i1", |x| x[0].i1(), 3e-15, 0.0),
+        ("i1e", |x| x[0].i1e(), 3e-15, 0.0),
+        ("gammaln", |x| x[0].gammaln(), 2e-14, 1.0),
+        ("multigammaln3", |x| x[0].multigammaln(3), 2e-14, 1.0),
+        ("polygamma0", |x| x[0].polygamma(0), 2e-14, 1.0),
+        ("polygamma1", |x| x[0].polygamma(1), 2e-14, 1.0),
+        ("polygamma2", |x| x[0].polygamma(2), 2e-14, 1.0),
+        ("polygamma4", |x| x[0].polygamma(4), 2e-14, 1.0),
+        ("betaln", |x| x[0].betaln(&x[1]), 2e-14, 1.0),
+        ("gammainc", |x| x[0].gammainc(&x[1]), 3e-13, 0.0),
+        ("gammaincc", |x| x[0].gammaincc(&x[1]), 3e-13, 0.0),
+        ("betainc", |x| x[0].betainc(&x[1], &x[2]), 3e-13, 0.0),
+    ]
+}
+
+fn cases() -> Value {
+    serde_json::from_str(include_str!("cases.json")).unwrap()
+}
+
+/// Returns the columns of a table.
+fn columns<T: Float>(rows: &Value) -> Vec<Tensor<T>> {
+    let rows: Vec<Vec<f64>> = serde_json::from_value(rows.clone()).unwrap();
+    let column = |k: usize| Tensor::from_vec(rows.iter().map(|row| T::from_f64(row[k])).collect(), [rows.len()]);
+    (0..rows[0].len()).map(column).collect()
+}
+
+/// Returns the largest error of `got`, relative to `want` or to `least`, the larger of both.
+fn error<T: Float>(got: &Tensor<T>, want: &Tensor<T>, least: f64) -> (f64, usize) {
+    assert_eq!(got.shape(), want.shape());
+    let one = |(got, want): (T, T)| {
+        let (got, want) = (got.to_f64(), want.to_f64());
+        let size = want.abs().max(least).max(f64::from(f32::MIN_POSITIVE));
+        if got == want { 0.0 } else { (got - want).abs() / size }
+    };
+    let errors = got.iter().zip(want.iter()).map(one).enumerate();
+    errors.fold((0.0, 0), |(most, at), (k, error)| if error > most || error.is_nan() { (error, k) } else { (most, at) })
+}
+
+#[test]
+fn every_function_has_its_accuracy_in_both_types() {
+    let cases = cases();
+    let mut wrong = String::new();
+    let doubles = functions::<f64>().into_iter().zip(functions::<f32>());
+    for ((name, double, tolerance, least), (_, single, ..)) in doubles {
+        let x = columns::<f64>(&cases[name]);
+        let (error64, at) = error(&double(&x), x.last().unwrap(), least);
+        if error64.is_nan() || error64 > tolerance {
+            let row: Vec<f64> = x.iter().map(|x| x.get(&[at]).unwrap()).collect();
+            wrong += &format!("\n{name}: {error64:e} at {row:?}, not {}", double(&x).get(&[at]).unwrap());
+        }
+        let x = columns::<f32>(&cases[name]);
+        let (error32, at) = error(&single(&x), x.last().unwrap(), least);
+        // The result in f64, rounded, is at most one unit from the rounded value: 2⁻²³. Primitives of the tensor have two units.
+        if error32.is_nan() || error32 > 2.5e-7 {
+            let row: Vec<f32> = x.iter().map(|x| x.get(&[at]).unwrap()).collect();
+            wrong += &format!("\n{name} in f32: {error32:e} at {row:?}, not {}", single(&x).get(&[at]).unwrap());
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn derivatives_with_respect_to_shapes_equal_the_tables() {
+    let cases = cases();
+    // Each element depends on one element of each input, so the gradient of the sum has the derivatives of the elements.
+    fn gradient<'t>(y: Var<'t, f64>, x: Var<'t, f64>) -> Var<'t, f64> {
+        y.sum(..).grad([x])[0]
+    }
+    for name in ["gammainc_a", "gammainc_aa", "betainc_a", "betainc_ab"] {
+        let x = columns::<f64>(&cases[name]);
+        let tape = Tape::new();
+        let inputs: Vec<Var<'_, f64>> = x.iter().map(|x| tape.var(x)).collect();
+        let got = match name {
+            "gammainc_a" => gradient(inputs[0].gammainc(inputs[1]), inputs[0]),
+            "gammainc_aa" => gradient(gradient(inputs[0].gammainc(inputs[1]), inputs[0]), inputs[0]),
+            "betainc_a" => gradient(inputs[0].betainc(inputs[1], inputs[2]), inputs[0]),
+            _ => gradient(gradient(inputs[0].betainc(inputs[1], inputs[2]), inputs[0]), inputs[1]),
+        };
+        // Second derivatives have zeros. There the error is relative to the typical size instead.
+        let (got, want) = (got.value(), x.last().unwrap());
+        let least = if name.ends_with("_a") { 0.0 } else { 1e-5 };
+        let (error, at) = error(&got, want, least);
+        let row: Vec<f64> = x.iter().map(|x| x.get(&[at]).unwrap()).collect();
+        assert!(error <= 1e-10, "{name}: {error:e} at {row:?}, not {}", got.get(&[at]).unwrap());
+    }
+}
+
+#[test]
+fn inverses_undo() {
+    let shares = Tensor::from([1e-200, 1e-12, 1e-3, 0.2, 0.5, 0.7, 0.99, 1.0 - 1e-9]);
+    for a in [1e-2, 0.3, 1.0, 4.5, 80.0, 1e5] {
+        let a = Tensor::scalar(a).expand([8]);
+        // A result that underflows to 0 has lost its share.
+        let check = |back: Tensor<f64>, x: Tensor<f64>, share: &Tensor<f64>, what: &str| {
+            for ((back, x), share) in back.iter().zip(x.iter()).zip(share.iter()) {
+                let far = (1e-290..0.999).contains(&x) || share < 0.99 && x > 1.0;
+                assert!(!far || (back / share - 1.0).abs() < 1e-11, "{what} {a:?}: {back:e} {share:e} {x:e}");
+            }
+        };
+        let x = a.gammaincinv(&shares);
+        check(a.gammainc(&x), x, &shares, "gammaincinv");
+        let x = a.gammainccinv(&shares);
+        check(a.gammaincc(&x), x, &shares, "gammainccinv");
+        for b in [0.05, 1.0, 7.0, 2000.0] {
+            let x = a.betaincinv(b, &shares);
+            check(a.betainc(b, &x), x, &shares, "betaincinv");
+        }
+    }
+}
+
+#[test]
+fn edges() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let text = |x: Tensor<f64>| format!("{:?}", x.to_vec());
+    let ends = Tensor::from([-inf, inf, nan]);
+    assert_eq!(text(ends.log_ndtr()), "[-inf, -0.0, NaN]");
+    assert_eq!(text(ends.erfcx()), "[inf, 0.0, NaN]");
+    assert_eq!(text(ends.i0()), "[inf, inf, NaN]");
+    assert_eq!(text(ends.i1()), "[-inf, inf, NaN]");
+    assert_eq!(text(ends.i1e()), "[0.0, 0.0, NaN]");
+    assert_eq!(text(Tensor::from([0.0, 1.0, -0.1, 1.1, nan]).ndtri()), "[-inf, inf, NaN, NaN, NaN]");
+    assert_eq!(text(Tensor::from([0.0, 0.5, -inf]).log1mexp()), "[-inf, NaN, -0.0]");
+    assert_eq!(
+        text(Tensor::from([0.0, 1.0, -1.0, 0.0]).betaln(&Tensor::from([1.0, inf, 1.0, inf]))),
+        "[inf, -inf, NaN, NaN]"
+    );
+    let a = Tensor::from([0.0, 0.0, 2.0, inf, inf, 2.0, -1.0]);
+    let x = Tensor::from([1.0, 0.0, 0.0, 1.0, inf, inf, 1.0]);
+    assert_eq!(text(a.gammainc(&x)), "[1.0, NaN, 0.0, 0.0, NaN, 1.0, NaN]");
+    assert_eq!(text(a.gammaincc(&x)), "[0.0, NaN, 1.0, 1.0, NaN, 0.0, NaN]");
+    assert_eq!(text(Tensor::from([2.0, 2.0, 2.0]).gammaincinv(&Tensor::from([0.0, 1.0, 1.5]))), "[0.0, inf, NaN]");
+    let a = Tensor::from([0.0, 2.0, 0.0, 2.0, 2.0, 2.0, -1.0]);
+    let b = Tensor::from([2.0, 0.0, 0.0, 2.0, 2.0, 2.0, 1.0]);
+    let x = Tensor::from([0.5, 0.5, 0.5, 0.0, 1.0, 1.5, 0.5]);
+    assert_eq!(text(a.betainc(&b, &x)), "[1.0, 0.0, NaN, 0.0, 1.0, NaN, NaN]");
+    assert_eq!(text(Tensor::from([1.0, 1.0]).gamma_density(&Tensor::from([0.0, -1.0]))), "[1.0, 0.0]");
+    assert_eq!(text(Tensor::<f64>::from([0.0]).polygamma(1)), "[inf]");
+}
+
+#[test]
+fn empty_and_broadcast_operands() {
+    let a = Tensor::<f64>::ones([2, 1]);
+    assert_eq!(a.betainc(&Tensor::ones([3]), &Tensor::full([4, 1, 1], 0.5)).shape(), &[4, 2, 3]);
+    assert_eq!(Tensor::<f64>::ones([0, 2]).gammainc(&Tensor::ones([2])).shape(), &[0, 2]);
+    let error = a.try_gammainc(&Tensor::ones([3, 3])).unwrap_err();
+    assert_eq!(
+        error.sentence(),
+        "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"
+    );
+    assert!(error.to_string().contains(file!()), "{error}");
+}
+
+#[test]
+fn a_batch_equals_a_loop() {
+    let (a, x) = (Tensor::from([[0.5, 2.0], [3.0, 8.0]]), Tensor::from([1.0, 4.0]));
+    let [batched] =
+        transforms::Vmap::new().in_dims([Some(0), None]).call(|[a, x]| a.gammainc(x).sum(..).grad([a]), [&a, &x]);
+    let tape = Tape::new();
+    let whole = tape.var(&a);
+    let [expected] = whole.gammainc(&x).sum(..).grad([whole]);
+    assert_eq!(batched, expected.value());
+}
