@@ -31,7 +31,7 @@ document() {
 }
 if [ -z "$given" ]; then
     document "$site/distributed" -p wengert-distributed -p wengert-tensor -p wengert-autograd -p wengert-nn -p wengert-macros
-    document "$site/api" -p wengert --features wengert/images,wengert/npz,wengert/plots,wengert/progress
+    document "$site/api" -p wengert --features wengert/images,wengert/npz,wengert/plots,wengert/progress,wengert/linalg,wengert/fft,wengert/special,wengert/distributions
 else
     cp -r "$built" "$site/api"
 fi
