@@ -178,6 +178,7 @@ mod guide {
         SecondOrder "second-order.md"
         Speed "speed.md"
         Reproducibility "reproducibility.md"
+        Browser "browser.md"
         Errors "errors.md"
         Extending "extending.md"
         FromPyTorch "from-pytorch.md"

@@ -6,12 +6,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGTERM, SIGUSR1};
+use signal_hook::consts;
 use signal_hook::flag;
 use signal_hook::low_level::exit;
 
 use crate::group::Group;
 use crate::{Error, Result};
+
+/// The signals that set a [`StopSignal`].
+#[cfg(unix)]
+const STOP: [i32; 2] = [consts::SIGTERM, consts::SIGUSR1];
+#[cfg(not(unix))]
+const STOP: [i32; 1] = [consts::SIGINT];
 
 /// Runs `program` with the group of all ranks and returns the exit code.
 ///
@@ -51,7 +57,8 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
 }
 
 /// A flag that is set when the process is asked to end. The signals are SIGTERM, which schedulers send before they take
-/// a machine away, and SIGUSR1, which `mpirun` passes on to all ranks.
+/// a machine away, and SIGUSR1, which `mpirun` passes on to all ranks. Windows does not send these signals. There, Ctrl+C (SIGINT) sets the
+/// flag.
 ///
 /// ```
 /// use wengert_distributed::{Group, StopSignal};
@@ -79,7 +86,7 @@ impl StopSignal {
     /// [`Error::Signal`] if the system does not allow it.
     pub fn listen() -> Result<Self> {
         let came = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGUSR1] {
+        for signal in STOP {
             flag::register(signal, Arc::clone(&came)).map_err(Error::Signal)?;
         }
         Ok(StopSignal { came })
