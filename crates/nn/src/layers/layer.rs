@@ -34,8 +34,9 @@ use crate::{Result, trace};
 /// let generator = &mut Generator::new(0);
 /// let inner = Linear::new(8, 8, generator);
 /// let model = Sequential::new().add(Residual { inner }).add(Linear::new(8, 2, generator));
-/// let y = model.forward(Tape::new().constant(&Tensor::zeros([5, 8])));
-/// let prediction = model.forward(&Tensor::zeros([5, 8])); // a tensor
+/// let (x, tape) = (Tensor::zeros([5, 8]), Tape::new());
+/// let y = model.forward(tape.constant(&x)); // a variable
+/// let prediction = model.forward(&x); // a tensor
 /// assert_eq!(y.value(), prediction);
 /// ```
 pub trait Layer<T: Float = f32>: Module<T> {

@@ -37,7 +37,7 @@ const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 /// let generator = &mut Generator::new(0);
 /// let (mut body, mut head) = (Linear::without_bias(8, 16, generator), Linear::new(16, 1, generator));
 /// let (mut muon, mut adam) = (Muon::new(0.02), AdamW::new(1e-3));
-/// let x = Tensor::randn([32, 8], generator);
+/// let x: Tensor = Tensor::randn([32, 8], generator);
 /// let (_, gradients) = Tape::training(generator)
 ///     .value_and_gradients(|tape| head.forward(body.forward(tape.constant(&x)).relu()).square().mean(..));
 /// muon.step(&mut body, &gradients);
