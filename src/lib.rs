@@ -41,6 +41,7 @@
 //! | checkpoints | [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
+//! | probability distributions, special functions | `distributions` and `special`, with the features of these names |
 //!
 //! # What to read next
 //!
@@ -127,8 +128,14 @@ pub mod autograd {
     };
 }
 
+#[cfg(feature = "distributions")]
+#[doc(inline)]
+pub use wengert_distributions as distributions;
 #[doc(inline)]
 pub use wengert_nn as nn;
+#[cfg(feature = "special")]
+#[doc(inline)]
+pub use wengert_special as special;
 
 #[doc(inline)]
 pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
@@ -205,6 +212,11 @@ mod guide {
         Course27 "course/27-pole.md"
         Course28 "course/28-tool.md"
         CourseProject "course/project.md"
+    }
+
+    #[cfg(feature = "distributions")]
+    chapters! {
+        Distributions "distributions.md"
     }
 
     #[doc = include_str!("../README.md")]
