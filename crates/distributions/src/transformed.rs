@@ -170,7 +170,7 @@ impl<A: Array> Transform<A> {
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
 /// use wengert::{distributions::prelude::*, prelude::*};
 ///
-/// let normal = Normal::new(&Tensor::scalar(0.3), 0.5);
+/// let normal = Normal::new(&Tensor::<f64>::scalar(0.3), 0.5);
 /// let transformed = TransformedDistribution::new(normal, vec![Transform::Exp]);
 /// let log_normal = LogNormal::new(&Tensor::scalar(0.3), 0.5);
 /// assert!((transformed.log_prob(2.0).item() - log_normal.log_prob(2.0).item()).abs() < 1e-15);
