@@ -41,6 +41,7 @@
 //! | checkpoints | [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
+//! | factors, solutions and determinants of matrices | `linalg`, with the feature `linalg` |
 //! | probability distributions, special functions | `distributions` and `special`, with the features of these names |
 //!
 //! # What to read next
@@ -136,6 +137,10 @@ pub use wengert_nn as nn;
 #[cfg(feature = "special")]
 #[doc(inline)]
 pub use wengert_special as special;
+
+#[cfg(feature = "linalg")]
+#[doc(inline)]
+pub use wengert_linalg as linalg;
 
 #[doc(inline)]
 pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
