@@ -42,6 +42,7 @@
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
 //! | factors, solutions and determinants of matrices | `linalg`, with the feature `linalg` |
+//! | probability distributions, special functions | `distributions` and `special`, with the features of these names |
 //!
 //! # What to read next
 //!
@@ -131,8 +132,14 @@ pub mod autograd {
 #[cfg(feature = "fft")]
 #[doc(inline)]
 pub use wengert_fft as fft;
+#[cfg(feature = "distributions")]
+#[doc(inline)]
+pub use wengert_distributions as distributions;
 #[doc(inline)]
 pub use wengert_nn as nn;
+#[cfg(feature = "special")]
+#[doc(inline)]
+pub use wengert_special as special;
 
 #[cfg(feature = "linalg")]
 #[doc(inline)]
@@ -214,6 +221,11 @@ mod guide {
         Course27 "course/27-pole.md"
         Course28 "course/28-tool.md"
         CourseProject "course/project.md"
+    }
+
+    #[cfg(feature = "distributions")]
+    chapters! {
+        Distributions "distributions.md"
     }
 
     #[doc = include_str!("../README.md")]

@@ -209,7 +209,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
 /// use wengert::{distributions::prelude::*, prelude::*};
 ///
-/// let positive = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 0.0, f64::INFINITY);
+/// let positive = Truncated::new(Normal::new(&Tensor::<f64>::scalar(0.0), 1.0), 0.0, f64::INFINITY);
 /// let half = HalfNormal::new(&Tensor::scalar(1.0));
 /// assert!((positive.log_prob(0.5).item() - half.log_prob(0.5).item()).abs() < 1e-15);
 /// assert_eq!(positive.log_prob(-0.5).item(), f64::NEG_INFINITY);

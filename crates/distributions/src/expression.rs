@@ -162,6 +162,6 @@ impl<A: Array> Div<Expr<A>> for f64 {
 
     #[track_caller]
     fn div(self, other: Expr<A>) -> Expr<A> {
-        other.then(|x| x.try_reciprocal()) * self
+        other.then(|x| x.try_reciprocal()?.try_mul(self))
     }
 }

@@ -2,7 +2,7 @@
 
 use wengert_special::Array;
 use wengert_tensor::ops::{Arithmetic, Comparison, Result};
-use wengert_tensor::{Element, Error, Scalar, Shape, Site, Tensor};
+use wengert_tensor::{Element, Error, Float as _, Scalar, Shape, Site, Tensor};
 
 use crate::expression::{Expr, of};
 
@@ -183,15 +183,11 @@ pub(crate) fn check_values<A: Array>(
     let zeros = x.try_mul(0.0)?;
     let marked = filled(zeros, outside, 1.0)?.to_tensor(at)?;
     let values = x.to_tensor(at)?;
-    if values.iter().zip(marked.iter()).all(|(x, mark)| mark.to_f64() == 0.0 && x == x) {
+    let wrong = values.iter().zip(marked.iter()).filter(|(x, mark)| mark.to_f64() != 0.0 || x.is_nan());
+    let found: Vec<f64> = wrong.map(|(x, _)| x.to_f64()).collect();
+    if found.is_empty() {
         return Ok(());
     }
-    let found: Vec<f64> = values
-        .iter()
-        .zip(marked.iter())
-        .filter(|(x, mark)| mark.to_f64() != 0.0 || x != x)
-        .map(|(x, _)| x.to_f64())
-        .collect();
     let (sizes, _) = invalid(&values, |_| true);
     let to_values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
     let parameters = parameters.iter().map(to_values).collect::<Result<Vec<_>, A::Error>>()?;

@@ -148,14 +148,18 @@ impl<A: Array> Transform<A> {
         }
     }
 
-    /// Returns the masks of the values below and above the image, and `y` with a value of the image in their place.
-    fn inside(&self, y: &A) -> Result<([Option<A::Mask>; 2], A), A::Error> {
+    /// Returns the masks of the values below and above the image.
+    fn outside(&self, y: &A) -> Result<[Option<A::Mask>; 2], A::Error> {
         let [low, high] = self.image();
         let below = low.is_finite().then(|| y.try_le(low)).transpose()?;
-        let above = high.is_finite().then(|| y.try_ge(high)).transpose()?;
-        let masks: Vec<A::Mask> = below.iter().chain(&above).cloned().collect();
-        let y = filled(y.clone(), &masks, 0.5 * (low + high.min(low + 2.0)))?;
-        Ok(([below, above], y))
+        Ok([below, high.is_finite().then(|| y.try_ge(high)).transpose()?])
+    }
+
+    /// Returns `y` with a value of the image where one of the masks is true.
+    fn moved_inside(&self, y: &A, outside: &[Option<A::Mask>; 2]) -> Result<A> {
+        let [low, high] = self.image();
+        let masks: Vec<A::Mask> = outside.iter().flatten().cloned().collect();
+        filled(y.clone(), &masks, 0.5 * (low + high.min(low + 2.0)))
     }
 }
 
@@ -166,7 +170,7 @@ impl<A: Array> Transform<A> {
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
 /// use wengert::{distributions::prelude::*, prelude::*};
 ///
-/// let normal = Normal::new(&Tensor::scalar(0.3), 0.5);
+/// let normal = Normal::new(&Tensor::<f64>::scalar(0.3), 0.5);
 /// let transformed = TransformedDistribution::new(normal, vec![Transform::Exp]);
 /// let log_normal = LogNormal::new(&Tensor::scalar(0.3), 0.5);
 /// assert!((transformed.log_prob(2.0).item() - log_normal.log_prob(2.0).item()).abs() < 1e-15);
@@ -198,7 +202,8 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
             return Expr::from(self.base.try_log_prob(y)).sum_last(added).get();
         };
         let transform = &self.transforms[last];
-        let (outside, y) = transform.inside(y)?;
+        let outside = transform.outside(y)?;
+        let y = transform.moved_inside(y, &outside)?;
         let x = transform.try_inverse(&y)?;
         let masks: Vec<A::Mask> = outside.into_iter().flatten().collect();
         let slope = filled(transform.try_log_abs_det(&x)?, &masks, f64::INFINITY)?;
@@ -210,7 +215,9 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
     fn share(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_cdf(y) };
         let transform = &self.transforms[last];
-        let ([below, above], y) = transform.inside(y)?;
+        let outside = transform.outside(y)?;
+        let y = transform.moved_inside(y, &outside)?;
+        let [below, above] = outside;
         let share = self.share(last, &transform.try_inverse(&y)?)?;
         match transform {
             Transform::Affine { scale, .. } => try_where_(scale.try_lt(0.0)?, &(1.0 - of(&share)).get()?, &share),

@@ -160,7 +160,7 @@ fn derivatives_of_samples_have_the_right_means() {
     let [slopes] = x.square().sum(..).grad([df]);
     near(&slopes.value(), -2.0 / (10.0 * 10.0)); // the derivative of df / (df - 2)
     let a = tape.var(&Tensor::full([N, 1], 0.7));
-    let rest = tape.constant(&Tensor::from([1.5, 2.0]).expand([N, 2]));
+    let rest = tape.constant(Tensor::from([1.5, 2.0]).expand([N, 2]));
     let x = Dirichlet::new(&cat(&[a, rest], 1)).rsample([], &mut Generator::new(2));
     let [slopes] = x.select(1, 0).sum(..).grad([a]);
     near(&slopes.value(), 3.5 / (4.2 * 4.2)); // the derivative of a / (a + 3.5)

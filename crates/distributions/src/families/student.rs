@@ -122,7 +122,7 @@ impl<A: Array> Family for StudentT<A> {
     /// A normal number divided by the root of a gamma draw with mean 1.
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
         let half = noise.expand(&(of(&self.df) * 0.5).get()?)?;
-        let gamma = draw(Kind::Gamma, &[half.clone()], noise.generator, noise.at)?;
+        let gamma = draw(Kind::Gamma, std::slice::from_ref(&half), noise.generator, noise.at)?;
         let normal = noise.normal()?;
         (of(&normal) / (of(&gamma) / &half).sqrt() * &self.scale + &self.loc).get()
     }
