@@ -33,6 +33,7 @@
 //! | gradients of a variable or a model | [`Var::grad`], [`Var::backward`], [`Tape::value_and_gradients`] |
 //! | gradients, Jacobians, Hessians of a function | [`autograd::transforms`] |
 //! | the check of a derivative | [`autograd::gradcheck`](mod@autograd::gradcheck) |
+//! | Fourier transforms | `wengert::fft`, with the feature `fft` |
 //! | an operation of your own | [`autograd::Function`], [`autograd::Operation`] |
 //! | layers and models | [`nn::Layer`], [`nn::Module`] (derived), [`nn::Sequential`] |
 //! | losses | [`mse_loss`](tensor::ops::mse_loss), [`nn::cross_entropy`], [`nn::CrossEntropyLoss`] and the other losses of [`nn`] |
@@ -220,6 +221,7 @@ mod guide {
         Course26 "course/26-private-step.md"
         Course27 "course/27-pole.md"
         Course28 "course/28-tool.md"
+        Course29 "course/29-spectrum.md"
         CourseProject "course/project.md"
     }
 

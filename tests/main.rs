@@ -5,6 +5,7 @@ mod a_closed_output_ends_no_training;
 mod a_kill_leaves_a_whole_file;
 mod a_killed_run_ends_the_same;
 mod absurd_sizes_are_errors;
+mod arrays_are_pytorchs;
 mod broadcasting_equals_ndarray;
 mod compile_errors;
 mod copy_on_write;

@@ -3,7 +3,7 @@
 
 Usage: tools/course_output.py [NAME...]     all examples, or only some
 
-Build them first: cargo build --release --examples -p wengert-course
+Build them first: cargo build --release --examples -p wengert-course -p wengert-science
 The output of an example replaces the first block below the heading "The output" of its chapter. A picture that the chapter
 shows is copied from the folder of the example.
 """

@@ -54,6 +54,8 @@ const WITHOUT: &[(&str, &str)] = &[
     ("argmin", "gives positions"),
     ("argmin_all", "gives positions"),
     ("argsort", "gives positions"),
+    ("bincount", "of integers"),
+    ("bucketize", "gives positions"),
     ("detach", "stops every gradient"),
     ("bitwise_and_", "for integers and truth values"),
     ("bitwise_left_shift_", "for integers"),
@@ -68,9 +70,12 @@ const WITHOUT: &[(&str, &str)] = &[
     ("gcd_", "for integers"),
     ("heaviside", "refuses derivatives, as PyTorch's; see below"),
     ("heaviside_", "refuses derivatives, as PyTorch's; see below"),
+    ("histc", "gives counts"),
     ("lcm_", "for integers"),
     ("nonzero", "gives positions"),
     ("one_hot", "of integers"),
+    ("searchsorted", "gives positions"),
+    ("unique", "gives plain data, as PyTorch's"),
     ("where_nonzero", "gives positions"),
 ];
 

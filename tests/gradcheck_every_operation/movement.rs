@@ -2,12 +2,13 @@
 
 use wengert::prelude::*;
 use wengert::tensor::index_items;
+use wengert::tensor::ops::ScatterReduction::{Amax, Amin, Mean, Prod, Sum};
 use wengert::tensor::ops::{
     Diagonals, IndexItem, Indexing, Indexing2d, ItemIndexing, PadMode, Padding, Repetition, Scatter, ScatterInPlace,
-    Splitting, broadcast_tensors, hstack, meshgrid, vstack,
+    ScatterReduce, Splitting, broadcast_tensors, hstack, meshgrid, vstack,
 };
 
-use super::grid::REAL;
+use super::grid::{REAL, UNEQUAL};
 use super::row::{Row, V, in_place, of, one, two};
 
 /// Applies a different function to each part and joins the results, so that a test notices if two parts are exchanged.
@@ -92,6 +93,25 @@ pub const SHAPED: &[Row] = of! {
     scatter: REAL [3, 2] [2, 2] => |x, y| x.exp().scatter(0, &Tensor::from([[2i64, 0], [1, 1]]), y.exp());
     scatter_value: REAL [3, 2] => |x| x.exp().scatter_value(0, &Tensor::from([[2i64, 0]]), 1.5);
     scatter_add: REAL [3, 2] [2, 2] => |x, y| x.exp().scatter_add(0, &Tensor::from([[2i64, 0], [2, 1]]), &y.exp());
+    scatter_reduce "sum": REAL [3] [4] => |x, y| {
+        x.exp().scatter_reduce(0, &Tensor::from([2i64, 0, 2, 2]), &y.exp(), Sum, false)
+    };
+    scatter_reduce "product": REAL [3] [5] => |x, y| {
+        x.exp().scatter_reduce(0, &Tensor::from([2i64, 0, 2, 2, 0]), &y, Prod, true)
+    };
+    scatter_reduce "product with a zero": REAL [3, 1] [2] => |x, y| {
+        let factors = cat(&[y, y * 0.0, y], 0).unsqueeze(1);
+        x.scatter_reduce(0, &Tensor::from([[2i64], [0], [2], [2], [0], [1]]), &factors, Prod, false)
+    };
+    scatter_reduce "mean": REAL [3, 2] [2, 2] => |x, y| {
+        x.exp().scatter_reduce(0, &Tensor::from([[2i64, 0], [2, 1]]), &y.exp(), Mean, true)
+    };
+    scatter_reduce "largest": UNEQUAL [3] [4] => |x, y| {
+        x.exp().scatter_reduce(0, &Tensor::from([2i64, 0, 2, 2]), &y.exp(), Amax, true)
+    };
+    scatter_reduce "smallest": UNEQUAL [3] [4] => |x, y| {
+        x.exp().scatter_reduce(0, &Tensor::from([2i64, 0, 2, 2]), &y.exp(), Amin, false)
+    };
     index_add: REAL [3, 2] [3, 2] => |x, y| x.exp().index_add(0, &Tensor::from([2i64, 0, 2]), &y.exp(), 1.5);
     index_copy: REAL [3, 2] [2, 2] => |x, y| x.exp().index_copy(0, &Tensor::from([2i64, 0]), y.exp());
     index_fill: REAL [3, 2] [] => |x, y| x.exp().index_fill(0, &Tensor::from([2i64, 0]), y.exp());

@@ -3,8 +3,9 @@
 use wengert::prelude::*;
 use wengert::tensor::ops::{
     AdaptivePooling, Attention, AttentionMask, CellWeights, ClassLosses, ClassOptions, Classes, Columns, ConvOptions,
-    Convolution, Dropout, Embedding, EmbeddingOptions, InterpolateMode, Interpolation, LikelihoodLosses, LossReduction,
-    MarginLosses, Normalization, PoolOptions, Pooling, Recurrent, RegressionLosses, Softmax, TripletOptions,
+    Convolution, Dropout, Embedding, EmbeddingOptions, GridMode, GridPadding, GridSampling, InterpolateMode,
+    Interpolation, LikelihoodLosses, LossReduction, MarginLosses, Normalization, PoolOptions, Pooling, Recurrent,
+    RegressionLosses, Softmax, TripletOptions,
 };
 
 use super::grid::{PROBABILITY, REAL, UNEQUAL};
@@ -77,6 +78,18 @@ pub const SHAPED: &[Row] = of! {
     adaptive_avg_pool2d: REAL [1, 3, 4] => |x| x.exp().adaptive_avg_pool2d([2, 3]);
     adaptive_max_pool1d: UNEQUAL [2, 5] => |x| x.adaptive_max_pool1d(3).square();
     adaptive_max_pool2d: UNEQUAL [1, 3, 4] => |x| x.adaptive_max_pool2d([2, 3]).square();
+    grid_sample: REAL [1, 2, 3, 4] [1, 2, 2, 2] => |x, y| {
+        x.exp().grid_sample(&y, GridMode::Bilinear, GridPadding::Zeros, false)
+    };
+    grid_sample "border": REAL [2, 1, 3, 2] [2, 1, 2, 2] => |x, y| {
+        x.exp().grid_sample(&y, GridMode::Bilinear, GridPadding::Border, true)
+    };
+    grid_sample "reflection": REAL [1, 1, 3, 4] [1, 2, 3, 2] => |x, y| {
+        x.exp().grid_sample(&(y * 2.0), GridMode::Bilinear, GridPadding::Reflection, false)
+    };
+    grid_sample "nearest": REAL [1, 1, 3, 4] [1, 2, 2, 2] => |x, y| {
+        x.exp().grid_sample(&y, GridMode::Nearest, GridPadding::Reflection, true)
+    };
     interpolate "nearest": REAL [1, 1, 3] => |x| x.exp().interpolate([5], InterpolateMode::Nearest);
     interpolate "nearest centre": REAL [1, 1, 5] => |x| x.exp().interpolate([3], InterpolateMode::NearestExact);
     interpolate "linear": REAL [1, 1, 2, 3] => |x| {

@@ -1,7 +1,10 @@
 //! Reductions, statistics, norms, running sums, softmax, sorting.
 
 use wengert::prelude::*;
-use wengert::tensor::ops::{Cumulative, Extremes, Norms, Reductions, Softmax, Sorting, Statistics};
+use wengert::tensor::ops::QuantileInterpolation::{Linear, Lower, Midpoint};
+use wengert::tensor::ops::{
+    Covariances, Cumulative, Extremes, Integrals, Norms, Quantiles, Reductions, Softmax, Sorting, Statistics,
+};
 
 use super::grid::{REAL, UNEQUAL};
 use super::row::{Row, in_place, of, one, two};
@@ -44,6 +47,9 @@ pub const ANY: &[Row] = one! {
     cumsum: REAL => |x| x.square().cumsum(-1);
     cumprod: REAL => |x| x.cumprod(0);
     logcumsumexp: REAL => |x| x.logcumsumexp(-1);
+    quantile: UNEQUAL => |x| if is_empty(x) { x } else { x.square().quantile([0.3, 0.6], Some(-1), Linear) };
+    quantile "lower, of all": UNEQUAL => |x| if is_empty(x) { x } else { x.square().quantile(0.4, None, Lower) * x };
+    nanquantile: UNEQUAL => |x| if is_empty(x) { x } else { x.square().nanquantile_keepdim(0.7, Some(0), Midpoint) * x };
     sort: UNEQUAL => |x| x.square().sort(-1, false).0 * x;
 };
 
@@ -60,6 +66,16 @@ pub const SHAPED: &[Row] = of! {
     prod "with a zero": REAL [2] [2] => |x, y| cat(&[x, y * 0.0, x], 0).prod(..) + y.prod(0);
     var "over two dimensions": REAL [2, 3, 2] => |x| x.var_keepdim([0, -1], 1);
     std "along a dimension": REAL [3, 2] => |x| x.std(0, 1);
+    cov: REAL [2, 4] => |x| x.exp().cov(1, None, None);
+    cov "weighted": REAL [2, 3] => |x| {
+        x.exp().cov(1, Some(&Tensor::from([1i64, 2, 1])), Some(&Tensor::from([0.5, 1.0, 2.0])))
+    };
+    corrcoef: REAL [3, 4] => |x| x.exp().corrcoef();
+    trapezoid: REAL [2, 3] => |x| x.square().trapezoid(0.5, -1);
+    trapezoid_over: REAL [2, 3] [3] => |y, x| y.trapezoid_over(x.exp(), 1);
+    trapezoid_over "of each line": REAL [3, 2] [3, 1] => |y, x| y.trapezoid_over(x.exp(), 0);
+    cumulative_trapezoid: REAL [3, 2] => |x| x.square().cumulative_trapezoid(2.0, 0);
+    cumulative_trapezoid_over: REAL [2, 3] [3] => |y, x| y.cumulative_trapezoid_over(x.exp(), 1);
     var_mean: REAL [2, 3] => |x| {
         let (variance, mean) = x.var_mean(-1, 1);
         variance * mean.exp()

@@ -203,6 +203,7 @@
 //! | [`Parameter`], [`Buffer`] | a trained tensor; a tensor that no gradient changes |
 //! | [`init`], [`Generator`] | initial values of parameters; random numbers |
 //! | [`per_sample_gradients`] | the gradients of each sample |
+//! | [`bind_vector`] | a model as a function of one vector |
 //! | [`check_model`], [`ModelFailure`] | a model's derivatives compared with finite differences |
 //! | [`Error`], [`Result`], [`KeyMismatch`], [`Place`] | errors |
 
@@ -277,7 +278,7 @@ pub use loss::{
     try_cross_entropy, try_ctc_loss, try_gaussian_nll_loss, try_margin_ranking_loss, try_multi_margin_loss,
     try_multilabel_margin_loss, try_multilabel_soft_margin_loss, try_nll_loss, try_triplet_margin_loss,
 };
-pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
+pub use module::{AnyBuffer, Leaf, LeafMut, Module, bind_vector, try_bind_vector, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Archive, Asgd, Common, DecayedParameter, Lbfgs, Lion, Muon,

@@ -75,13 +75,14 @@ pub mod prelude {
     pub use crate::ops::Operand;
     pub use crate::ops::{
         Activations as _, AdaptivePooling as _, Arithmetic as _, Attention as _, Blas as _, Bounded as _, Clamp as _,
-        ClassLosses as _, Columns as _, Comparison as _, Contractions as _, Convolution as _, Cumulative as _,
-        Diagonals as _, Dropout as _, Embedding as _, Extremes as _, Functions as _, InPlace as _,
-        IncompleteGamma as _, Indexing as _, Interpolation as _, ItemIndexing as _, LikelihoodLosses as _,
-        LinearMaps as _, MarginLosses as _, Masking as _, Mixed as _, Nonzero as _, Normalization as _, Norms as _,
-        Padding as _, Pooling as _, Products as _, Recurrent as _, Reductions as _, RegressionLosses as _,
-        Repetition as _, Scatter as _, ScatterInPlace as _, Softmax as _, Sorting as _, Splitting as _,
-        Statistics as _, Vectors as _, Views as _, ViewsInPlace as _,
+        ClassLosses as _, Columns as _, Comparison as _, Contractions as _, Convolution as _, Covariances as _,
+        Cumulative as _, Diagonals as _, Dropout as _, Embedding as _, Extremes as _, Functions as _,
+        GridSampling as _, InPlace as _, IncompleteGamma as _, Indexing as _, Integrals as _, Interpolation as _,
+        ItemIndexing as _, LikelihoodLosses as _, LinearMaps as _, MarginLosses as _, Masking as _, Mixed as _,
+        Nonzero as _, Normalization as _, Norms as _, Padding as _, Pooling as _, Products as _, Quantiles as _,
+        Recurrent as _, Reductions as _, RegressionLosses as _, Repetition as _, Scatter as _, ScatterInPlace as _,
+        ScatterReduce as _, Search as _, Softmax as _, Sorting as _, Splitting as _, Statistics as _, Vectors as _,
+        Views as _, ViewsInPlace as _,
     };
     pub use crate::ops::{
         binary_cross_entropy, binary_cross_entropy_with_logits, huber_loss, l1_loss, mse_loss, smooth_l1_loss,

@@ -26,16 +26,20 @@
 //! assert_eq!(second.to_vec(), [6.0, 12.0]); // 6x
 //! ```
 //!
+//! [`ravel`] turns a structure of tensors into one vector, for a gradient or a Hessian of the whole.
+//!
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp), [`jvp`](Tape::jvp) and [`Vmap::record`].
 
 mod formula;
 mod inputs;
 mod jacobians;
+mod ravel;
 mod vmap;
 
 #[doc(hidden)]
 pub use formula::{of_array, of_one, of_three, of_two};
 pub use inputs::{Inputs, MappedFunction, Objective};
+pub use ravel::{Tree, TreeForm, TreeLayout, ravel, try_ravel};
 pub use vmap::Vmap;
 
 use inputs::Recorded;

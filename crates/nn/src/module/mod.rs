@@ -1,11 +1,13 @@
 //! Modules: layers, and models made of layers.
 
+mod bind;
 mod containers;
 mod leaf;
 #[allow(clippy::module_inception)]
 mod module;
 mod table;
 
+pub use bind::{bind_vector, try_bind_vector};
 pub(crate) use leaf::update_buffer;
 pub use leaf::{AnyBuffer, Leaf, LeafMut};
 pub use module::{Module, update_buffers};

@@ -13,7 +13,9 @@
 //! | [`Extremes`] | `max`, `min`, `cummax`, …: with positions |
 //! | [`Sorting`] | `sort`, `topk`, `median`, … |
 //! | [`Cumulative`] | `cumsum`, `cumprod`, `diff`, … |
-//! | [`Statistics`] | `var`, `std`, `nansum`, … |
+//! | [`Statistics`], [`Quantiles`], [`Covariances`] | `var`, `std`, `nansum`, …; `quantile`; `cov`, `corrcoef` |
+//! | [`Search`], [`bincount`] | `searchsorted`, `bucketize`, `unique`, `histc` |
+//! | [`Integrals`] | `trapezoid`, … |
 //! | [`Norms`] | `vector_norm`, `cdist`, `normalize`, … |
 //! | [`Softmax`] | `softmax`, `log_softmax`, `logsumexp` |
 //! | [`Views`] | `expand`, `reshape`, `permute`, …: without computation |
@@ -28,12 +30,13 @@
 //! | [`Mixed`], [`Masking`] | `lerp`, `addcmul`, `logaddexp`, `masked_fill`, … |
 //! | [`Indexing`] | `gather`, `index_select`, `masked_select`, … |
 //! | [`ItemIndexing`] | `index`, Python's `x[1, :, index]`: integers, slices, index tensors, masks |
-//! | [`Scatter`], [`ScatterInPlace`] | `scatter_add`, `index_put`, …: writing by index |
+//! | [`Scatter`], [`ScatterReduce`], [`ScatterInPlace`] | `scatter_add`, `scatter_reduce`, …: writing by index |
 //! | [`Nonzero`] | `nonzero`, …: from masks to indices |
 //! | [`Splitting`], [`Repetition`] | `chunk`, `unbind`, …; `repeat`, `roll`, … |
 //! | [`Diagonals`], [`Padding`] | `tril`, `diag_embed`, …; `pad` |
 //! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col` |
-//! | [`Pooling`], [`AdaptivePooling`], [`Interpolation`] | `max_pool2d`, `adaptive_avg_pool2d`, …; `interpolate` |
+//! | [`Pooling`], [`AdaptivePooling`] | `max_pool2d`, `adaptive_avg_pool2d`, … |
+//! | [`Interpolation`], [`GridSampling`] | `interpolate`; `grid_sample` |
 //! | [`Normalization`], [`Dropout`], [`Embedding`] | `layer_norm`, `batch_norm`, …; `dropout`; `embedding` |
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
@@ -70,6 +73,7 @@ pub use index::indexing::Indexing;
 pub use index::items::{IndexItem, ItemIndexing};
 pub use index::nonzero::{Nonzero, one_hot, try_one_hot};
 pub use index::scatter::Scatter;
+pub use index::scatter_reduce::{ScatterReduce, ScatterReduction};
 pub use linalg::blas::Blas;
 pub use linalg::contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use linalg::linear::LinearMaps;
@@ -91,11 +95,15 @@ pub use primitive::pair::{Argument, ArrayOperand, IntoArray, Operand, OptionalOp
 #[doc(hidden)]
 pub use primitive::tensor_like::Composite;
 pub use primitive::tensor_like::{MaskOperand, Result, TensorLike};
+pub use reduce::covariance::Covariances;
 pub use reduce::cumulative::Cumulative;
 pub use reduce::extremes::Extremes;
+pub use reduce::integrals::Integrals;
 pub use reduce::normalization::{BatchNormed, Normalization};
 pub use reduce::norms::Norms;
+pub use reduce::quantiles::{Fractions, QuantileInterpolation, Quantiles};
 pub use reduce::reductions::Reductions;
+pub use reduce::search::{Search, bincount, try_bincount};
 pub use reduce::softmax::Softmax;
 pub use reduce::sorting::Sorting;
 pub use reduce::statistics::Statistics;
@@ -109,6 +117,7 @@ pub use shape::splitting::Splitting;
 pub use shape::views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
 pub use window::columns::Columns;
 pub use window::convolution::{ConvOptions, Convolution};
+pub use window::grid::{GridMode, GridPadding, GridSampling};
 pub use window::interpolation::{InterpolateMode, Interpolation};
 pub use window::pooling::{AdaptivePooling, PoolOptions, Pooling};
 pub use window::windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};

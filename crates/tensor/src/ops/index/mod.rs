@@ -9,3 +9,4 @@ pub(crate) mod positions;
 pub(crate) mod replace;
 pub(crate) mod resolve;
 pub(crate) mod scatter;
+pub(crate) mod scatter_reduce;

@@ -203,7 +203,7 @@ pub trait Scatter: TensorLike {
 impl<A: TensorLike> Scatter for A {}
 
 /// Converts the positions `index` along dimension `dim` of `x` to row-major positions. Returns `None` if `index` is empty.
-fn target_positions<A: TensorLike>(
+pub(crate) fn target_positions<A: TensorLike>(
     x: &A,
     dim: impl Position,
     index: &Tensor<i64>,
@@ -239,7 +239,7 @@ fn target_positions<A: TensorLike>(
 }
 
 /// Returns the part of `source` that has the shape `shape` and starts at index 0 of every dimension.
-fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A> {
+pub(crate) fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A> {
     let mut part = source.clone();
     if source.shape().rank() == shape.rank() {
         for axis in 0..shape.rank() {

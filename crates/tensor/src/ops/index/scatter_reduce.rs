@@ -1,0 +1,249 @@
+//! Reductions of the elements that index tensors send to one place.
+//!
+//! The sources are put in the order of their targets. A scan in log n steps combines the sources of each target (W. D. Hillis and G. L.
+//! Steele, "Data parallel algorithms", 1986). The order depends on the index alone, and every step is recorded.
+
+use wengert_macros::twins;
+
+use crate::ops::index::replace::add_at;
+use crate::ops::index::scatter::{leading_part, target_positions};
+use crate::ops::primitive::compose::Compose;
+use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::{Binary, Compare, Error, Float, Position, Shape, Site, Tensor};
+
+/// The reduction of [`scatter_reduce`](ScatterReduce::scatter_reduce).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScatterReduction {
+    /// The sum. PyTorch: `sum`.
+    Sum,
+    /// The product. PyTorch: `prod`.
+    Prod,
+    /// The mean. PyTorch: `mean`.
+    Mean,
+    /// The largest element. PyTorch: `amax`.
+    Amax,
+    /// The smallest element. PyTorch: `amin`.
+    Amin,
+}
+
+/// Reductions by index.
+#[twins]
+pub trait ScatterReduce: TensorLike<Elem: Float> {
+    /// Returns `self` with the reduction of `source` at the positions `index` along dimension `dim`: all sources with one target are
+    /// reduced together, with the element of `self` if `include_self` is true. Other elements stay. `index` and `source` are read as by
+    /// [`scatter`](crate::ops::Scatter::scatter). A NaN makes its reduction NaN. The gradient of a largest or smallest element is shared
+    /// evenly by the ties. PyTorch: `scatter_reduce`. (With `include_self=False`, PyTorch's ties include elements of `self` that do not
+    /// count.)
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::ScatterReduction::{Amax, Mean};
+    /// use wengert::prelude::*;
+    ///
+    /// let (points, team) = (Tensor::from([1.0, 2.0, 4.0]), Tensor::from([0, 1, 0]));
+    /// let own = Tensor::from([3.0, 3.0, 3.0]);
+    /// assert_eq!(own.scatter_reduce(0, &team, &points, Amax, true).to_vec(), [4.0, 3.0, 3.0]);
+    /// assert_eq!(own.scatter_reduce(0, &team, &points, Mean, false).to_vec(), [2.5, 2.0, 3.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no dimension `dim`, an index is outside of it, or the shapes of `index`, `source` and `self` do not fit.
+    fn try_scatter_reduce(
+        &self,
+        dim: impl Position,
+        index: &Tensor<i64>,
+        source: impl ArrayOperand<Self>,
+        reduction: ScatterReduction,
+        include_self: bool,
+    ) -> Result<Self> {
+        let source = &source.into_array(self);
+        let at = Site::here("scatter_reduce");
+        let Some(positions) = target_positions(self, dim, index, Some(&source.shape()), at)? else {
+            return Ok(self.clone());
+        };
+        let source = leading_part(source, index.shape(), at)?;
+        let count = source.shape().numel();
+        let source = source.reshaped([count], at)?;
+        let targets = Targets::new(&positions.elements(at)?, self.shape(), at)?;
+        match reduction {
+            ScatterReduction::Sum => sums(self, &source, &targets, include_self, at),
+            ScatterReduction::Mean => means(self, &source, &targets, include_self, at),
+            ScatterReduction::Prod => products(self, &source, &targets, include_self, at),
+            ScatterReduction::Amax => extremes(self, &source, &targets, Binary::Maximum, include_self, at),
+            ScatterReduction::Amin => extremes(self, &source, &targets, Binary::Minimum, include_self, at),
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> ScatterReduce for A {}
+
+/// The targets of the sources.
+struct Targets {
+    /// The target of each source, a row-major position.
+    positions: Tensor<i64>,
+    /// The number of sources of each element, in the shape of the result.
+    counts: Tensor<i64>,
+    /// The sources in the order of their targets.
+    order: Tensor<i64>,
+    /// For each place in this order, the number of earlier sources of the same target.
+    ranks: Tensor<i64>,
+    /// For each element, the place of its last source; 0 if it has none.
+    last: Tensor<i64>,
+    most: usize,
+}
+
+impl Targets {
+    fn new(positions: &[i64], shape: Shape, at: Site) -> Result<Self, Error> {
+        let mut order: Vec<i64> = (0..positions.len() as i64).collect();
+        order.sort_by_key(|&source| positions[source as usize]);
+        let mut counts = Tensor::splat(0i64, &shape, at)?;
+        let mut last = Tensor::splat(0i64, &shape, at)?;
+        let mut ranks = Vec::with_capacity(order.len());
+        let (own, places) = (counts.make_mut(), last.make_mut());
+        for (place, &source) in order.iter().enumerate() {
+            let target = positions[source as usize] as usize;
+            ranks.push(own[target]);
+            own[target] += 1;
+            places[target] = place as i64;
+        }
+        let most = ranks.iter().max().map_or(0, |&rank| rank as usize + 1);
+        let positions = Tensor::from(positions.to_vec());
+        Ok(Targets { positions, counts, order: Tensor::from(order), ranks: Tensor::from(ranks), last, most })
+    }
+
+    /// Returns a mask that is true at elements with sources.
+    fn reached(&self, at: Site) -> Result<Tensor<bool>, Error> {
+        self.counts.compared(Compare::Gt, 0, at)
+    }
+
+    /// Returns the reduction of the sources of each element. Elements without sources have any value.
+    fn reduced<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
+        let mut z = source.apply_take(&self.order, at)?;
+        let (size, mut reach) = (self.order.numel(), 1);
+        // At this point each place combines up to `reach` sources that end with it.
+        while reach < self.most {
+            let part = |start: usize| z.sliced(0, start, size - reach, at);
+            let own = part(reach)?;
+            let combined = part(0)?.apply_binary(op, &own, at)?;
+            let is_shared = self.ranks.sliced(0, reach, size - reach, at)?.compared(Compare::Ge, reach as i64, at)?;
+            let later = A::apply_select(&z.mask(&is_shared), &combined, &own, at)?;
+            z = A::apply_cat(&[z.sliced(0, 0, reach, at)?, later], 0, at)?;
+            reach = reach.saturating_mul(2);
+        }
+        z.apply_take(&self.last, at)
+    }
+}
+
+/// Returns `x`, or 0 at the elements with sources if `include_self` is false.
+fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
+    if include_self { Ok(x.clone()) } else { x.replaced(&x.mask(&targets.reached(at)?), 0.0, at) }
+}
+
+fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
+    add_at(&base(x, targets, include_self, at)?, &targets.positions, source, at)
+}
+
+fn means<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
+    let own = i64::from(include_self);
+    let counts = targets.counts.plus(own, at)?.combined(Binary::Maximum, 1, at)?.try_cast::<A::Elem>()?;
+    sums(x, source, targets, include_self, at)?.divided(&x.constant(&counts), at)
+}
+
+fn products<A: TensorLike<Elem: Float>>(
+    x: &A,
+    source: &A,
+    targets: &Targets,
+    include_self: bool,
+    at: Site,
+) -> Result<A> {
+    let reached = x.mask(&targets.reached(at)?);
+    let factor = targets.reduced(source, Binary::Mul, at)?;
+    if include_self {
+        return x.times(&factor.chosen(&reached, 1.0, at)?, at);
+    }
+    A::apply_select(&reached, &factor, x, at)
+}
+
+fn extremes<A: TensorLike<Elem: Float>>(
+    x: &A,
+    source: &A,
+    targets: &Targets,
+    op: Binary,
+    include_self: bool,
+    at: Site,
+) -> Result<A> {
+    let reached = x.mask(&targets.reached(at)?);
+    let own = x.apply_detach(at)?;
+    let mut extreme = targets.reduced(&source.apply_detach(at)?, op, at)?;
+    if include_self {
+        extreme = extreme.apply_binary(op, &own, at)?;
+    }
+    let value = A::apply_select(&reached, &extreme, &own, at)?;
+    // The derivative is the mean of the elements that equal the extreme. An element without sources equals itself.
+    let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
+        let others = x.apply_compare(Compare::Ne, extreme, at)?;
+        let ones = x.filled(1.0, &x.shape(), at)?;
+        Ok((x.replaced(&others, 0.0, at)?, ones.replaced(&others, 0.0, at)?))
+    };
+    let (terms, count) = ties(source, &value.apply_take(&targets.positions, at)?)?;
+    let (own_terms, own_count) = ties(x, &value)?;
+    let counts =
+        |own: &A| -> Result<A> { if include_self { Ok(own.clone()) } else { own.replaced(&reached, 0.0, at) } };
+    let total = add_at(&counts(&own_terms)?, &targets.positions, &terms, at)?;
+    let count = add_at(&counts(&own_count)?, &targets.positions, &count, at)?;
+    total.apply_binary(Binary::Div, &count, at)?.with_value(&value, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ScatterReduction::{Amax, Amin, Mean, Prod, Sum};
+    use crate::ops::ScatterReduce;
+    use crate::prelude::*;
+
+    #[test]
+    fn every_reduction() {
+        let (x, index) = (Tensor::from([1.0, 2.0, 3.0, 4.0]), Tensor::from([0i64, 1, 0]));
+        let source = Tensor::from([5.0, 2.0, 7.0]);
+        let table = [
+            (Sum, [13.0, 4.0, 3.0, 4.0], [12.0, 2.0, 3.0, 4.0]),
+            (Prod, [35.0, 4.0, 3.0, 4.0], [35.0, 2.0, 3.0, 4.0]),
+            (Mean, [13.0 / 3.0, 2.0, 3.0, 4.0], [6.0, 2.0, 3.0, 4.0]),
+            (Amax, [7.0, 2.0, 3.0, 4.0], [7.0, 2.0, 3.0, 4.0]),
+            (Amin, [1.0, 2.0, 3.0, 4.0], [5.0, 2.0, 3.0, 4.0]),
+        ];
+        for (reduction, with, without) in table {
+            assert_eq!(x.scatter_reduce(0, &index, &source, reduction, true).to_vec(), with, "{reduction:?}");
+            assert_eq!(x.scatter_reduce(0, &index, &source, reduction, false).to_vec(), without, "{reduction:?}");
+        }
+    }
+
+    /// One target gets all sources, so the scan has many steps.
+    #[test]
+    fn many_sources_of_one_target() {
+        for n in [1, 2, 3, 4, 5, 31, 32, 33, 100] {
+            let source = Tensor::<f64>::from_fn([n], |i| ((i[0] * 7) % 13) as f64 - 6.5);
+            let x = Tensor::<f64>::ones([2]);
+            let index = Tensor::zeros([n]);
+            let got = x.scatter_reduce(0, &index, &source, Prod, false).get(&[0]).unwrap();
+            let expected: f64 = source.iter().product();
+            assert!((got / expected - 1.0).abs() < 1e-13, "{n}");
+            let largest = source.iter().fold(f64::NEG_INFINITY, f64::max);
+            assert_eq!(x.scatter_reduce(0, &index, &source, Amax, false).to_vec(), [largest, 1.0]);
+        }
+    }
+
+    #[test]
+    fn edges() {
+        let x = Tensor::<f64>::ones([3]);
+        assert_eq!(x.scatter_reduce(0, &Tensor::zeros([0]), Tensor::zeros([0]), Amax, false), x);
+        let nan = x.scatter_reduce(0, &Tensor::from([0i64, 0]), Tensor::from([f64::NAN, 3.0]), Amin, true).to_vec();
+        assert!(nan[0].is_nan() && nan[1..] == [1.0, 1.0]);
+        let error = x.try_scatter_reduce(0, &Tensor::from([5i64]), Tensor::ones([1]), Sum, true).unwrap_err();
+        assert_eq!(error.sentence().lines().next(), Some("index 5 is out of bounds for dimension 0 with size 3"));
+        assert_eq!(
+            Tensor::scalar(2.0).scatter_reduce(0, &Tensor::scalar(0), Tensor::scalar(3.0), Prod, true).item(),
+            6.0
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! Quantiles along a dimension.
+//!
+//! The element at fraction q of a sorted lane of n elements has the rank q (n - 1). Between two ranks, a quantile is interpolated. The
+//! positions of the elements are computed from plain data, so the gradient flows to these elements.
+
+use wengert_macros::twins;
+
+use crate::kernel::scan::lanes;
+use crate::ops::primitive::compose::Compose;
+use crate::ops::reduce::along::Along;
+use crate::ops::{Result, TensorLike};
+use crate::{Axes, Binary, Compare, Element, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
+
+/// The value of a quantile whose rank is between two elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuantileInterpolation {
+    /// A weighted mean of both elements. PyTorch: `linear`.
+    #[default]
+    Linear,
+    /// The smaller element. PyTorch: `lower`.
+    Lower,
+    /// The larger element. PyTorch: `higher`.
+    Higher,
+    /// The mean of both elements. PyTorch: `midpoint`.
+    Midpoint,
+    /// The element whose rank is nearest; of two, the even rank. PyTorch: `nearest`.
+    Nearest,
+}
+
+/// The fractions of [`quantile`](Quantiles::quantile): a number, or a list of numbers, from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fractions {
+    values: Vec<f64>,
+    is_number: bool,
+}
+
+impl From<f64> for Fractions {
+    fn from(value: f64) -> Self {
+        Fractions { values: vec![value], is_number: true }
+    }
+}
+
+impl From<&[f64]> for Fractions {
+    fn from(values: &[f64]) -> Self {
+        Fractions { values: values.to_vec(), is_number: false }
+    }
+}
+
+impl<const N: usize> From<[f64; N]> for Fractions {
+    fn from(values: [f64; N]) -> Self {
+        Fractions::from(&values[..])
+    }
+}
+
+/// Quantiles. With a list of fractions, the result has a new first dimension. Without a dimension (`None`), all elements are one lane. The
+/// reduced dimension is removed, unless the method's name ends in `_keepdim`: then it stays with size 1.
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::QuantileInterpolation;
+/// use wengert::prelude::*;
+///
+/// let x = Tensor::from([[0.0, 10.0, 20.0], [3.0, 1.0, 2.0]]);
+/// assert_eq!(x.quantile(0.75, Some(1), QuantileInterpolation::Linear).to_vec(), [15.0, 2.5]);
+/// let both = x.quantile([0.0, 0.4], None, QuantileInterpolation::Lower);
+/// assert_eq!(both.to_vec(), [0.0, 2.0]);
+/// ```
+#[twins]
+pub trait Quantiles: TensorLike<Elem: Float> {
+    /// Returns the quantiles at the fractions `q` along `dim`. A lane with a NaN has the quantile NaN. The ranks are computed in the element
+    /// type. PyTorch: `quantile`.
+    ///
+    /// # Errors
+    ///
+    /// If there are no elements, a fraction is not in [0, 1], or there is no dimension `dim`.
+    fn try_quantile(
+        &self,
+        q: impl Into<Fractions>,
+        dim: Option<isize>,
+        interpolation: QuantileInterpolation,
+        keepdim: bool,
+    ) -> Result<Self> {
+        quantiles(self, &q.into(), dim, interpolation, false, keepdim, Site::here("quantile"))
+    }
+
+    /// Returns the quantiles of the elements that are not NaN; NaN if there are none. PyTorch: `nanquantile`.
+    ///
+    /// # Errors
+    ///
+    /// If there are no elements, a fraction is not in [0, 1], or there is no dimension `dim`.
+    fn try_nanquantile(
+        &self,
+        q: impl Into<Fractions>,
+        dim: Option<isize>,
+        interpolation: QuantileInterpolation,
+        keepdim: bool,
+    ) -> Result<Self> {
+        quantiles(self, &q.into(), dim, interpolation, true, keepdim, Site::here("nanquantile"))
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Quantiles for A {}
+
+fn quantiles<A: TensorLike<Elem: Float>>(
+    x: &A,
+    q: &Fractions,
+    dim: Option<isize>,
+    interpolation: QuantileInterpolation,
+    skips_nan: bool,
+    keepdim: bool,
+    at: Site,
+) -> Result<A> {
+    let rank = x.shape().rank();
+    ensure!(x.shape().numel() > 0, at, "quantile() input tensor must be non-empty");
+    if let Some(&wrong) = q.values.iter().find(|q| !(0.0..=1.0).contains(*q)) {
+        ensure!(!q.is_number, at, "quantile() q must be in the range [0, 1] but got {}", shown(wrong));
+        return Err(Error::argument(at, "quantile() q values must be in the range [0, 1]").into());
+    }
+    let along = match dim {
+        Some(dim) => Along::new(x, dim.position(), at)?,
+        None => Along::new(&x.reshaped([x.shape().numel()], at)?, 0, at)?,
+    };
+    let found = interpolated(&along, q, interpolation, skips_nan, at)?;
+    // The quantiles of a lane are along its dimension. They move to the front.
+    let axis = along.axis;
+    let order: Axes = std::iter::once(axis).chain((0..along.shape.rank()).filter(|&other| other != axis)).collect();
+    let found = found.permuted(&order, at)?;
+    let lanes = match dim {
+        None if keepdim => Shape::ones(rank),
+        None => Shape::scalar(),
+        Some(_) if rank == 0 => Shape::scalar(),
+        Some(_) if keepdim => along.shape.with_size(axis, 1),
+        Some(_) => along.shape.without(&[axis]),
+    };
+    let counts = q.values.len();
+    let shape = if q.is_number { lanes } else { std::iter::once(counts).chain(lanes.iter().copied()).collect() };
+    found.reshaped(shape, at)
+}
+
+/// Returns a number as Python writes it.
+fn shown(number: f64) -> String {
+    if number.is_nan() { "nan".to_owned() } else { number.to_string() }
+}
+
+/// Returns the quantiles of each lane, along the dimension of the lanes.
+fn interpolated<A: TensorLike<Elem: Float>>(
+    along: &Along<A>,
+    q: &Fractions,
+    interpolation: QuantileInterpolation,
+    skips_nan: bool,
+    at: Site,
+) -> Result<A> {
+    let (count, axis) = (q.values.len(), along.axis);
+    let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
+    let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
+    // Each lane gives the positions below and above each quantile, and its last rank.
+    let positions = along.positions(2 * count + 1, at, |lane, out| {
+        let mut order = vec![0; lane.len()];
+        lanes::order(false, lane, &mut order);
+        let known = order.iter().take_while(|&&position| !is_nan(lane[position as usize])).count();
+        let last = if skips_nan { known.saturating_sub(1) } else { lane.len() - 1 };
+        let has_nan = !skips_nan && known < lane.len();
+        for (k, &q) in q.values.iter().enumerate() {
+            let rank = if has_nan { last as f64 } else { rounded(rank(q, last as i64)) };
+            let (below, above) = match interpolation {
+                QuantileInterpolation::Lower => (rank.floor(), rank.floor()),
+                QuantileInterpolation::Higher => (rank.ceil(), rank.ceil()),
+                QuantileInterpolation::Nearest => (rank.round_ties_even(), rank.round_ties_even()),
+                QuantileInterpolation::Linear | QuantileInterpolation::Midpoint => (rank.floor(), rank.ceil()),
+            };
+            out[k] = order[(below as usize).min(last)];
+            out[count + k] = order[(above as usize).min(last)];
+        }
+        out[2 * count] = if has_nan { 0 } else { last as i64 };
+    })?;
+    let below = along.taken(&positions.sliced(axis, 0, count, at)?, at)?;
+    if !matches!(interpolation, QuantileInterpolation::Linear | QuantileInterpolation::Midpoint) {
+        return Ok(below);
+    }
+    let above = along.taken(&positions.sliced(axis, count, count, at)?, at)?;
+    let last = positions.sliced(axis, 2 * count, 1, at)?.try_cast::<A::Elem>()?;
+    let line = Shape::ones(along.shape.rank()).with_size(axis, count);
+    let values = q.values.iter().map(|&q| A::Elem::from_f64(q)).collect();
+    let ranks = last.times(&Tensor::try_from_vec(values, line)?, at)?;
+    let mut weights = ranks.minus(&ranks.mapped(Unary::Floor, at)?, at)?;
+    let between = weights.compared(Compare::Ne, 0.0, at)?;
+    if interpolation == QuantileInterpolation::Midpoint {
+        let half = weights.filled(0.5, weights.shape(), at)?;
+        weights = half.chosen(&between, 0.0, at)?;
+    }
+    // Where both elements are one, the difference of two infinities would be NaN.
+    let step = above.apply_binary(Binary::Sub, &below, at)?.chosen(&below.mask(&between), 0.0, at)?;
+    below.plus(&step.times(&below.constant(&weights), at)?, at)
+}
+
+#[allow(clippy::eq_op)]
+fn is_nan<T: Element>(x: T) -> bool {
+    x != x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::QuantileInterpolation::{Higher, Linear, Lower, Midpoint, Nearest};
+    use crate::ops::Quantiles;
+    use crate::prelude::*;
+
+    const NAN: f64 = f64::NAN;
+
+    #[test]
+    fn every_interpolation() {
+        let x = Tensor::from([4.0, 1.0, 3.0, 2.0]);
+        let table = [
+            (Linear, [1.0, 2.2, 2.5, 4.0]),
+            (Lower, [1.0, 2.0, 2.0, 4.0]),
+            (Higher, [1.0, 3.0, 3.0, 4.0]),
+            (Midpoint, [1.0, 2.5, 2.5, 4.0]),
+            (Nearest, [1.0, 2.0, 3.0, 4.0]),
+        ];
+        for (mode, expected) in table {
+            let got: Vec<f64> = x.quantile([0.0, 0.4, 0.5, 1.0], Some(0), mode).to_vec();
+            assert!(
+                got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-15),
+                "{mode:?}: {got:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn shapes() {
+        let x = Tensor::<f64>::ones([2, 3, 4]);
+        assert_eq!(x.quantile(0.5, Some(1), Linear).shape(), &[2, 4]);
+        assert_eq!(x.quantile_keepdim([0.5, 0.1], Some(1), Linear).shape(), &[2, 2, 1, 4]);
+        assert_eq!(x.quantile([0.5], None, Linear).shape(), &[1]);
+        assert_eq!(x.quantile_keepdim(0.5, None, Linear).shape(), &[1, 1, 1]);
+        assert_eq!(x.quantile([0.0; 0], Some(0), Linear).shape(), &[0, 3, 4]);
+        assert_eq!(Tensor::scalar(3.0).quantile(0.5, Some(-1), Linear), Tensor::scalar(3.0));
+    }
+
+    #[test]
+    fn nan_and_infinity() {
+        let x = Tensor::from([NAN, 1.0, 2.0, 4.0]);
+        assert!(x.quantile(0.0, None, Linear).item().is_nan());
+        assert_eq!(x.nanquantile([0.5, 0.0], None, Linear).to_vec(), [2.0, 1.0]);
+        assert!(Tensor::from([NAN]).nanquantile(0.5, None, Lower).item().is_nan());
+        assert_eq!(
+            Tensor::from([1.0, f64::INFINITY]).quantile([0.0, 1.0], None, Linear).to_vec(),
+            [1.0, f64::INFINITY]
+        );
+    }
+
+    #[test]
+    fn fractions_out_of_range_are_refused() {
+        let x = Tensor::from([1.0, 2.0]);
+        let sentence = |error: crate::Error| error.sentence();
+        assert_eq!(
+            sentence(x.try_quantile(1.5, None, Linear).unwrap_err()),
+            "quantile() q must be in the range [0, 1] but got 1.5"
+        );
+        assert_eq!(
+            sentence(x.try_quantile([NAN], None, Linear).unwrap_err()),
+            "quantile() q values must be in the range [0, 1]"
+        );
+        let empty = Tensor::<f64>::zeros([2, 0]).try_quantile(0.5, Some(0), Linear).unwrap_err();
+        assert_eq!(sentence(empty), "quantile() input tensor must be non-empty");
+        assert!(x.try_quantile(0.5, Some(1), Linear).is_err());
+    }
+}

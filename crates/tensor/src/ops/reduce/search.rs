@@ -1,0 +1,310 @@
+//! Searches in sorted sequences, counts of values, and distinct values. The results are plain data, through which no gradient flows.
+
+use std::cmp::Ordering;
+
+use wengert_macros::twins;
+
+use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
+
+/// Searches, counts, and distinct values.
+#[twins]
+pub trait Search: TensorLike<Elem: Number> {
+    /// Returns, for each of `values`, the place at which it keeps this sequence sorted. `self` is a sorted vector, or sorted lines
+    /// `[…, n]` with the leading dimensions of `values`. Among equal elements, the place is the first, or behind the last if `right`
+    /// is true. NaN is placed behind all elements. A sequence that is not sorted gives any place. PyTorch: `searchsorted`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let sorted = Tensor::from([1.0, 3.0, 5.0, 5.0, 7.0]);
+    /// assert_eq!(sorted.searchsorted(&Tensor::from([0.0, 5.0, 8.0]), false).to_vec(), [0, 2, 5]);
+    /// assert_eq!(sorted.searchsorted(&Tensor::from([0.0, 5.0, 8.0]), true).to_vec(), [0, 4, 5]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If this sequence has no dimension, or has several and `values` has other leading dimensions.
+    fn try_searchsorted(&self, values: impl ArrayOperand<Self>, right: bool) -> Result<Tensor<i64>, Self::Error> {
+        let values = values.into_array(self);
+        let at = Site::here("searchsorted");
+        check_lines(&self.shape(), &values.shape(), at)?;
+        Ok(places(&self.to_tensor(at)?, &values.to_tensor(at)?, right, at)?)
+    }
+
+    /// Returns, for each element, the bucket that it falls in: bucket i has the elements above boundary i - 1, up to and with boundary
+    /// i. With `right`, it has the elements from boundary i - 1, below boundary i. `boundaries` is a sorted vector. PyTorch: `bucketize`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let ages = Tensor::from([3.0, 18.0, 40.0]);
+    /// assert_eq!(ages.bucketize(&Tensor::from([18.0, 65.0]), false).to_vec(), [0, 0, 1]);
+    /// assert_eq!(ages.bucketize(&Tensor::from([18.0, 65.0]), true).to_vec(), [0, 1, 1]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `boundaries` is not a vector.
+    fn try_bucketize(&self, boundaries: &Tensor<Self::Elem>, right: bool) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("bucketize");
+        ensure!(
+            boundaries.rank() == 1,
+            at,
+            "boundaries tensor must be 1 dimension, but got dim({})",
+            boundaries.rank()
+        );
+        Ok(places(boundaries, &self.to_tensor(at)?, right, at)?)
+    }
+
+    /// Returns the distinct elements in ascending order; the index, in this list, of each element, in the shape of `self`; and the
+    /// number of occurrences of each. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and
+    /// `return_counts`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let (values, inverse, counts) = Tensor::from([[2i64, 1], [1, 3]]).unique();
+    /// assert_eq!(values.to_vec(), [1, 2, 3]);
+    /// assert_eq!(inverse, Tensor::from([[1i64, 0], [0, 2]]));
+    /// assert_eq!(counts.to_vec(), [2, 1, 1]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the results.
+    fn try_unique(&self) -> Result<(Tensor<Self::Elem>, Tensor<i64>, Tensor<i64>), Self::Error> {
+        let at = Site::here("unique");
+        let x = self.to_tensor(at)?;
+        let line = x.elements(at)?;
+        let mut order: Vec<usize> = (0..line.len()).collect();
+        order.sort_by(|&i, &j| compare(line[i], line[j]));
+        let (mut values, mut counts): (Vec<Self::Elem>, Vec<i64>) = (Vec::new(), Vec::new());
+        let inverse = Tensor::build(&self.shape(), at, |inverse| {
+            for position in order {
+                let value = line[position];
+                // A NaN equals no value, so each NaN begins a new entry.
+                if values.last() != Some(&value) {
+                    values.push(value);
+                    counts.push(0);
+                }
+                counts[values.len() - 1] += 1;
+                inverse[position] = values.len() as i64 - 1;
+            }
+        })?;
+        Ok((Tensor::from(values), inverse, Tensor::from(counts)))
+    }
+
+    /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`.
+    /// Elements outside and NaN do not count. Equal bounds, such as 0 and 0, stand for the smallest and the largest element. If these are
+    /// equal too, the bounds are moved apart by 1 on each side. PyTorch: `histc`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([0.5, 1.0, 2.5, 4.0]);
+    /// assert_eq!(x.histc(4, 0.0, 4.0).to_vec(), [1.0, 1.0, 1.0, 1.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `bins` is 0, `max` is below `min`, or a bound is not finite.
+    fn try_histc(&self, bins: usize, min: f64, max: f64) -> Result<Tensor<Self::Elem>, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("histc");
+        ensure!(bins > 0, at, "torch.histogram(): bins must be > 0, but got 0 for dimension 0");
+        let x = self.to_tensor(at)?;
+        let (low, high) = bounds(&x, min, max, at)?;
+        let width = high - low;
+        Ok(Tensor::build_on_zeros(&[bins].into(), at, |out: &mut [Self::Elem]| {
+            for value in x.iter() {
+                let value = crate::Scalar::to_f64(value);
+                if value >= low && value <= high {
+                    let bin = ((value - low) / width * bins as f64) as usize;
+                    let bin = &mut out[bin.min(bins - 1)];
+                    *bin = *bin + crate::Scalar::ONE;
+                }
+            }
+        })?)
+    }
+}
+
+impl<A: TensorLike<Elem: Number>> Search for A {}
+
+/// Returns the range of a histogram.
+fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64, f64), Error> {
+    let (mut low, mut high) = (min, max);
+    if low == high && x.numel() > 0 {
+        let nan_wins = |best: f64, value: f64, wins: bool| if wins || value.is_nan() { value } else { best };
+        (low, high) =
+            x.iter().map(crate::Scalar::to_f64).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+                (nan_wins(low, value, value < low), nan_wins(high, value, value > high))
+            });
+    }
+    let shown = |x: f64| if x.is_nan() { "nan".to_owned() } else { x.to_string() };
+    ensure!(
+        low.is_finite() && high.is_finite(),
+        at,
+        "torch.histc: range of [{}, {}] is not finite",
+        shown(low),
+        shown(high)
+    );
+    if low == high {
+        (low, high) = (low - 1.0, high + 1.0);
+    }
+    ensure!(low < high, at, "torch.histc: max must be larger than min");
+    Ok((low, high))
+}
+
+/// Returns the number of occurrences of each number from 0 to the largest element, at least `minlength` numbers. PyTorch: `bincount`.
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::bincount;
+/// use wengert::prelude::*;
+///
+/// assert_eq!(bincount(&Tensor::from([1i64, 3, 1]), 5).to_vec(), [0, 2, 0, 1, 0]);
+/// ```
+///
+/// For sums of weights, see [`scatter_add`](crate::ops::Scatter::scatter_add).
+///
+/// # Errors
+///
+/// If the input is not a vector, has a negative element, or memory cannot hold the counts.
+#[twins]
+pub fn try_bincount(input: &Tensor<i64>, minlength: usize) -> Result<Tensor<i64>, Error> {
+    let at = Site::here("bincount");
+    let line = input.elements(at)?;
+    ensure!(
+        input.rank() == 1 && line.iter().all(|&number| number >= 0),
+        at,
+        "bincount only supports 1-d non-negative integral inputs."
+    );
+    let largest = line.iter().copied().max().map_or(0, |largest| (largest as usize).saturating_add(1));
+    Tensor::build_on_zeros(&[largest.max(minlength)].into(), at, |out: &mut [i64]| {
+        for number in line {
+            out[number as usize] += 1;
+        }
+    })
+}
+
+fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
+    let (rank, other) = (sorted.rank(), values.rank());
+    ensure!(
+        rank > 0,
+        at,
+        "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+    );
+    ensure!(
+        other > 0 || rank == 1,
+        at,
+        "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got \
+         boundaries tensor dim({rank}) and input value's dim(0) numel(1)"
+    );
+    ensure!(
+        rank == 1 || rank == other && sorted[..rank - 1] == values[..rank - 1],
+        at,
+        "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor \
+         and input value tensor must match, but we got boundaries tensor {sorted} and input value tensor {values}"
+    );
+    Ok(())
+}
+
+/// Returns the place of each value in its line of `sorted`, or in the only line.
+fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
+    let lines = sorted.elements(at)?;
+    let length = sorted.shape()[sorted.rank() - 1];
+    // The number of values that share a line.
+    let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };
+    Tensor::build(values.shape(), at, |out| {
+        for (number, (out, value)) in out.iter_mut().zip(values.iter()).enumerate() {
+            let line = &lines[number / shared * length..][..length];
+            *out = line.partition_point(|&own| is_before(own, value, right)) as i64;
+        }
+    })
+}
+
+/// Returns true if the place of `value` is behind `own`. This holds for every `own` if `value` is NaN, as in PyTorch.
+#[allow(clippy::neg_cmp_op_on_partial_ord)]
+fn is_before<T: Element>(own: T, value: T, right: bool) -> bool {
+    if right { !(own > value) } else { !(own >= value) }
+}
+
+/// Compares two elements. NaN is larger than all numbers.
+fn compare<T: Element>(x: T, y: T) -> Ordering {
+    x.partial_cmp(&y).unwrap_or_else(|| x.partial_cmp(&x).is_none().cmp(&y.partial_cmp(&y).is_none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::try_bincount;
+    use crate::prelude::*;
+
+    const NAN: f64 = f64::NAN;
+
+    #[test]
+    fn places_of_values() {
+        let sorted = Tensor::from([1.0, 3.0, 5.0, 5.0, 7.0]);
+        let values = Tensor::from([0.0, 1.0, 5.0, 8.0, NAN]);
+        assert_eq!(sorted.searchsorted(&values, false).to_vec(), [0, 0, 2, 5, 5]);
+        assert_eq!(sorted.searchsorted(&values, true).to_vec(), [0, 1, 4, 5, 5]);
+        let lines = Tensor::from([[0.0, 1.0], [10.0, 20.0]]);
+        assert_eq!(lines.searchsorted(&Tensor::from([[0.5], [15.0]]), false), Tensor::from([[1i64], [1]]));
+        assert_eq!(Tensor::<f64>::zeros([0]).searchsorted(&values, false).to_vec(), [0; 5]);
+        assert_eq!(sorted.searchsorted(Tensor::scalar(5.0), false), Tensor::scalar(2));
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).searchsorted(Tensor::zeros([2, 0]), true).shape(), &[2, 0]);
+        let error = lines.try_searchsorted(Tensor::zeros([3, 2]), false).unwrap_err();
+        assert_eq!(
+            error.sentence(),
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor \
+             and input value tensor must match, but we got boundaries tensor [2, 2] and input value tensor [3, 2]"
+        );
+        let error = values.try_bucketize(&lines, false).unwrap_err();
+        assert_eq!(error.sentence(), "boundaries tensor must be 1 dimension, but got dim(2)");
+    }
+
+    #[test]
+    fn distinct_values() {
+        let (values, inverse, counts) = Tensor::from([NAN, 1.0, NAN, 1.0, -0.0, 0.0]).unique();
+        assert!(values.to_vec()[..2] == [0.0, 1.0] && values.to_vec()[2..].iter().all(|x: &f64| x.is_nan()));
+        assert_eq!((inverse.to_vec(), counts.to_vec()), (vec![2, 1, 3, 1, 0, 0], vec![2, 2, 1, 1]));
+        let (values, inverse, counts) = Tensor::<f64>::zeros([0, 3]).unique();
+        assert_eq!((values.numel(), inverse.shape().sizes(), counts.numel()), (0, &[0, 3][..], 0));
+        assert_eq!(Tensor::scalar(3i64).unique().1, Tensor::scalar(0));
+    }
+
+    #[test]
+    fn histograms() {
+        let inf = f64::INFINITY;
+        let x = Tensor::from([1.0, NAN, inf, -1.0, 0.0, 3.0, 2.99]);
+        assert_eq!(x.histc(4, 0.0, 3.0).to_vec(), [1.0, 1.0, 0.0, 2.0]);
+        assert_eq!(Tensor::from([1.0, 1.0, 1.0]).histc(4, 0.0, 0.0).to_vec(), [0.0, 0.0, 3.0, 0.0]);
+        assert_eq!(Tensor::from([1.0, 2.0, 1.0]).histc(4, 2.0, 2.0).to_vec(), [2.0, 0.0, 0.0, 1.0]);
+        assert_eq!(Tensor::<f64>::zeros([0]).histc(2, 0.0, 0.0).to_vec(), [0.0, 0.0]);
+        for (bins, min, max, sentence) in [
+            (0, 0.0, 1.0, "torch.histogram(): bins must be > 0, but got 0 for dimension 0"),
+            (4, 2.0, 1.0, "torch.histc: max must be larger than min"),
+            (4, 0.0, inf, "torch.histc: range of [0, inf] is not finite"),
+        ] {
+            assert_eq!(x.try_histc(bins, min, max).unwrap_err().sentence(), sentence);
+        }
+        assert!(x.try_histc(3, 0.0, 0.0).is_err());
+    }
+
+    #[test]
+    fn counts_of_numbers() {
+        assert_eq!(try_bincount(&Tensor::zeros([0]), 3).unwrap().to_vec(), [0, 0, 0]);
+        for wrong in [Tensor::from([-1i64, 2]), Tensor::scalar(3)] {
+            let error = try_bincount(&wrong, 0).unwrap_err();
+            assert_eq!(error.sentence(), "bincount only supports 1-d non-negative integral inputs.");
+        }
+        assert!(try_bincount(&Tensor::from([i64::MAX]), 0).is_err());
+        assert!(try_bincount(&Tensor::from([1i64]), usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,306 @@
+//! Samples of images at the points of a grid.
+//!
+//! A coordinate in [-1, 1] becomes a position among the pixels. A sample is the nearest pixel, or a mean of four pixels weighted by the
+//! area opposite to each (M. Jaderberg and others, "Spatial transformer networks", 2015).
+
+use wengert_macros::twins;
+
+use crate::ops::primitive::compose::Compose;
+use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
+
+/// The formula of a sample between pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GridMode {
+    /// The mean of the four neighbours, weighted by distance. PyTorch: `bilinear`.
+    #[default]
+    Bilinear,
+    /// The nearest pixel; of two, the pixel with the even index. PyTorch: `nearest`.
+    Nearest,
+}
+
+/// The values outside of the image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GridPadding {
+    /// Pixels of 0. PyTorch: `zeros`.
+    #[default]
+    Zeros,
+    /// The nearest pixel of the border. PyTorch: `border`.
+    Border,
+    /// The image, reflected at its borders. PyTorch: `reflection`.
+    Reflection,
+}
+
+/// Sampling at the points of a grid.
+#[twins]
+pub trait GridSampling: TensorLike<Elem: Float> {
+    /// Returns samples `[n, c, a, b]` of images `[n, c, h, w]` at the points `grid`, `[n, a, b, 2]`. A point is a pair (x, y): -1 and 1
+    /// are the centres of the first and the last pixel with `align_corners`, otherwise their outer edges. A NaN among the coordinates
+    /// gives NaN with `Bilinear` and `Zeros`; with other settings the coordinate counts as the first pixel, or the sample is 0. The gradient
+    /// to the grid is 0 for `Nearest`, and for coordinates that the padding moves to the border. PyTorch: `nn.functional.grid_sample`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::{GridMode, GridPadding};
+    /// use wengert::prelude::*;
+    ///
+    /// let image = Tensor::from([[[[0.0, 10.0], [20.0, 30.0]]]]);
+    /// let grid = Tensor::from([[[[0.0, 0.0], [-1.0, 1.0]]]]); // the middle, and the corner at the lower left
+    /// let samples = image.grid_sample(&grid, GridMode::Bilinear, GridPadding::Zeros, true);
+    /// assert_eq!(samples.to_vec(), [15.0, 20.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or an image has no pixels.
+    fn try_grid_sample(
+        &self,
+        grid: impl ArrayOperand<Self>,
+        mode: GridMode,
+        padding: GridPadding,
+        align_corners: bool,
+    ) -> Result<Self> {
+        let grid = &grid.into_array(self);
+        let at = Site::here("grid_sample");
+        check(&self.shape(), &grid.shape(), at)?;
+        let shape = self.shape();
+        let place = |k: usize| {
+            let coordinate = grid.sliced(3, k, 1, at)?;
+            let flat = coordinate.shape();
+            let coordinate = coordinate.reshaped([flat[0], 1, flat[1], flat[2]], at)?;
+            located(&coordinate, shape[3 - k], padding, align_corners, at)
+        };
+        let (x, y) = (place(0)?, place(1)?);
+        match mode {
+            GridMode::Nearest => {
+                let column = Line::new(&x.mapped(Unary::Round, at)?, shape[3], 0, at)?;
+                let row = Line::new(&y.mapped(Unary::Round, at)?, shape[2], 0, at)?;
+                pixels(self, &row, &column, at)
+            }
+            GridMode::Bilinear => bilinear(self, &x, &y, at),
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> GridSampling for A {}
+
+fn check(image: &Shape, grid: &Shape, at: Site) -> Result<(), Error> {
+    let sizes = || format!("got input with sizes {image} and grid with sizes {grid}");
+    ensure!(
+        image.first() == grid.first(),
+        at,
+        "grid_sampler(): expected grid and input to have same batch size, but {}",
+        sizes()
+    );
+    ensure!(
+        image.rank() == 4 && grid.rank() == 4,
+        at,
+        "grid_sampler(): expected 4D input and grid with same number of dimensions, but {}",
+        sizes()
+    );
+    ensure!(
+        grid[3] == 2,
+        at,
+        "grid_sampler(): expected grid to have size 2 in last dimension, but got grid with sizes {grid}"
+    );
+    for axis in 2..4 {
+        ensure!(
+            image[axis] > 0,
+            at,
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {image} with \
+             dimension {axis} being empty"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the positions of coordinates among `size` pixels. The padding moves positions outside into the range of the pixels.
+fn located<A: TensorLike<Elem: Float>>(
+    coordinate: &A,
+    size: usize,
+    padding: GridPadding,
+    align_corners: bool,
+    at: Site,
+) -> Result<A> {
+    let last = size as f64 - 1.0;
+    let shifted = coordinate.plus(1.0, at)?;
+    let place = match align_corners {
+        true => shifted.divided(2.0, at)?.times(last, at)?,
+        false => shifted.times(size as f64, at)?.minus(1.0, at)?.divided(2.0, at)?,
+    };
+    match padding {
+        GridPadding::Zeros => Ok(place),
+        GridPadding::Border => within(&place, last, at),
+        GridPadding::Reflection if align_corners => within(&reflected(&place, 0.0, last, at)?, last, at),
+        GridPadding::Reflection => within(&reflected(&place, -0.5, size as f64, at)?, last, at),
+    }
+}
+
+/// Returns positions from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
+fn within<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
+    let below = place.compared(Compare::Gt, 0.0, at)?;
+    let place = place.chosen(&below, 0.0, at)?;
+    let inside = place.compared(Compare::Lt, last, at)?;
+    place.chosen(&inside, last, at)
+}
+
+/// Returns the positions, reflected at `low` and at `low + span` until they are between.
+fn reflected<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
+    if span == 0.0 {
+        return place.filled(0.0, &place.shape(), at);
+    }
+    let distance = place.minus(low, at)?.mapped(Unary::Abs, at)?;
+    let extra = distance.combined(Binary::Fmod, span, at)?;
+    let flips = distance.apply_detach(at)?.divided(span, at)?.mapped(Unary::Floor, at)?;
+    let is_even = flips.combined(Binary::Fmod, 2.0, at)?.compared(Compare::Eq, 0.0, at)?;
+    let forth = extra.plus(low, at)?;
+    let back = extra.times(-1.0, at)?.plus(span + low, at)?;
+    A::apply_select(&is_even, &forth, &back, at)
+}
+
+/// Indices of pixels along one dimension.
+struct Line {
+    /// Indices from 0 to the last pixel.
+    index: Tensor<i64>,
+    /// True if the position is a pixel.
+    inside: Tensor<bool>,
+}
+
+impl Line {
+    /// Returns the pixels at `places` plus `step`. The places are whole numbers.
+    fn new<A: TensorLike<Elem: Float>>(places: &A, size: usize, step: i64, at: Site) -> Result<Self, A::Error> {
+        let places = places.to_tensor(at)?;
+        let shape = places.shape().clone();
+        let last = size as f64 - 1.0;
+        let moved = |place: A::Elem| place.to_f64() + step as f64;
+        let index = Tensor::build(&shape, at, |out| {
+            for (out, place) in out.iter_mut().zip(places.iter()) {
+                *out = moved(place).clamp(0.0, last) as i64;
+            }
+        })?;
+        let inside = Tensor::build(&shape, at, |out| {
+            for (out, place) in out.iter_mut().zip(places.iter()) {
+                *out = (0.0..=last).contains(&moved(place));
+            }
+        })?;
+        Ok(Line { index, inside })
+    }
+}
+
+/// Returns the pixels `[n, c, a, b]` at rows and columns `[n, 1, a, b]`, and 0 outside of the images.
+fn pixels<A: TensorLike<Elem: Float>>(image: &A, row: &Line, column: &Line, at: Site) -> Result<A> {
+    let shape = image.shape();
+    let target: Shape = [shape[0], shape[1], row.index.shape()[2], row.index.shape()[3]].into();
+    let plane = row.index.times(shape[3] as i64, at)?.plus(&column.index, at)?;
+    let numbers = crate::ops::index::positions::all_positions(&[shape[0], shape[1], 1, 1].into(), at)?;
+    let positions = numbers.times(shape[2].wrapping_mul(shape[3]) as i64, at)?.plus(&plane, at)?;
+    let taken = image.apply_take(&positions, at)?;
+    let inside = Tensor::<bool>::apply_select(&row.inside, &column.inside, &row.inside, at)?;
+    taken.chosen(&image.mask_over(&inside, &target, at)?, 0.0, at)
+}
+
+fn bilinear<A: TensorLike<Elem: Float>>(image: &A, x: &A, y: &A, at: Site) -> Result<A> {
+    let shape = image.shape();
+    let (left, top) = (x.mapped(Unary::Floor, at)?, y.mapped(Unary::Floor, at)?);
+    let (right, bottom) = (x.minus(&left, at)?, y.minus(&top, at)?);
+    let rest = |weight: &A| weight.times(-1.0, at)?.plus(1.0, at);
+    let columns = [(rest(&right)?, 0), (right, 1)];
+    let rows = [(rest(&bottom)?, 0), (bottom, 1)];
+    let mut total: Option<A> = None;
+    for (height, down) in &rows {
+        let row = Line::new(&top, shape[2], *down, at)?;
+        for (width, along) in &columns {
+            let column = Line::new(&left, shape[3], *along, at)?;
+            let term = pixels(image, &row, &column, at)?.times(&height.times(width, at)?, at)?;
+            total = Some(match total {
+                None => term,
+                Some(total) => total.plus(&term, at)?,
+            });
+        }
+    }
+    Ok(total.unwrap_or_else(|| unreachable!("there are four terms")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GridMode, GridPadding};
+    use crate::ops::GridSampling;
+    use crate::prelude::*;
+
+    const PADDINGS: [GridPadding; 3] = [GridPadding::Zeros, GridPadding::Border, GridPadding::Reflection];
+
+    fn image() -> Tensor<f64> {
+        Tensor::arange(12).reshape([1, 1, 3, 4])
+    }
+
+    /// PyTorch's values.
+    #[test]
+    fn coordinates_that_are_no_numbers_or_far_away() {
+        let nan = f64::NAN;
+        let grid = Tensor::from([[[[nan, 0.0], [f64::INFINITY, 0.1], [-1e30, 0.2], [5.0, 0.3]]]]);
+        let table = [
+            (GridMode::Bilinear, [[nan, nan, 0.0, 0.0], [4.0, 7.6, 5.2, 8.8], [4.0, 4.6, 5.2, 8.8]]),
+            (GridMode::Nearest, [[0.0, 0.0, 0.0, 0.0], [4.0, 7.0, 4.0, 7.0], [4.0, 4.0, 4.0, 7.0]]),
+        ];
+        for (mode, rows) in table {
+            for (padding, expected) in PADDINGS.into_iter().zip(rows) {
+                let got: Vec<f64> = image().grid_sample(&grid, mode, padding, false).to_vec();
+                let equal =
+                    |(got, expected): (&f64, &f64)| (got - expected).abs() < 1e-12 || got.is_nan() && expected.is_nan();
+                assert!(got.iter().zip(&expected).all(equal), "{mode:?} {padding:?}: {got:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_grid_of_the_pixels_gives_the_image() {
+        let points =
+            Tensor::<f64>::from_fn(
+                [1, 3, 4, 2],
+                |i| {
+                    if i[3] == 0 { i[2] as f64 / 1.5 - 1.0 } else { i[1] as f64 - 1.0 }
+                },
+            );
+        for mode in [GridMode::Bilinear, GridMode::Nearest] {
+            for padding in PADDINGS {
+                let samples = image().grid_sample(&points, mode, padding, true);
+                assert!((samples - image()).abs().amax(..).item() < 1e-14, "{mode:?} {padding:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn shapes_and_mistakes() {
+        let sample = |image: [usize; 4], grid: &[usize]| {
+            let (image, grid) = (Tensor::<f64>::zeros(image), Tensor::zeros(grid));
+            image.try_grid_sample(&grid, GridMode::Bilinear, GridPadding::Zeros, false).map(|z| z.shape().to_vec())
+        };
+        assert_eq!(sample([1, 2, 3, 4], &[1, 0, 2, 2]).unwrap(), [1, 2, 0, 2]);
+        assert_eq!(sample([0, 2, 3, 4], &[0, 2, 2, 2]).unwrap(), [0, 2, 2, 2]);
+        assert_eq!(sample([1, 0, 3, 4], &[1, 2, 2, 2]).unwrap(), [1, 0, 2, 2]);
+        let table = [
+            (
+                sample([1, 2, 3, 4], &[2, 2, 2, 2]),
+                "grid_sampler(): expected grid and input to have same batch size, but got input with sizes [1, 2, 3, 4] and \
+                 grid with sizes [2, 2, 2, 2]",
+            ),
+            (
+                sample([1, 2, 3, 4], &[1, 2, 2]),
+                "grid_sampler(): expected 4D input and grid with same number of dimensions, but got input with sizes [1, 2, \
+                 3, 4] and grid with sizes [1, 2, 2]",
+            ),
+            (
+                sample([1, 2, 3, 4], &[1, 2, 2, 3]),
+                "grid_sampler(): expected grid to have size 2 in last dimension, but got grid with sizes [1, 2, 2, 3]",
+            ),
+            (
+                sample([1, 2, 0, 4], &[1, 2, 2, 2]),
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes [1, 2, 0, 4] with \
+                 dimension 2 being empty",
+            ),
+        ];
+        for (result, sentence) in table {
+            assert_eq!(result.unwrap_err().sentence(), sentence);
+        }
+    }
+}

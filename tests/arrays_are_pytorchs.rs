@@ -1,0 +1,160 @@
+//! Quantiles, searches, covariances, reductions by index, samples at grids and integrals have PyTorch's values, gradients and error
+//! sentences. `tools/array_cases.py` wrote the cases.
+
+use serde_json::Value;
+use wengert::prelude::*;
+use wengert::tensor::ops::{
+    ArrayOperand, Fractions, GridMode, GridPadding, QuantileInterpolation, ScatterReduction, TensorLike, try_bincount,
+};
+use wengert::tensor::{Error, Scalar};
+
+use crate::sources::text;
+
+/// The file has 12 digits, of numbers of at most 100.
+const TOLERANCE: f64 = 1e-9;
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+fn tensor<T: wengert::tensor::Element>(value: &Value) -> Tensor<T> {
+    let list = |key: &str| value[key].as_array().expect("a list").clone();
+    let shape: Vec<usize> = list("shape").iter().map(|size| number(size) as usize).collect();
+    Tensor::from_vec(list("data").iter().map(|x| T::from_f64(number(x))).collect(), &shape[..])
+}
+
+fn fractions(value: &Value) -> Fractions {
+    match value.as_array() {
+        Some(list) => Fractions::from(&list.iter().map(number).collect::<Vec<_>>()[..]),
+        None => Fractions::from(number(value)),
+    }
+}
+
+/// Returns the differentiable result of a case.
+fn result<A>(case: &Value, inputs: &[A]) -> Result<A, A::Error>
+where
+    A: TensorLike<Elem = f64>,
+    for<'a> &'a A: ArrayOperand<A>,
+{
+    use wengert::tensor::ops::{Covariances, GridSampling, Integrals, Quantiles, ScatterReduce};
+    let (arguments, x) = (&case["arguments"], &inputs[0]);
+    let dim = arguments["dim"].as_i64().map(|dim| dim as isize);
+    let word = |key: &str| arguments[key].as_str().unwrap_or_default();
+    let flag = |key: &str| arguments[key].as_bool().unwrap_or_default();
+    let mode = || match word("mode") {
+        "linear" => QuantileInterpolation::Linear,
+        "lower" => QuantileInterpolation::Lower,
+        "higher" => QuantileInterpolation::Higher,
+        "midpoint" => QuantileInterpolation::Midpoint,
+        _ => QuantileInterpolation::Nearest,
+    };
+    let q = || fractions(&arguments["q"]);
+    match (case["name"].as_str().expect("a name"), flag("keepdim")) {
+        ("quantile", false) => x.try_quantile(q(), dim, mode()),
+        ("quantile", true) => x.try_quantile_keepdim(q(), dim, mode()),
+        ("nanquantile", false) => x.try_nanquantile(q(), dim, mode()),
+        ("nanquantile", true) => x.try_nanquantile_keepdim(q(), dim, mode()),
+        ("cov", _) => {
+            let list = |key: &str| arguments[key].as_array().map(|list| list.iter().map(number).collect::<Vec<_>>());
+            let f = list("fweights").map(|list| Tensor::from(list).cast::<i64>());
+            let a = list("aweights").map(Tensor::from);
+            x.try_cov(arguments["correction"].as_i64().expect("a correction"), f.as_ref(), a.as_ref())
+        }
+        ("corrcoef", _) => x.try_corrcoef(),
+        ("scatter_reduce", _) => {
+            let reduction = match word("reduction") {
+                "sum" => ScatterReduction::Sum,
+                "prod" => ScatterReduction::Prod,
+                "mean" => ScatterReduction::Mean,
+                "amax" => ScatterReduction::Amax,
+                _ => ScatterReduction::Amin,
+            };
+            let index = tensor(&case["index"]);
+            x.try_scatter_reduce(dim.expect("a dimension"), &index, &inputs[1], reduction, flag("include_self"))
+        }
+        ("grid_sample", _) => {
+            let mode = if word("mode") == "nearest" { GridMode::Nearest } else { GridMode::Bilinear };
+            let padding = match word("padding") {
+                "zeros" => GridPadding::Zeros,
+                "border" => GridPadding::Border,
+                _ => GridPadding::Reflection,
+            };
+            x.try_grid_sample(&inputs[1], mode, padding, flag("align_corners"))
+        }
+        ("trapezoid", _) => match inputs {
+            [y] => y.try_trapezoid(number(&arguments["dx"]), dim.expect("a dimension")),
+            inputs => inputs[0].try_trapezoid_over(&inputs[1], dim.expect("a dimension")),
+        },
+        ("cumulative_trapezoid", _) => match inputs {
+            [y] => y.try_cumulative_trapezoid(number(&arguments["dx"]), dim.expect("a dimension")),
+            inputs => inputs[0].try_cumulative_trapezoid_over(&inputs[1], dim.expect("a dimension")),
+        },
+        (name, _) => panic!("no operation {name}"),
+    }
+}
+
+/// Returns the results of an operation without a derivative, as numbers. Returns `None` for other operations.
+fn plain(case: &Value, inputs: &[Tensor<f64>]) -> Option<Result<Vec<Tensor<f64>>, Error>> {
+    let arguments = &case["arguments"];
+    let right = arguments["right"].as_bool().unwrap_or_default();
+    let numbers = |positions: Tensor<i64>| vec![positions.cast::<f64>()];
+    Some(match case["name"].as_str()? {
+        "searchsorted" => inputs[0].try_searchsorted(&inputs[1], right).map(numbers),
+        "bucketize" => inputs[0].try_bucketize(&inputs[1], right).map(numbers),
+        "unique" => inputs[0].try_unique().map(|(values, inverse, counts)| vec![values, inverse.cast(), counts.cast()]),
+        "histc" => {
+            let bins = number(&arguments["bins"]) as usize;
+            inputs[0].try_histc(bins, number(&arguments["min"]), number(&arguments["max"])).map(|counts| vec![counts])
+        }
+        "bincount" => try_bincount(&tensor(&case["index"]), number(&arguments["minlength"]) as usize).map(numbers),
+        _ => return None,
+    })
+}
+
+fn assert_close(what: &str, got: &Tensor<f64>, expected: &Tensor<f64>) {
+    assert_eq!(got.shape(), expected.shape(), "{what}");
+    for (got, expected) in got.iter().zip(expected.iter()) {
+        let is_close = (got - expected).abs() < TOLERANCE || got == expected || got.is_nan() && expected.is_nan();
+        assert!(is_close, "{what}: {got}, but PyTorch gives {expected}");
+    }
+}
+
+/// Checks the error of a case, by its first line.
+fn assert_sentence(what: &str, sentence: &str, got: Option<Error>) {
+    let got = got.unwrap_or_else(|| panic!("{what} is no error")).sentence();
+    assert_eq!(got.lines().next(), Some(sentence), "{what}");
+}
+
+#[test]
+fn values_gradients_and_sentences() {
+    let cases: Vec<Value> = serde_json::from_str(&text("tests/fixtures/arrays.json")).expect("the file is JSON");
+    assert!(cases.len() > 100, "only {} cases", cases.len());
+    for case in &cases {
+        let inputs: Vec<Tensor<f64>> = case["inputs"].as_array().expect("inputs").iter().map(tensor).collect();
+        let what = format!(
+            "{} {} of {:?}",
+            case["name"],
+            case["arguments"],
+            inputs.iter().map(Tensor::shape).collect::<Vec<_>>()
+        );
+        let expected: Vec<Tensor<f64>> =
+            case["outputs"].as_array().map(|outputs| outputs.iter().map(tensor).collect()).unwrap_or_default();
+        let eager = plain(case, &inputs).unwrap_or_else(|| result(case, &inputs).map(|z| vec![z]));
+        if let Some(sentence) = case["error"].as_str() {
+            assert_sentence(&what, sentence, eager.err());
+            continue;
+        }
+        let got = eager.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(got.len(), expected.len(), "{what}");
+        got.iter().zip(&expected).for_each(|(got, expected)| assert_close(&what, got, expected));
+        let Some(gradients) = case["gradient"].as_array() else { continue };
+        let tape = Tape::new();
+        let variables: Vec<Var<'_, f64>> = inputs.iter().map(|input| tape.var(input)).collect();
+        let z = result(case, &variables).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_close(&format!("{what}, recorded"), &z.value(), &expected[0]);
+        let slopes = (z * tensor::<f64>(&case["weights"])).sum(..).backward();
+        for (k, (variable, expected)) in variables.iter().zip(gradients).enumerate() {
+            assert_close(&format!("{what}, gradient {k}"), slopes.of(*variable), &tensor(expected));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Writes tests/fixtures/arrays.json: quantiles, searches, reductions by index and other operations on arrays, computed by PyTorch in f64.
+
+Needs PyTorch. `gradient` has the gradients of the sum of the result times `weights`, with respect to each input. Operations without a
+derivative have several results and no gradient. An error has PyTorch's sentence instead.
+
+    python3 tools/array_cases.py
+"""
+
+import json
+import pathlib
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUT = ROOT / "tests/fixtures/arrays.json"
+CASES = []
+
+
+def rounded(x):
+    """Returns a tensor whose numbers have few digits, so that the file keeps them exactly."""
+    return torch.tensor([round(value, 4) for value in x.flatten().tolist()], dtype=torch.float64).reshape(x.shape)
+
+
+def sample(*shape):
+    return rounded(torch.rand(shape, dtype=torch.float64) * 3 - 1.5)
+
+
+def array(x):
+    shown = lambda value: value if isinstance(value, int) else ("nan" if value != value else float(f"{value:.12g}"))
+    return {"shape": list(x.shape), "data": [shown(value) for value in x.flatten().tolist()]}
+
+
+def case(name, f, inputs, index=None, differentiable=True, **arguments):
+    entry = {"name": name, "arguments": arguments, "inputs": [array(x) for x in inputs]}
+    if index is not None:
+        entry["index"] = array(index)
+    variables = [x.clone().requires_grad_(differentiable) for x in inputs]
+    CASES.append(entry)
+    try:
+        results = f(*variables)
+    except (RuntimeError, IndexError) as error:
+        entry["error"] = str(error).split("\n")[0]
+        return
+    results = list(results) if isinstance(results, tuple) else [results]
+    entry["outputs"] = [array(y.detach()) for y in results]
+    if differentiable:
+        weights = rounded(torch.arange(results[0].numel(), dtype=torch.float64).mul(0.7).sin() + 0.1)
+        (results[0].flatten() * weights).sum().backward()
+        entry["weights"] = array(weights.reshape(results[0].shape))
+        entry["gradient"] = [array(x.grad) for x in variables]
+
+
+def quantiles():
+    nan = float("nan")
+    for name, f in [("quantile", torch.quantile), ("nanquantile", torch.nanquantile)]:
+        for mode in ["linear", "lower", "higher", "midpoint", "nearest"]:
+            for q, dim, keepdim in [(0.3, None, False), ([0.0, 0.25, 0.8, 1.0], 1, True), ([0.5], 0, False)]:
+                call = lambda x, q=q: f(x, torch.tensor(q, dtype=x.dtype), dim, keepdim, interpolation=mode)
+                case(name, call, [sample(3, 5)], q=q, dim=dim, keepdim=keepdim, mode=mode)
+        x = torch.tensor([[nan, 1.0, 2.0], [3.0, nan, nan], [0.5, 0.25, 4.0]], dtype=torch.float64)
+        call = lambda x: f(x, torch.tensor([0.1, 0.9], dtype=x.dtype), 1)
+        case(name, call, [x], differentiable=False, q=[0.1, 0.9], dim=1, keepdim=False, mode="linear")
+        for q, shape in [(1.5, [3]), ([0.5, -0.1], [3]), (0.5, [0, 2])]:
+            call = lambda x, q=q: f(x, q if isinstance(q, float) else torch.tensor(q, dtype=x.dtype))
+            case(name, call, [sample(*shape)], q=q, dim=None, keepdim=False, mode="linear")
+
+
+def searches():
+    line = sample(12).sort()[0]
+    rows = sample(2, 3, 4).sort(-1)[0]
+    for right in [False, True]:
+        values = torch.cat([sample(5), line[3:6]])
+        case("searchsorted", lambda s, v: torch.searchsorted(s, v, right=right), [line, values], None, False, right=right)
+        case("searchsorted", lambda s, v: torch.searchsorted(s, v, right=right), [rows, sample(2, 3, 2)], None, False, right=right)
+        case("bucketize", lambda v, s: torch.bucketize(v, s, right=right), [values.reshape(2, 4), line], None, False, right=right)
+    case("searchsorted", torch.searchsorted, [rows, sample(3, 3, 2)], None, False, right=False)
+    case("bucketize", torch.bucketize, [line, rows], None, False, right=False)
+    repeated = torch.randint(-3, 4, (4, 5)).double()
+    case("unique", lambda x: torch.unique(x, return_inverse=True, return_counts=True), [repeated], None, False)
+    for low, high in [(0, 0), (-1, 1), (0.5, 0.5), (1, 0)]:
+        case("histc", lambda x: torch.histc(x, 5, low, high), [sample(20)], None, False, bins=5, min=low, max=high)
+    for data, least in [([3, 1, 1, 0, 7], 0), ([2, 2], 6), ([-1, 2], 0)]:
+        index = torch.tensor(data)
+        case("bincount", lambda: torch.bincount(index, minlength=least), [], index, False, minlength=least)
+
+
+def covariances():
+    for shape in [[3, 6], [5], [1, 4], []]:
+        for correction in [0, 1, 2]:
+            case("cov", lambda x: torch.cov(x, correction=correction), [sample(*shape)], correction=correction)
+    f, a = torch.tensor([1, 3, 0, 2, 1, 1]), rounded(torch.rand(6, dtype=torch.float64) + 0.1)
+    for use_f, use_a in [(True, False), (False, True), (True, True)]:
+        call = lambda x: torch.cov(x, fweights=f if use_f else None, aweights=a if use_a else None)
+        arguments = {"correction": 1, "fweights": f.tolist() if use_f else None, "aweights": a.tolist() if use_a else None}
+        case("cov", call, [sample(3, 6)], **arguments)
+    case("cov", torch.cov, [sample(2, 2, 2)], correction=1)
+    for shape in [[3, 6], [5], [2, 2, 2]]:
+        case("corrcoef", torch.corrcoef, [sample(*shape)])
+
+
+def reductions_by_index():
+    for reduction in ["sum", "prod", "mean", "amax", "amin"]:
+        for own in [True, False]:
+            call = lambda x, s: x.scatter_reduce(0, index, s, reduction, include_self=own)
+            index = torch.tensor([2, 0, 2, 2, 0, 3])
+            case("scatter_reduce", call, [sample(5), sample(6)], index, dim=0, reduction=reduction, include_self=own)
+            call = lambda x, s: x.scatter_reduce(1, index, s, reduction, include_self=own)
+            index = torch.randint(0, 4, (2, 5))
+            case("scatter_reduce", call, [sample(3, 4), sample(2, 5)], index, dim=1, reduction=reduction, include_self=own)
+    index = torch.tensor([0, 1, 0])
+    ties = [torch.tensor([5.0, 2.0, 3.0]).double(), torch.tensor([5.0, 2.0, 5.0]).double()]
+    zeros = [torch.tensor([3.0, 2.0, 3.0]).double(), torch.tensor([0.0, 2.0, 5.0]).double()]
+    for reduction, inputs in [("amax", ties), ("amin", ties), ("prod", zeros)]:
+        call = lambda x, s: x.scatter_reduce(0, index, s, reduction)
+        case("scatter_reduce", call, inputs, index, dim=0, reduction=reduction, include_self=True)
+    for index, shape in [(torch.tensor([5]), [1]), (torch.tensor([[0]]), [1]), (torch.zeros(3).long(), [2]), (index, [3])]:
+        call = lambda x, s: x.scatter_reduce(dim, index, s, "sum")
+        dim = 1 if shape == [3] else 0
+        case("scatter_reduce", call, [sample(4), sample(*shape)], index, dim=dim, reduction="sum", include_self=True)
+
+
+def grids():
+    for mode in ["bilinear", "nearest"]:
+        for padding in ["zeros", "border", "reflection"]:
+            for corners in [False, True]:
+                call = lambda x, g: torch.nn.functional.grid_sample(x, g, mode, padding, align_corners=corners)
+                inputs = [sample(2, 2, 3, 4), sample(2, 3, 2, 2) * 2]
+                case("grid_sample", call, inputs, mode=mode, padding=padding, align_corners=corners)
+
+
+def integrals():
+    y = sample(2, 3, 4)
+    for name, f in [("trapezoid", torch.trapezoid), ("cumulative_trapezoid", torch.cumulative_trapezoid)]:
+        for dim in [0, 1, -1]:
+            case(name, lambda y: f(y, dx=0.5, dim=dim), [y], dx=0.5, dim=dim)
+            case(name, lambda y, x: f(y, x, dim=dim), [y, sample(y.shape[dim])], dim=dim)
+        case(name, lambda y, x: f(y, x, dim=1), [y, sample(3, 1)], dim=1)
+        case(name, lambda y, x: f(y, x, dim=-1), [sample(3, 4), sample(2, 3, 4)], dim=-1)
+        case(name, lambda y, x: f(y, x, dim=1), [y, sample(2)], dim=1)
+        case(name, lambda y: f(y, dx=0.5, dim=3), [y], dx=0.5, dim=3)
+
+
+def main():
+    torch.manual_seed(0)
+    for make in [quantiles, searches, covariances, reductions_by_index, grids, integrals]:
+        make()
+    OUT.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in CASES) + "\n]\n")
+    print(f"{len(CASES)} cases in {OUT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
