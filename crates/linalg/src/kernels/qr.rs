@@ -1,0 +1,74 @@
+//! The QR decomposition.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::transposed;
+use super::triangular::SolveUpper;
+use crate::array::{Array as _, Kernel};
+use crate::matrices::{Batch, joined, split};
+use crate::numerics::qr::{factor, write_triangle};
+
+const NAME: &str = "linalg.qr";
+
+/// Q with orthonormal columns, and the upper triangle R.
+pub(crate) struct Qr {
+    /// True if Q is square.
+    pub(crate) complete: bool,
+}
+
+impl<T: Float> Kernel<T> for Qr {
+    fn name(&self) -> &'static str {
+        "qr"
+    }
+
+    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+        let (batch, rows, columns) = split(&inputs[0], NAME)?;
+        let width = if self.complete { rows } else { rows.min(columns) };
+        Ok(vec![joined(&batch, &[rows, width]), joined(&batch, &[width, columns])])
+    }
+
+    fn run(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let refused = |message| Error::Argument { message, at };
+        let (batch, rows, columns) = split(inputs[0].shape(), NAME).map_err(refused)?;
+        let shapes = Kernel::<T>::shapes(self, &[inputs[0].shape().clone()]).map_err(refused)?;
+        let width = if self.complete { rows } else { rows.min(columns) };
+        Batch { shape: &batch, name: NAME, reason: "", at }.compute(&[&inputs[0]], &shapes, |input, out| {
+            let [q, r] = out else { return Ok(()) };
+            let mut a = input[0].to_vec();
+            q.copy_from_slice(&factor(&mut a, rows, columns)?.product(width)?);
+            write_triangle(&a, columns, width, r);
+            Ok(())
+        })
+    }
+
+    /// For A with at least as many rows as columns: (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q, where copyltu mirrors the lower triangle
+    /// (Seeger et al., "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with U triangular. This rule
+    /// applies to X = Q U, and W = Qᵀ Y.
+    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let (a, q, r) = (call.inputs[0], call.outputs[0], call.outputs[1]);
+        let shape = a.shape();
+        let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
+        if self.complete && rows > columns {
+            let message = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.";
+            crate::raise(Error::Argument { message: message.into(), at: Site::here("qr") });
+        }
+        if rows >= columns {
+            return vec![Some(tall(q, r, gradients[0], gradients[1]))];
+        }
+        let parts = |x: Var<'t, T>| (x.narrow(-1, 0, rows), x.narrow(-1, rows, columns - rows));
+        let ((_, y), (u, _), (gu, gw)) = (parts(a), parts(r), parts(gradients[1]));
+        let gx = tall(q, u, gradients[0] + y.matmul(transposed(gw)), gu);
+        vec![Some(cat(&[gx, q.matmul(gw)], -1))]
+    }
+}
+
+/// Returns the gradient with respect to a matrix that has at least as many rows as columns.
+fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, T>) -> Var<'t, T> {
+    let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
+    let mirrored = m.tril(0) + transposed(m.tril(-1));
+    let sum = gq + q.matmul(mirrored);
+    let solved = Var::apply_kernel(SolveUpper { transposed: false }, &[r, transposed(sum)], Site::here("qr"));
+    transposed(solved.unwrap_or_else(|error| crate::raise(error))[0])
+}
