@@ -179,7 +179,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If `count` is below 2, or `self` has no dimension.
+    /// If `count` is below 2, or `self` has no dimension. (PyTorch takes a number for a vector with one element.)
     fn try_vander(&self, count: impl Into<Option<usize>>) -> Result<Self> {
         let at = Site::here("vander");
         let shape = self.shape();

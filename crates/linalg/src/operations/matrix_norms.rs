@@ -163,7 +163,8 @@ fn condition<A: Array>(x: &A, ord: MatrixOrder, at: Site) -> Result<A, <A as Ten
     if !known {
         return refused::<A, _>(format!("linalg.cond got an invalid norm type: {ord}"), at);
     }
-    if !by_values && rows != columns {
+    let is_empty = rows.min(columns) == 0 && matches!(ord, MatrixOrder::Number(_));
+    if !by_values && rows != columns && !is_empty {
         let message = format!(
             "linalg.cond(ord={ord}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
         );
