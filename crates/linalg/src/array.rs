@@ -1,77 +1,44 @@
-//! The arrays of this crate: tensors compute a kernel at once, variables record it.
+//! The arrays that the operations accept: tensors compute immediately, variables record.
 
-use wengert_autograd::{Error, Function, FunctionCall, Var};
+use wengert_autograd::{Error, Var};
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::{self as tensor, Float, Shape, Site, Tensor};
+use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
-/// A function of matrices with several results, and its derivative. The leading dimensions of its inputs are equal.
-pub trait Kernel<T: Float>: 'static {
-    /// Returns the name for errors and graphs.
-    fn name(&self) -> &'static str;
+use crate::kernel::{Kernel, Recorded};
 
-    /// Returns the shapes of the results, or a sentence that says why the inputs are refused.
-    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String>;
-
-    /// Computes the results.
-    fn run(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
-
-    /// Returns the gradients with respect to the inputs, as recorded operations.
-    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
-}
-
-/// A tensor or a recorded variable of floating-point numbers. Sealed.
+/// An array of floating-point numbers whose last two dimensions are a matrix: a tensor or a recorded variable.
 pub trait Array: TensorLike<Elem: Float> {
-    /// Computes or records a kernel.
+    /// Computes or records `kernel`. The inputs have equal batch dimensions.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses the inputs.
+    /// If a matrix has no result, or there is not enough memory.
     #[doc(hidden)]
-    fn apply_kernel(
-        kernel: impl Kernel<Self::Elem>,
-        inputs: &[Self],
-        at: Site,
-    ) -> Result<Vec<Self>, <Self as TensorLike>::Error>;
+    fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Self::Error>;
 }
 
 impl<T: Float> Array for Tensor<T> {
-    fn apply_kernel(kernel: impl Kernel<T>, inputs: &[Self], at: Site) -> Result<Vec<Self>, tensor::Error> {
-        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape().clone()).collect();
-        kernel.shapes(&shapes).map_err(|message| tensor::Error::Argument { message, at })?;
-        kernel.run(inputs, at)
+    fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, tensor::Error> {
+        let inputs: Vec<Self> = inputs.iter().map(|&input| input.clone()).collect();
+        kernel.run(&inputs, at)
     }
 }
 
-impl<'t, T: Float> Array for Var<'t, T> {
-    fn apply_kernel(kernel: impl Kernel<T>, inputs: &[Self], at: Site) -> Result<Vec<Self>, Error> {
-        // The error of refused shapes names the caller's line, so they are checked here too.
-        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
-        kernel.shapes(&shapes).map_err(|message| tensor::Error::Argument { message, at })?;
-        let Some(first) = inputs.first() else { return Ok(Vec::new()) };
-        first.tape().try_apply_function(Recorded { kernel, at }, inputs)
+impl<T: Float> Array for Var<'_, T> {
+    fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Error> {
+        let inputs: Vec<Self> = inputs.iter().map(|&&input| input).collect();
+        inputs[0].tape().record_function(Recorded { kernel, at }, &inputs, at)
     }
 }
 
-/// A recorded kernel.
-struct Recorded<K> {
-    kernel: K,
-    at: Site,
+/// Computes or records a kernel with a single result.
+pub(crate) fn apply<A: Array>(kernel: impl Kernel, inputs: &[&A], at: Site) -> Result<A, A::Error> {
+    Ok(A::apply_kernel(kernel, inputs, at)?.swap_remove(0))
 }
 
-impl<T: Float, K: Kernel<T>> Function<T> for Recorded<K> {
-    fn name(&self) -> &'static str {
-        self.kernel.name()
-    }
-
-    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
-        self.kernel.shapes(inputs)
-    }
-
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error> {
-        Ok(self.kernel.run(inputs, self.at)?)
-    }
-
-    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        self.kernel.vjp(call, gradients)
-    }
+/// Computes or records a kernel with two results.
+pub(crate) fn apply_pair<A: Array>(kernel: impl Kernel, inputs: &[&A], at: Site) -> Result<[A; 2], A::Error> {
+    let mut results = A::apply_kernel(kernel, inputs, at)?.into_iter();
+    let mut next = || results.next().unwrap_or_else(|| unreachable!("the kernel has two results"));
+    Ok([next(), next()])
 }

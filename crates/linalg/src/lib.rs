@@ -1,46 +1,60 @@
-//! Decompositions of matrices, and the functions that need them.
+//! Linear algebra: factors, solutions, inverses and determinants of matrices. PyTorch: `torch.linalg`.
 //!
-//! Each operation works on the last two dimensions, and the dimensions before are a batch. Tensors compute it at once, variables record
-//! it. All operations have derivatives of every order in both modes, unless their page says otherwise.
+//! The last two dimensions of an array are a matrix, and the dimensions before them are a batch. Each operation is a method of tensors and
+//! of recorded variables. The derivatives consist of recorded operations, so they have derivatives too.
 //!
 //! ```
-//! # use wengert_linalg as linalg;
-//! # mod wengert { pub use wengert_tensor::prelude; }
-//! use linalg::prelude::*;
+//! # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+//! use wengert::linalg::prelude::*;
 //! use wengert::prelude::*;
 //!
-//! let a = Tensor::from([[2.0, 1.0], [1.0, 2.0]]);
-//! let (values, vectors) = a.eigh(Uplo::Lower);
-//! assert!((values.to_vec()[0] - 1.0f64).abs() < 1e-15);
-//! let back = (&vectors * values.unsqueeze(-2)).matmul(vectors.t());
-//! assert!((back - &a).abs().amax(..).item() < 1e-15);
+//! let a = Tensor::from([[4.0, 2.0], [2.0, 3.0]]);
+//! let b = Tensor::from([8.0, 8.0]);
+//! assert!((a.solve(&b) - Tensor::from([1.0, 2.0])).abs().amax(..).item() < 1e-15);
+//!
+//! // The derivative of log |A| is the inverse of A, transposed.
+//! let tape = Tape::<f64>::new();
+//! let x = tape.var(&a);
+//! let [dx] = x.slogdet()[1].grad([x]);
+//! assert!((dx.value() - a.inv().t()).abs().amax(..).item() < 1e-15);
 //! ```
 //!
-//! | subject | items |
+//! | subject | methods |
 //! |---|---|
+//! | systems of equations | [`solve`](Solving::solve), [`solve_triangular`](Solving::solve_triangular), [`cholesky_solve`](Solving::cholesky_solve), [`lu_solve`](Solving::lu_solve) |
+//! | factors | [`cholesky`](Factoring::cholesky), [`lu`](Factoring::lu), [`lu_factor`](Factoring::lu_factor) |
+//! | inverses and powers | [`inv`](Inverting::inv), [`matrix_power`](Inverting::matrix_power) |
 //! | QR, eigenvalues, singular values, the exponential | [`Decompositions`] |
 //! | least squares, the pseudoinverse, the rank | [`LeastSquaresProblems`] |
 //! | norms and condition numbers of matrices | [`MatrixNorms`] |
+//! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
 
 mod array;
+mod batches;
+mod decompositions;
+mod factors;
+mod kernel;
 mod kernels;
 mod matrices;
 mod numerics;
 mod operations;
 
 pub use array::Array;
-pub use operations::decompositions::{Decompositions, QrMode, Uplo};
-pub use operations::least_squares::{LeastSquares, LeastSquaresProblems, Tolerance};
-pub use operations::matrix_norms::{MatrixNorms, MatrixOrder};
+pub use decompositions::decompose::{Decompositions, QrMode, Uplo};
+pub use decompositions::least_squares::{LeastSquares, LeastSquaresProblems, Tolerance};
+pub use decompositions::matrix_norms::{MatrixNorms, MatrixOrder};
+pub use operations::{Determinants, Factoring, Inverting, Solving};
 
-/// The traits of the operations, and the types of their arguments.
+/// The traits of all operations, without names, and the types of their arguments.
 pub mod prelude {
     pub use crate::{Decompositions as _, LeastSquaresProblems as _, MatrixNorms as _};
+    pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _};
     pub use crate::{MatrixOrder, QrMode, Tolerance, Uplo};
 }
 
-/// Panics with the error.
+/// Panics at the caller's line with the whole diagnostic.
 #[track_caller]
+#[cold]
 pub(crate) fn raise(error: impl std::fmt::Display) -> ! {
     panic!("{error}")
 }

@@ -1,118 +1,134 @@
-//! Batches of matrices: their shapes, and loops over them.
+//! Batches of matrices: the checks of their shapes, and the work on each matrix of a batch.
 
-use rayon::prelude::*;
-use wengert_tensor::{DType, Error, Float, Shape, Site, Tensor};
+use std::thread;
 
-use crate::numerics::arithmetic::Failure;
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor, broadcast, num_threads};
 
-/// The number of elements from which the matrices of a batch are shared among threads.
-const MIN_PARALLEL: usize = 1 << 12;
+use crate::array::Array;
+use crate::factors::Failure;
 
-/// Returns the leading dimensions, the number of rows and the number of columns.
-///
-/// # Errors
-///
-/// If the shape has fewer than two dimensions.
-pub(crate) fn split(shape: &Shape, name: &str) -> Result<(Shape, usize, usize), String> {
-    let rank = shape.rank();
-    if rank < 2 {
-        return Err(format!("{name}: The input tensor A must have at least 2 dimensions."));
+/// The least number of multiplications per thread. Starting a thread takes about 20 µs, in which a core multiplies a few 10,000 times.
+const LEAST_WORK: usize = 400_000;
+
+/// Returns the error with the sentence `message`.
+pub(crate) fn refusal(at: Site, message: impl Into<String>) -> Error {
+    Error::Argument { message: message.into(), at }
+}
+
+/// Returns an error if the array has less than two dimensions. `name` is the operand's name in PyTorch.
+pub(crate) fn check_rank(operation: &str, name: &str, shape: &Shape, at: Site) -> Result<(), Error> {
+    match shape.rank() {
+        2.. => Ok(()),
+        _ => Err(refusal(at, format!("{operation}: The input tensor {name} must have at least 2 dimensions."))),
     }
-    Ok((Shape::from(&shape[..rank - 2]), shape[rank - 2], shape[rank - 1]))
 }
 
-/// Returns the leading dimensions and the order of square matrices.
-///
-/// # Errors
-///
-/// If the shape has fewer than two dimensions, or the matrices are not square.
-pub(crate) fn square(shape: &Shape, name: &str) -> Result<(Shape, usize), String> {
-    let (batch, rows, columns) = split(shape, name)?;
-    if rows != columns {
-        return Err(format!("{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices"));
+/// Returns an error unless the array is a batch of square matrices.
+pub(crate) fn check_square(operation: &str, shape: &Shape, at: Site) -> Result<(), Error> {
+    check_rank(operation, "A", shape, at)?;
+    let (rows, columns) = sizes(shape);
+    if rows == columns {
+        return Ok(());
     }
-    Ok((batch, rows))
+    let message = "A must be batches of square matrices, but they are";
+    Err(refusal(at, format!("{operation}: {message} {rows} by {columns} matrices")))
 }
 
-/// Returns the shape of a batch of arrays with these sizes.
-pub(crate) fn joined(batch: &Shape, sizes: &[usize]) -> Shape {
-    batch.iter().chain(sizes).copied().collect()
+/// Returns an error unless the sizes of the matrices fit the equation A X = B, or X A = B if `left` is false.
+pub(crate) fn check_equation(operation: &str, a: &Shape, b: &Shape, left: bool, at: Site) -> Result<(), Error> {
+    let ((n, columns), (rows, width)) = (sizes(a), sizes(b));
+    if n == if left { rows } else { width } {
+        return Ok(());
+    }
+    let equation = if left { "AX = B" } else { "XA = B" };
+    let message = format!("Incompatible shapes of A and B for the equation {equation}");
+    Err(refusal(at, format!("{operation}: {message} ({n}x{columns} and {rows}x{width})")))
 }
 
-/// The numbers of a batch's matrices and of the elements of each.
-pub(crate) struct Batch<'a> {
-    /// The shape of the leading dimensions.
-    pub(crate) shape: &'a Shape,
-    /// The name for errors.
-    pub(crate) name: &'static str,
-    /// The reason of an iteration that does not converge.
-    pub(crate) reason: &'static str,
-    pub(crate) at: Site,
+/// Returns the numbers of rows and columns of the matrices.
+pub(crate) fn sizes(shape: &[usize]) -> (usize, usize) {
+    (shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
-impl Batch<'_> {
-    /// Computes the results of each element of the batch. The inputs and results have the leading dimensions of the batch, and `each` gets
-    /// the elements of one matrix of each.
-    ///
-    /// # Errors
-    ///
-    /// If one computation fails. The error names the first such element of the batch.
-    pub(crate) fn compute<T: Float>(
-        &self,
-        inputs: &[&Tensor<T>],
-        shapes: &[Shape],
-        each: impl Fn(&[&[T]], &mut [&mut [T]]) -> Result<(), Failure> + Sync,
-    ) -> Result<Vec<Tensor<T>>, Error> {
-        let count = self.shape.numel();
-        let inputs = inputs.iter().map(|input| input.try_contiguous()).collect::<Result<Vec<_>, _>>()?;
-        let sources: Vec<&[T]> = inputs.iter().filter_map(Tensor::as_slice).collect();
-        let mut outputs = shapes.iter().map(|shape| Tensor::try_full(shape, T::ZERO)).collect::<Result<Vec<_>, _>>()?;
-        let mut work = 0;
-        {
-            let mut parts: Vec<Vec<&mut [T]>> = (0..count).map(|_| Vec::with_capacity(shapes.len())).collect();
-            for output in &mut outputs {
-                let mut rest = output.make_mut();
-                let len = rest.len() / count.max(1);
-                work += rest.len();
-                for part in &mut parts {
-                    let (first, after) = rest.split_at_mut(len);
-                    part.push(first);
-                    rest = after;
-                }
-            }
-            let compute = |(index, part): (usize, &mut Vec<&mut [T]>)| {
-                let source = |source: &&'_ [T]| {
-                    let len = source.len() / count;
-                    (index * len, len)
-                };
-                let matrices: Vec<&[T]> =
-                    sources.iter().map(|x| source(x)).zip(&sources).map(|((at, len), x)| &x[at..at + len]).collect();
-                each(&matrices, part).err().map(|failure| (index, failure))
-            };
-            let failed = if work < MIN_PARALLEL || count == 1 || wengert_tensor::num_threads() == 1 {
-                parts.iter_mut().enumerate().find_map(compute)
-            } else {
-                parts.par_iter_mut().enumerate().with_min_len(8).find_map_first(compute)
-            };
-            if let Some((index, failure)) = failed {
-                return Err(self.error(index, failure, T::DTYPE, shapes.first()));
-            }
+/// Returns the dimensions before the last `core` ones.
+pub(crate) fn batch_of(shape: &Shape, core: usize) -> Shape {
+    shape[..shape.rank() - core].into()
+}
+
+/// Returns `batch` followed by `core`.
+pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
+    batch.iter().chain(core).copied().collect()
+}
+
+/// Expands arrays to their joint batch dimensions. Each comes with the number of dimensions that are not part of its batch.
+pub(crate) fn joined<A: Array, const N: usize>(arrays: [(&A, usize); N], at: Site) -> Result<[A; N], A::Error> {
+    let batches = arrays.map(|(array, core)| batch_of(&array.shape(), core));
+    let references: Vec<&Shape> = batches.iter().rev().collect();
+    let joint = broadcast::join(&references).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
+    let mut expanded = arrays.map(|(array, _)| array.clone());
+    for (array, (batch, (_, core))) in expanded.iter_mut().zip(batches.iter().zip(arrays)) {
+        if *batch != joint {
+            let shape = array.shape();
+            *array = array.try_broadcast_to(with_core(&joint, &shape[shape.rank() - core..]))?;
         }
-        Ok(outputs)
     }
+    Ok(expanded)
+}
 
-    /// Returns the error of one element of the batch.
-    fn error(&self, index: usize, failure: Failure, dtype: DType, shape: Option<&Shape>) -> Error {
-        let reason = match failure {
-            Failure::NonFinite => "the input matrix contained non-finite values",
-            Failure::NoConvergence => self.reason,
-            Failure::Memory => {
-                let shape = shape.cloned().unwrap_or_else(Shape::scalar);
-                return Error::OutOfMemory { shape, dtype, at: self.at };
-            }
-        };
-        let element = if self.shape.rank() == 0 { String::new() } else { format!("(Batch element {index}): ") };
-        let message = format!("{}: {element}The algorithm failed to converge because {reason}.", self.name);
-        Error::Argument { message, at: self.at }
+/// Returns the matrices with rows and columns exchanged. Nothing is copied.
+pub(crate) fn transposed<A: Array>(x: &A) -> Result<A, A::Error> {
+    x.try_transpose(-2, -1)
+}
+
+/// Returns zeros in memory of their own.
+pub(crate) fn zeros<T: Float>(shape: &Shape) -> Result<Tensor<T>, Error> {
+    Tensor::try_full(shape, T::ZERO)
+}
+
+/// Returns a contiguous copy in memory of its own.
+pub(crate) fn copy_of<T: Float>(x: &Tensor<T>) -> Result<Tensor<T>, Error> {
+    let mut copy = zeros(x.shape())?;
+    let data = x.try_contiguous()?;
+    if let Some(data) = data.as_slice() {
+        copy.make_mut().copy_from_slice(data);
     }
+    Ok(copy)
+}
+
+/// Runs `work` on all of `count` matrices, on several threads if `cost`, the number of multiplications per matrix, is large enough.
+///
+/// Each element of `outputs` has `count` equal parts. `work` gets the index of its first matrix, the number of its matrices, and their
+/// parts of the outputs. If it fails for several ranges, the first failure is returned.
+pub(crate) fn for_each_range<T: Float, const N: usize>(
+    count: usize,
+    cost: usize,
+    outputs: [&mut [T]; N],
+    work: impl Fn(usize, usize, [&mut [T]; N]) -> Result<(), Failure> + Sync,
+) -> Result<(), Failure> {
+    if count == 0 {
+        return Ok(());
+    }
+    let ranges = num_threads().min(count).min(count.saturating_mul(cost) / LEAST_WORK).max(1);
+    if ranges == 1 {
+        return work(0, count, outputs);
+    }
+    let sizes: [usize; N] = std::array::from_fn(|position| outputs[position].len() / count);
+    let (work, mut rest) = (&work, outputs);
+    let results = thread::scope(|scope| {
+        let mut tasks = Vec::with_capacity(ranges);
+        for range in 0..ranges {
+            let (start, end) = (range * count / ranges, (range + 1) * count / ranges);
+            let mut parts = std::array::from_fn(|_| Default::default());
+            for ((part, rest), size) in parts.iter_mut().zip(&mut rest).zip(sizes) {
+                *part = rest.split_off_mut(..(end - start) * size).unwrap_or_default();
+            }
+            tasks.push(scope.spawn(move || work(start, end - start, parts)));
+        }
+        let join = |task: thread::ScopedJoinHandle<'_, _>| {
+            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        tasks.into_iter().map(join).collect::<Vec<_>>()
+    });
+    results.into_iter().collect()
 }

@@ -7,7 +7,6 @@ pub(crate) mod exponential;
 pub(crate) mod pseudoinverse;
 pub(crate) mod qr;
 pub(crate) mod svd;
-pub(crate) mod triangular;
 
 use wengert_autograd::Var;
 use wengert_tensor::prelude::*;

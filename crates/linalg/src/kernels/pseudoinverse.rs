@@ -5,8 +5,10 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{svd, transposed};
-use crate::array::{Array as _, Kernel};
-use crate::matrices::{Batch, joined};
+use crate::array::Array as _;
+use crate::batches::Batch;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, with_core};
 use crate::numerics::pseudoinverse::{Cutoff, least_squares, pseudoinverse, symmetric_pseudoinverse};
 
 /// The pseudoinverse.
@@ -17,25 +19,23 @@ pub(crate) struct Pinv {
     pub(crate) hermitian: bool,
 }
 
-impl<T: Float> Kernel<T> for Pinv {
-    fn name(&self) -> &'static str {
-        "pinv"
-    }
+impl Kernel for Pinv {
+    const NAME: &'static str = "pinv";
 
-    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
         let mut shape = inputs[0].clone();
         let rank = shape.rank();
         shape.swap(rank - 2, rank - 1);
-        Ok(vec![shape])
+        vec![shape]
     }
 
-    fn run(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shape = inputs[0].shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
-        let batch = Shape::from(&shape[..shape.rank() - 2]);
+        let batch = batch_of(&shape, 2);
         let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
         let computed = Batch { shape: &batch, name, reason: svd::REASON, at };
-        computed.compute(&[&inputs[0]], &[joined(&batch, &[columns, rows])], |a, out| {
+        computed.compute(&[&inputs[0]], &[with_core(&batch, &[columns, rows])], |a, out| {
             if self.hermitian {
                 symmetric_pseudoinverse(a[0], rows, self.cutoff, out[0])
             } else {
@@ -46,7 +46,7 @@ impl<T: Float> Kernel<T> for Pinv {
 
     /// -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A), where P is the pseudoinverse (Golub and Pereyra, "The differentiation of
     /// pseudo-inverses and nonlinear least squares problems whose variables separate", 1973).
-    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, p, g) = (call.inputs[0], call.outputs[0], gradients[0]);
         let (pt, gt) = (transposed(p), transposed(g));
         let second = gt.matmul(p).matmul(pt);
@@ -57,27 +57,26 @@ impl<T: Float> Kernel<T> for Pinv {
 }
 
 /// The X of smallest length with the least |A X - B|, and the rank of A.
+#[derive(Clone, Copy)]
 pub(crate) struct Lstsq {
     pub(crate) cutoff: Cutoff,
 }
 
-impl<T: Float> Kernel<T> for Lstsq {
-    fn name(&self) -> &'static str {
-        "lstsq"
-    }
+impl Kernel for Lstsq {
+    const NAME: &'static str = "lstsq";
 
-    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
         let (a, b) = (&inputs[0], &inputs[1]);
-        let batch = Shape::from(&a[..a.rank() - 2]);
-        Ok(vec![joined(&batch, &[a[a.rank() - 1], b[b.rank() - 1]]), batch])
+        let batch = batch_of(&a, 2);
+        vec![with_core(&batch, &[a[a.rank() - 1], b[b.rank() - 1]]), batch]
     }
 
-    fn run(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (a, b) = (inputs[0].shape(), inputs[1].shape());
         let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
-        let batch = Shape::from(&a[..a.rank() - 2]);
+        let batch = batch_of(&a, 2);
         let computed = Batch { shape: &batch, name: "linalg.lstsq", reason: svd::REASON, at };
-        let shapes = [joined(&batch, &sizes[1..]), batch.clone()];
+        let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
         computed.compute(&[&inputs[0], &inputs[1]], &shapes, |input, out| {
             let rank = least_squares(input[0], input[1], sizes, self.cutoff, out[0])?;
             out[1][0] = T::from_f64(rank as f64);
@@ -87,10 +86,10 @@ impl<T: Float> Kernel<T> for Lstsq {
 
     /// With the pseudoinverse P of A and X = P B: g_B = Pᵀ g, and g_A = -Pᵀ g Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A). This follows
     /// from the derivative of P. The rank has no derivative.
-    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
         let kernel = Pinv { cutoff: self.cutoff, hermitian: false };
-        let results = Var::apply_kernel(kernel, &[a], Site::here("lstsq"));
+        let results = Var::apply_kernel(kernel, &[&a], Site::here("lstsq"));
         let p = results.unwrap_or_else(|error| crate::raise(error))[0];
         let (pt, gt) = (transposed(p), transposed(g));
         let gb = pt.matmul(g);

@@ -5,34 +5,33 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::transposed;
-use super::triangular::SolveUpper;
-use crate::array::{Array as _, Kernel};
-use crate::matrices::{Batch, joined, split};
+use crate::batches::Batch;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::qr::{factor, write_triangle};
+use crate::operations::Solving as _;
 
 const NAME: &str = "linalg.qr";
 
 /// Q with orthonormal columns, and the upper triangle R.
+#[derive(Clone, Copy)]
 pub(crate) struct Qr {
     /// True if Q is square.
     pub(crate) complete: bool,
 }
 
-impl<T: Float> Kernel<T> for Qr {
-    fn name(&self) -> &'static str {
-        "qr"
-    }
+impl Kernel for Qr {
+    const NAME: &'static str = "qr";
 
-    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
-        let (batch, rows, columns) = split(&inputs[0], NAME)?;
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
         let width = if self.complete { rows } else { rows.min(columns) };
-        Ok(vec![joined(&batch, &[rows, width]), joined(&batch, &[width, columns])])
+        vec![with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])]
     }
 
-    fn run(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let refused = |message| Error::Argument { message, at };
-        let (batch, rows, columns) = split(inputs[0].shape(), NAME).map_err(refused)?;
-        let shapes = Kernel::<T>::shapes(self, &[inputs[0].shape().clone()]).map_err(refused)?;
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let shapes = self.shapes(&[inputs[0].shape().clone()]);
         let width = if self.complete { rows } else { rows.min(columns) };
         Batch { shape: &batch, name: NAME, reason: "", at }.compute(&[&inputs[0]], &shapes, |input, out| {
             let [q, r] = out else { return Ok(()) };
@@ -46,7 +45,7 @@ impl<T: Float> Kernel<T> for Qr {
     /// For A with at least as many rows as columns: (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q, where copyltu mirrors the lower triangle
     /// (Seeger et al., "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with U triangular. This rule
     /// applies to X = Q U, and W = Qᵀ Y.
-    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, q, r) = (call.inputs[0], call.outputs[0], call.outputs[1]);
         let shape = a.shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
@@ -69,6 +68,5 @@ fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, 
     let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
     let mirrored = m.tril(0) + transposed(m.tril(-1));
     let sum = gq + q.matmul(mirrored);
-    let solved = Var::apply_kernel(SolveUpper { transposed: false }, &[r, transposed(sum)], Site::here("qr"));
-    transposed(solved.unwrap_or_else(|error| crate::raise(error))[0])
+    transposed(r.solve_triangular(transposed(sum), true, true, false))
 }

@@ -5,8 +5,10 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{differences, inverse_or_zero, transposed};
-use crate::array::{Array as _, Kernel};
-use crate::matrices::{Batch, joined, split};
+use crate::array::Array as _;
+use crate::batches::Batch;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::singular::{Vectors, singular};
 
 pub(crate) const NAME: &str = "linalg.svd";
@@ -20,24 +22,22 @@ pub(crate) struct Svd {
 }
 
 /// The singular values alone.
+#[derive(Clone, Copy)]
 pub(crate) struct Svdvals;
 
-impl<T: Float> Kernel<T> for Svd {
-    fn name(&self) -> &'static str {
-        "svd"
-    }
+impl Kernel for Svd {
+    const NAME: &'static str = "svd";
 
-    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
-        let (batch, rows, columns) = split(&inputs[0], NAME)?;
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
         let count = rows.min(columns);
         let [left, right] = if self.full { [rows, columns] } else { [count; 2] };
-        Ok(vec![joined(&batch, &[rows, left]), joined(&batch, &[count]), joined(&batch, &[right, columns])])
+        vec![with_core(&batch, &[rows, left]), with_core(&batch, &[count]), with_core(&batch, &[right, columns])]
     }
 
-    fn run(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let refused = |message| Error::Argument { message, at };
-        let (batch, rows, columns) = split(inputs[0].shape(), NAME).map_err(refused)?;
-        let shapes = Kernel::<T>::shapes(self, &[inputs[0].shape().clone()]).map_err(refused)?;
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let shapes = self.shapes(&[inputs[0].shape().clone()]);
         Batch { shape: &batch, name: NAME, reason: REASON, at }.compute(&[&inputs[0]], &shapes, |input, out| {
             let [u, values, vh] = out else { return Ok(()) };
             singular(input[0], [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
@@ -46,7 +46,7 @@ impl<T: Float> Kernel<T> for Svd {
 
     /// U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ), with skew(X) = X - Xᵀ and
     /// Eᵢⱼ = σⱼ² - σᵢ² (Townsend, "Differentiating the singular value decomposition", 2016). Quotients by zeros are left out.
-    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (values, shape) = (call.outputs[1], call.inputs[0].shape());
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let count = rows.min(columns);
@@ -73,27 +73,24 @@ impl<T: Float> Kernel<T> for Svd {
     }
 }
 
-impl<T: Float> Kernel<T> for Svdvals {
-    fn name(&self) -> &'static str {
-        "svdvals"
+impl Kernel for Svdvals {
+    const NAME: &'static str = "svdvals";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
+        vec![with_core(&batch, &[rows.min(columns)])]
     }
 
-    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
-        let (batch, rows, columns) = split(&inputs[0], NAME)?;
-        Ok(vec![joined(&batch, &[rows.min(columns)])])
-    }
-
-    fn run(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let refused = |message| Error::Argument { message, at };
-        let (batch, rows, columns) = split(inputs[0].shape(), NAME).map_err(refused)?;
-        let shapes = [joined(&batch, &[rows.min(columns)])];
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let shapes = [with_core(&batch, &[rows.min(columns)])];
         Batch { shape: &batch, name: NAME, reason: REASON, at }
             .compute(&[&inputs[0]], &shapes, |input, out| singular(input[0], [rows, columns], out[0], None))
     }
 
     /// U diag(g_S) Vᵀ.
-    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let results = Var::apply_kernel(Svd { full: false }, &call.inputs, Site::here("svdvals"));
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let results = Var::apply_kernel(Svd { full: false }, &[&call.inputs[0]], Site::here("svdvals"));
         let [u, _, vh] = results.unwrap_or_else(|error| crate::raise(error))[..] else { return vec![None] };
         vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))]
     }

@@ -1,15 +1,15 @@
 //! Least squares, the pseudoinverse and the rank.
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{ArrayOperand, Result, try_broadcast_shapes};
+use wengert_tensor::ops::{ArrayOperand, Result};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Site};
 
 use crate::array::Array;
+use crate::decompositions::decompose::{Decompositions, Uplo, taken};
 use crate::kernels::pseudoinverse::{Lstsq, Pinv};
-use crate::matrices::joined;
+use crate::matrices::{check_square, joined};
 use crate::numerics::pseudoinverse::Cutoff;
-use crate::operations::decompositions::{Decompositions, Uplo, taken};
 
 /// Which singular values count as zeros: those up to the larger of `atol` and `rtol` times the largest value. PyTorch: the keyword arguments
 /// of `pinv` and `matrix_rank`.
@@ -81,9 +81,8 @@ pub trait LeastSquaresProblems: Array {
     /// assumes that the rank does not change. PyTorch: `torch.linalg.lstsq`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// // The line through (0, 1), (1, 3) and (2, 5).
@@ -101,15 +100,11 @@ pub trait LeastSquaresProblems: Array {
         let (left, right) = (self.shape(), b.shape());
         let is_vector = check_sizes(&left, &right).map_err(|message| Error::Argument { message, at })?;
         let b = if is_vector { b.try_unsqueeze(-1)? } else { b };
-        let (right, rank) = (b.shape(), left.rank());
-        let lead = |shape: &Shape| Shape::from(&shape[..shape.rank() - 2]);
-        let batch = try_broadcast_shapes([&lead(&left), &lead(&right)])?;
-        let a = self.try_expand(joined(&batch, &left[rank - 2..]))?;
-        let b = b.try_expand(joined(&batch, &right[right.rank() - 2..]))?;
+        let ([a, b], rank) = (joined([(self, 2), (&b, 2)], at)?, left.rank());
         let mut tolerance = Tolerance::new();
         tolerance.rtol = rcond;
         let kernel = Lstsq { cutoff: tolerance.cutoff::<Self::Elem>(&left) };
-        let mut results = Self::apply_kernel(kernel, &[a.clone(), b.clone()], at)?;
+        let mut results = Self::apply_kernel(kernel, &[&a, &b], at)?;
         let (rank_of, solution) = (taken(&mut results), taken(&mut results));
         let residuals = if left[rank - 2] > left[rank - 1] {
             a.try_matmul(&solution)?.try_sub(&b)?.try_square()?.try_sum(-2)?
@@ -124,9 +119,8 @@ pub trait LeastSquaresProblems: Array {
     /// as zeros. The derivative assumes that the rank does not change, and exists for equal singular values too. PyTorch: `torch.linalg.pinv`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[2.0, 0.0], [0.0, 0.0], [0.0, 4.0]]);
@@ -145,16 +139,15 @@ pub trait LeastSquaresProblems: Array {
         }
         check_hermitian(tolerance, &shape, at)?;
         let kernel = Pinv { cutoff: tolerance.cutoff::<Self::Elem>(&shape), hermitian: tolerance.hermitian };
-        Ok(taken(&mut Self::apply_kernel(kernel, &[self.clone()], at)?))
+        Ok(taken(&mut Self::apply_kernel(kernel, &[self], at)?))
     }
 
     /// Returns the ranks `[…]` of matrices: the numbers of singular values that do not count as zeros. Evaluates a variable. PyTorch:
     /// `torch.linalg.matrix_rank`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[1.0, 2.0], [2.0, 4.0]]);
@@ -195,7 +188,7 @@ fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result
     if !tolerance.hermitian {
         return Ok(());
     }
-    crate::matrices::square(shape, "linalg.eigh").map(drop).map_err(|message| Error::Argument { message, at })
+    check_square("linalg.eigh", shape, at)
 }
 
 /// Returns whether the right sides are vectors, or a sentence about sizes that do not match.

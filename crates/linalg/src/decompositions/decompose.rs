@@ -10,6 +10,7 @@ use crate::kernels::eigh::{Eigh, Eigvalsh};
 use crate::kernels::exponential::MatrixExp;
 use crate::kernels::qr::Qr;
 use crate::kernels::svd::{Svd, Svdvals};
+use crate::matrices::{check_rank, check_square};
 
 /// The triangle of a symmetric matrix that is read. PyTorch: the argument `UPLO`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,9 +53,8 @@ pub trait Decompositions: Array {
     /// than columns. [`QrMode::R`] has one, unlike PyTorch's. PyTorch: `torch.linalg.qr`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[3.0, 1.0], [4.0, 2.0]]);
@@ -68,7 +68,8 @@ pub trait Decompositions: Array {
     /// If A has fewer than two dimensions.
     fn try_qr(&self, mode: QrMode) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("qr");
-        let mut results = Self::apply_kernel(Qr { complete: mode == QrMode::Complete }, &[self.clone()], at)?;
+        check_rank("linalg.qr", "A", &self.shape(), at)?;
+        let mut results = Self::apply_kernel(Qr { complete: mode == QrMode::Complete }, &[self], at)?;
         let (r, q) = (taken(&mut results), taken(&mut results));
         if mode == QrMode::R {
             return Ok((self.constant(&Tensor::zeros([0])), r));
@@ -89,7 +90,8 @@ pub trait Decompositions: Array {
     /// If A is not square, or an element is NaN or infinite.
     fn try_eigh(&self, uplo: Uplo) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("eigh");
-        let mut results = Self::apply_kernel(Eigh { upper: uplo == Uplo::Upper }, &[self.clone()], at)?;
+        check_square("linalg.eigh", &self.shape(), at)?;
+        let mut results = Self::apply_kernel(Eigh { upper: uplo == Uplo::Upper }, &[self], at)?;
         let (vectors, values) = (taken(&mut results), taken(&mut results));
         Ok((values, vectors))
     }
@@ -101,8 +103,10 @@ pub trait Decompositions: Array {
     ///
     /// If A is not square, or an element is NaN or infinite.
     fn try_eigvalsh(&self, uplo: Uplo) -> Result<Self> {
+        let at = Site::here("eigvalsh");
+        check_square("linalg.eigh", &self.shape(), at)?;
         let kernel = Eigvalsh(Eigh { upper: uplo == Uplo::Upper });
-        Ok(taken(&mut Self::apply_kernel(kernel, &[self.clone()], Site::here("eigvalsh"))?))
+        Ok(taken(&mut Self::apply_kernel(kernel, &[self], at)?))
     }
 
     /// Returns U, the singular values σ in descending order, and Vᵀ, with A = U diag(σ) Vᵀ. For matrices `[…, m, n]` and k = min(m, n) they have
@@ -113,9 +117,8 @@ pub trait Decompositions: Array {
     /// PyTorch gives infinities or NaN there. PyTorch: `torch.linalg.svd`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[3.0, 0.0], [0.0, -4.0], [0.0, 0.0]]);
@@ -127,7 +130,9 @@ pub trait Decompositions: Array {
     ///
     /// If A has fewer than two dimensions, or an element is NaN or infinite.
     fn try_svd(&self, full_matrices: bool) -> Result<(Self, Self, Self), Self::Error> {
-        let mut results = Self::apply_kernel(Svd { full: full_matrices }, &[self.clone()], Site::here("svd"))?;
+        let at = Site::here("svd");
+        check_rank("linalg.svd", "A", &self.shape(), at)?;
+        let mut results = Self::apply_kernel(Svd { full: full_matrices }, &[self], at)?;
         let (vh, values, u) = (taken(&mut results), taken(&mut results), taken(&mut results));
         Ok((u, values, vh))
     }
@@ -139,7 +144,9 @@ pub trait Decompositions: Array {
     ///
     /// If A has fewer than two dimensions, or an element is NaN or infinite.
     fn try_svdvals(&self) -> Result<Self> {
-        Ok(taken(&mut Self::apply_kernel(Svdvals, &[self.clone()], Site::here("svdvals"))?))
+        let at = Site::here("svdvals");
+        check_rank("linalg.svd", "A", &self.shape(), at)?;
+        Ok(taken(&mut Self::apply_kernel(Svdvals, &[self], at)?))
     }
 
     /// Returns the matrix exponential I + A + A² / 2 + A³ / 6 + … of square matrices.
@@ -148,9 +155,8 @@ pub trait Decompositions: Array {
     /// NaN if an element of the matrix is NaN or infinite. PyTorch: `torch.linalg.matrix_exp`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[0.0, 1.0], [0.0, 0.0]]);
@@ -161,16 +167,17 @@ pub trait Decompositions: Array {
     ///
     /// If A is not square.
     fn try_matrix_exp(&self) -> Result<Self> {
-        Ok(taken(&mut Self::apply_kernel(MatrixExp, &[self.clone()], Site::here("matrix_exp"))?))
+        let at = Site::here("matrix_exp");
+        check_square("linalg.matrix_exp", &self.shape(), at)?;
+        Ok(taken(&mut Self::apply_kernel(MatrixExp, &[self], at)?))
     }
 
     /// Returns the Vandermonde matrices of vectors: `[…, n]` gives `[…, n, count]`, whose columns are the powers 0 to `count` - 1. The default
     /// of `count` is n. PyTorch: `torch.linalg.vander`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// let x = Tensor::from([2.0, 3.0]);

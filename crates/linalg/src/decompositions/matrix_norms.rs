@@ -8,8 +8,8 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Site};
 
 use crate::array::Array;
-use crate::operations::decompositions::Decompositions;
-use crate::operations::least_squares::{LeastSquaresProblems, Tolerance};
+use crate::decompositions::decompose::Decompositions;
+use crate::decompositions::least_squares::{LeastSquaresProblems, Tolerance};
 
 /// The norm of a matrix. Numbers convert to [`Number`](Self::Number).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,9 +54,8 @@ pub trait MatrixNorms: Array {
     /// PyTorch: `torch.linalg.matrix_norm`.
     ///
     /// ```
-    /// # use wengert_linalg as linalg;
-    /// # use wengert_tensor as wengert;
-    /// use linalg::prelude::*;
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[3.0, 0.0], [0.0, -4.0]]);
@@ -70,7 +69,12 @@ pub trait MatrixNorms: Array {
     ///
     /// If the array has fewer than two dimensions, the two are equal or missing, the order is no matrix norm, or the smallest of no values
     /// is requested.
-    fn try_matrix_norm(&self, ord: impl Into<MatrixOrder>, dims: [isize; 2], keepdim: bool) -> Result<Self, Self::Error> {
+    fn try_matrix_norm(
+        &self,
+        ord: impl Into<MatrixOrder>,
+        dims: [isize; 2],
+        keepdim: bool,
+    ) -> Result<Self, Self::Error> {
         matrix_norm(self, ord.into(), dims, keepdim, Site::here("matrix_norm"))
     }
 
@@ -95,7 +99,13 @@ fn refused<A: Array, R>(message: String, at: Site) -> Result<R, <A as TensorLike
     Err(Error::Argument { message, at }.into())
 }
 
-fn matrix_norm<A: Array>(x: &A, ord: MatrixOrder, dims: [isize; 2], keepdim: bool, at: Site) -> Result<A, <A as TensorLike>::Error> {
+fn matrix_norm<A: Array>(
+    x: &A,
+    ord: MatrixOrder,
+    dims: [isize; 2],
+    keepdim: bool,
+    at: Site,
+) -> Result<A, <A as TensorLike>::Error> {
     let rank = x.shape().rank();
     if rank < 2 {
         return refused::<A, _>("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.".into(), at);
