@@ -24,20 +24,32 @@
 //! | systems of equations | [`solve`](Solving::solve), [`solve_triangular`](Solving::solve_triangular), [`cholesky_solve`](Solving::cholesky_solve), [`lu_solve`](Solving::lu_solve) |
 //! | factors | [`cholesky`](Factoring::cholesky), [`lu`](Factoring::lu), [`lu_factor`](Factoring::lu_factor) |
 //! | inverses and powers | [`inv`](Inverting::inv), [`matrix_power`](Inverting::matrix_power) |
+//! | QR, eigenvalues, singular values, the exponential | [`Decompositions`] |
+//! | least squares, the pseudoinverse, the rank | [`LeastSquaresProblems`] |
+//! | norms and condition numbers of matrices | [`MatrixNorms`] |
 //! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
 
 mod array;
+mod batches;
+mod decompositions;
 mod factors;
 mod kernel;
+mod kernels;
 mod matrices;
+mod numerics;
 mod operations;
 
 pub use array::Array;
+pub use decompositions::decompose::{Decompositions, QrMode, Uplo};
+pub use decompositions::least_squares::{LeastSquares, LeastSquaresProblems, Tolerance};
+pub use decompositions::matrix_norms::{MatrixNorms, MatrixOrder};
 pub use operations::{Determinants, Factoring, Inverting, Solving};
 
-/// The traits of all operations, without names.
+/// The traits of all operations, without names, and the types of their arguments.
 pub mod prelude {
+    pub use crate::{Decompositions as _, LeastSquaresProblems as _, MatrixNorms as _};
     pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _};
+    pub use crate::{MatrixOrder, QrMode, Tolerance, Uplo};
 }
 
 /// Panics at the caller's line with the whole diagnostic.

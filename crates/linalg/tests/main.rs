@@ -1,5 +1,7 @@
 //! The tests of linear algebra: values by definition and from PyTorch, derivatives, batches, refusals.
 
+#[path = "decompositions.rs"]
+mod decompositions;
 #[path = "definitions.rs"]
 mod definitions;
 #[path = "derivatives.rs"]

@@ -1,0 +1,213 @@
+//! QR, eigenvalues, singular values and the exponential.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{Result, try_cat};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Site};
+
+use crate::array::Array;
+use crate::kernels::eigh::{Eigh, Eigvalsh};
+use crate::kernels::exponential::MatrixExp;
+use crate::kernels::qr::Qr;
+use crate::kernels::svd::{Svd, Svdvals};
+use crate::matrices::{check_rank, check_square};
+
+/// The triangle of a symmetric matrix that is read. PyTorch: the argument `UPLO`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Uplo {
+    /// The lower triangle: PyTorch's `"L"`.
+    #[default]
+    Lower,
+    /// The upper triangle: PyTorch's `"U"`.
+    Upper,
+}
+
+/// The shapes of Q and R. PyTorch: the argument `mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QrMode {
+    /// For a matrix `[m, n]` and k = min(m, n): Q `[m, k]` and R `[k, n]`.
+    #[default]
+    Reduced,
+    /// A square Q `[m, m]`, and R `[m, n]`.
+    Complete,
+    /// R `[k, n]`, and an empty Q `[0]`.
+    R,
+}
+
+/// Decompositions of matrices, and functions of square matrices.
+///
+/// The last two dimensions are the matrices, the dimensions before are a batch. A computed product of the factors differs from the matrix
+/// by at most 10 n ε times its largest element, where n is the larger size and ε the distance from 1 to the next number. The products of
+/// two computed vectors differ from 0 or 1 by at most 10 n ε. The tests check these bounds.
+///
+/// Elements that are NaN or infinite are an error in eigenvalue and singular value problems. (PyTorch's `eigh` returns numbers for some of
+/// these matrices.)
+#[twins]
+pub trait Decompositions: Array {
+    /// Returns Q with orthonormal columns and the upper triangle R, with Q R = A.
+    ///
+    /// The diagonal of R has LAPACK's signs: a negative element where the reflected column begins with a positive number, and the other way
+    /// round. The shapes follow from the [`QrMode`]. NaN and infinite elements give NaN.
+    ///
+    /// A has a derivative where its first k columns are linearly independent. [`QrMode::Complete`] has none for matrices with more rows
+    /// than columns. [`QrMode::R`] has one, unlike PyTorch's. PyTorch: `torch.linalg.qr`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[3.0, 1.0], [4.0, 2.0]]);
+    /// let (q, r) = a.qr(QrMode::Reduced);
+    /// assert!((r.get(&[0, 0]).unwrap() + 5.0f64).abs() < 1e-14);
+    /// assert!((q.matmul(&r) - &a).abs().amax(..).item() < 1e-14);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If A has fewer than two dimensions.
+    fn try_qr(&self, mode: QrMode) -> Result<(Self, Self), Self::Error> {
+        let at = Site::here("qr");
+        check_rank("linalg.qr", "A", &self.shape(), at)?;
+        let mut results = Self::apply_kernel(Qr { complete: mode == QrMode::Complete }, &[self], at)?;
+        let (r, q) = (taken(&mut results), taken(&mut results));
+        if mode == QrMode::R {
+            return Ok((self.constant(&Tensor::zeros([0])), r));
+        }
+        Ok((q, r))
+    }
+
+    /// Returns the eigenvalues `[…, n]` of symmetric matrices `[…, n, n]` in ascending order, and orthonormal eigenvectors `[…, n, n]` as
+    /// columns: A = V diag(λ) Vᵀ. The other triangle than `uplo` is not read.
+    ///
+    /// Each eigenvector has any sign. Vectors of equal eigenvalues are any orthonormal basis. So only functions of the vectors that do
+    /// not depend on these choices have a derivative. The derivative of an eigenvector with respect to the vectors of exactly equal eigenvalues is
+    /// left out; PyTorch gives infinities or NaN there. The gradient is PyTorch's, which belongs to symmetric changes of A.
+    /// PyTorch: `torch.linalg.eigh`.
+    ///
+    /// # Errors
+    ///
+    /// If A is not square, or an element is NaN or infinite.
+    fn try_eigh(&self, uplo: Uplo) -> Result<(Self, Self), Self::Error> {
+        let at = Site::here("eigh");
+        check_square("linalg.eigh", &self.shape(), at)?;
+        let mut results = Self::apply_kernel(Eigh { upper: uplo == Uplo::Upper }, &[self], at)?;
+        let (vectors, values) = (taken(&mut results), taken(&mut results));
+        Ok((values, vectors))
+    }
+
+    /// Returns the eigenvalues `[…, n]` of symmetric matrices in ascending order, without vectors. Their first derivatives exist for equal
+    /// eigenvalues too. PyTorch: `torch.linalg.eigvalsh`.
+    ///
+    /// # Errors
+    ///
+    /// If A is not square, or an element is NaN or infinite.
+    fn try_eigvalsh(&self, uplo: Uplo) -> Result<Self> {
+        let at = Site::here("eigvalsh");
+        check_square("linalg.eigh", &self.shape(), at)?;
+        let kernel = Eigvalsh(Eigh { upper: uplo == Uplo::Upper });
+        Ok(taken(&mut Self::apply_kernel(kernel, &[self], at)?))
+    }
+
+    /// Returns U, the singular values σ in descending order, and Vᵀ, with A = U diag(σ) Vᵀ. For matrices `[…, m, n]` and k = min(m, n) they have
+    /// the shapes `[…, m, k]`, `[…, k]` and `[…, k, n]`. With `full_matrices`, U is `[…, m, m]` and Vᵀ is `[…, n, n]`.
+    ///
+    /// A pair of vectors has any common sign, and vectors of equal values are any orthonormal basis. So only functions that do not depend on
+    /// these choices have a derivative. Quotients by zero singular values, and by differences of equal ones, are left out of the derivative;
+    /// PyTorch gives infinities or NaN there. PyTorch: `torch.linalg.svd`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[3.0, 0.0], [0.0, -4.0], [0.0, 0.0]]);
+    /// let (u, s, vh) = a.svd(false);
+    /// assert_eq!((u.shape(), s.to_vec(), vh.shape()), (&[3, 2].into(), vec![4.0, 3.0], &[2, 2].into()));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If A has fewer than two dimensions, or an element is NaN or infinite.
+    fn try_svd(&self, full_matrices: bool) -> Result<(Self, Self, Self), Self::Error> {
+        let at = Site::here("svd");
+        check_rank("linalg.svd", "A", &self.shape(), at)?;
+        let mut results = Self::apply_kernel(Svd { full: full_matrices }, &[self], at)?;
+        let (vh, values, u) = (taken(&mut results), taken(&mut results), taken(&mut results));
+        Ok((u, values, vh))
+    }
+
+    /// Returns the singular values `[…, k]` in descending order, without vectors. Their first derivatives exist for equal values too.
+    /// PyTorch: `torch.linalg.svdvals`.
+    ///
+    /// # Errors
+    ///
+    /// If A has fewer than two dimensions, or an element is NaN or infinite.
+    fn try_svdvals(&self) -> Result<Self> {
+        let at = Site::here("svdvals");
+        check_rank("linalg.svd", "A", &self.shape(), at)?;
+        Ok(taken(&mut Self::apply_kernel(Svdvals, &[self], at)?))
+    }
+
+    /// Returns the matrix exponential I + A + A² / 2 + A³ / 6 + … of square matrices.
+    ///
+    /// Scaling and squaring approximates it to a few ε times the norm of A, relative to the norm of the result. All elements of the result are
+    /// NaN if an element of the matrix is NaN or infinite. PyTorch: `torch.linalg.matrix_exp`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[0.0, 1.0], [0.0, 0.0]]);
+    /// assert_eq!(a.matrix_exp(), Tensor::from([[1.0, 1.0], [0.0, 1.0]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If A is not square.
+    fn try_matrix_exp(&self) -> Result<Self> {
+        let at = Site::here("matrix_exp");
+        check_square("linalg.matrix_exp", &self.shape(), at)?;
+        Ok(taken(&mut Self::apply_kernel(MatrixExp, &[self], at)?))
+    }
+
+    /// Returns the Vandermonde matrices of vectors: `[…, n]` gives `[…, n, count]`, whose columns are the powers 0 to `count` - 1. The default
+    /// of `count` is n. PyTorch: `torch.linalg.vander`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([2.0, 3.0]);
+    /// assert_eq!(x.vander(3), Tensor::from([[1.0, 2.0, 4.0], [1.0, 3.0, 9.0]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `count` is below 2, or `self` has no dimension. (PyTorch takes a number for a vector with one element.)
+    fn try_vander(&self, count: impl Into<Option<usize>>) -> Result<Self> {
+        let at = Site::here("vander");
+        let shape = self.shape();
+        let count = count.into().or(shape.last().copied()).unwrap_or(1);
+        if count < 2 || shape.rank() == 0 {
+            return Err(Error::Argument { message: "N must be greater than 1.".into(), at }.into());
+        }
+        let one = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(&shape)?.try_unsqueeze(-1)?;
+        let mut wide = shape.clone();
+        wide.push(count - 1);
+        let powers = self.try_unsqueeze(-1)?.try_expand(&wide)?.try_cumprod(-1)?;
+        try_cat(&[one, powers], -1)
+    }
+}
+
+impl<A: Array> Decompositions for A {}
+
+/// Takes the last result. A kernel has as many results as its operation takes.
+pub(crate) fn taken<A>(results: &mut Vec<A>) -> A {
+    match results.pop() {
+        Some(result) => result,
+        None => crate::raise("a kernel has too few results"),
+    }
+}

@@ -1,0 +1,214 @@
+//! Least squares, the pseudoinverse and the rank.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{ArrayOperand, Result};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Site};
+
+use crate::array::Array;
+use crate::decompositions::decompose::{Decompositions, Uplo, taken};
+use crate::kernels::pseudoinverse::{Lstsq, Pinv};
+use crate::matrices::{check_square, joined};
+use crate::numerics::pseudoinverse::Cutoff;
+
+/// Which singular values count as zeros: those up to the larger of `atol` and `rtol` times the largest value. PyTorch: the keyword arguments
+/// of `pinv` and `matrix_rank`.
+///
+/// The default of `rtol` is max(m, n) ε for matrices `[m, n]`. If only `atol` is given and is above 0, then `rtol` is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[must_use]
+pub struct Tolerance {
+    atol: Option<f64>,
+    rtol: Option<f64>,
+    hermitian: bool,
+}
+
+impl Tolerance {
+    /// Returns the default.
+    pub fn new() -> Self {
+        Tolerance::default()
+    }
+
+    /// Sets the absolute bound.
+    pub fn atol(mut self, atol: f64) -> Self {
+        self.atol = Some(atol);
+        self
+    }
+
+    /// Sets the bound relative to the largest singular value.
+    pub fn rtol(mut self, rtol: f64) -> Self {
+        self.rtol = Some(rtol);
+        self
+    }
+
+    /// Declares that the matrices are symmetric. Eigenvalues then replace singular values, and only the lower triangle is read.
+    pub fn hermitian(mut self) -> Self {
+        self.hermitian = true;
+        self
+    }
+
+    /// Returns the bounds for matrices of this shape.
+    fn cutoff<T: Float>(self, shape: &Shape) -> Cutoff {
+        let sizes = &shape[shape.rank() - 2..];
+        let default = match self.atol {
+            Some(atol) if atol > 0.0 => 0.0,
+            _ => sizes[0].max(sizes[1]) as f64 * T::EPSILON.to_f64(),
+        };
+        Cutoff { absolute: self.atol.unwrap_or(0.0), relative: self.rtol.unwrap_or(default) }
+    }
+}
+
+/// The result of a least-squares problem with matrices `[m, n]` and right sides `[m, k]`.
+#[derive(Clone, Debug)]
+pub struct LeastSquares<A> {
+    /// The solutions `[…, n, k]`, or `[…, n]` for a vector on the right side.
+    pub solution: A,
+    /// The squared lengths of the columns of A X - B, `[…, k]`. For m ≤ n, an empty array `[0]`. PyTorch gives an empty array too if a
+    /// matrix does not have full rank.
+    pub residuals: A,
+    /// The ranks `[…]` of the matrices, as numbers of the element type. They have no derivative.
+    pub rank: A,
+}
+
+/// Least squares, the pseudoinverse and the rank.
+#[twins]
+pub trait LeastSquaresProblems: Array {
+    /// Returns the X of smallest length with the least |A X - B|, for matrices A `[…, m, n]` and right sides B `[…, m, k]` or `[…, m]`. The
+    /// leading dimensions broadcast.
+    ///
+    /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest count as zeros; the default
+    /// is max(m, n) ε. A matrix of full rank with m ≥ n is solved by QR with column pivoting, other matrices by singular values. The derivative
+    /// assumes that the rank does not change. PyTorch: `torch.linalg.lstsq`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// // The line through (0, 1), (1, 3) and (2, 5).
+    /// let a = Tensor::from([0.0, 1.0, 2.0]).vander(2);
+    /// let line = a.lstsq(&Tensor::from([1.0, 3.0, 5.0]), None).solution;
+    /// assert!((line - Tensor::from([1.0, 2.0])).abs().amax(..).item() < 1e-14);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the sizes do not match, or an element of A is NaN or infinite.
+    fn try_lstsq(&self, b: impl ArrayOperand<Self>, rcond: Option<f64>) -> Result<LeastSquares<Self>, Self::Error> {
+        let at = Site::here("lstsq");
+        let b = b.into_array(self);
+        let (left, right) = (self.shape(), b.shape());
+        let is_vector = check_sizes(&left, &right).map_err(|message| Error::Argument { message, at })?;
+        let b = if is_vector { b.try_unsqueeze(-1)? } else { b };
+        let ([a, b], rank) = (joined([(self, 2), (&b, 2)], at)?, left.rank());
+        let mut tolerance = Tolerance::new();
+        tolerance.rtol = rcond;
+        let kernel = Lstsq { cutoff: tolerance.cutoff::<Self::Elem>(&left) };
+        let mut results = Self::apply_kernel(kernel, &[&a, &b], at)?;
+        let (rank_of, solution) = (taken(&mut results), taken(&mut results));
+        let residuals = if left[rank - 2] > left[rank - 1] {
+            a.try_matmul(&solution)?.try_sub(&b)?.try_square()?.try_sum(-2)?
+        } else {
+            self.constant(&Tensor::zeros([0]))
+        };
+        let solution = if is_vector { solution.try_squeeze(-1)? } else { solution };
+        Ok(LeastSquares { solution, residuals, rank: rank_of.apply_detach(at)? })
+    }
+
+    /// Returns the pseudoinverse (Moore and Penrose) `[…, n, m]` of matrices `[…, m, n]`. The [`Tolerance`] says which singular values count
+    /// as zeros. The derivative assumes that the rank does not change, and exists for equal singular values too. PyTorch: `torch.linalg.pinv`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[2.0, 0.0], [0.0, 0.0], [0.0, 4.0]]);
+    /// assert_eq!(a.pinv(Tolerance::new()), Tensor::from([[0.5, 0.0, 0.0], [0.0, 0.0, 0.25]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If A has fewer than two dimensions, an element is NaN or infinite, or a matrix that is declared symmetric is not square.
+    fn try_pinv(&self, tolerance: Tolerance) -> Result<Self> {
+        let at = Site::here("pinv");
+        let shape = self.shape();
+        if shape.rank() < 2 {
+            let message = format!("linalg.pinv({shape}): expected a tensor with 2 or more dimensions");
+            return Err(Error::Argument { message, at }.into());
+        }
+        check_hermitian(tolerance, &shape, at)?;
+        let kernel = Pinv { cutoff: tolerance.cutoff::<Self::Elem>(&shape), hermitian: tolerance.hermitian };
+        Ok(taken(&mut Self::apply_kernel(kernel, &[self], at)?))
+    }
+
+    /// Returns the ranks `[…]` of matrices: the numbers of singular values that do not count as zeros. Evaluates a variable. PyTorch:
+    /// `torch.linalg.matrix_rank`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[1.0, 2.0], [2.0, 4.0]]);
+    /// assert_eq!(a.matrix_rank(Tolerance::new()).item(), 1);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If A has fewer than two dimensions, an element is NaN or infinite, or a matrix that is declared symmetric is not square.
+    fn try_matrix_rank(&self, tolerance: Tolerance) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("matrix_rank");
+        let shape = self.shape();
+        if shape.rank() < 2 {
+            let message = "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.".into();
+            return Err(Error::Argument { message, at }.into());
+        }
+        check_hermitian(tolerance, &shape, at)?;
+        let a = self.to_tensor(at)?;
+        let values = if tolerance.hermitian { a.try_eigvalsh(Uplo::Lower)?.try_abs()? } else { a.try_svdvals()? };
+        let batch = Shape::from(&shape[..shape.rank() - 2]);
+        if values.numel() == 0 {
+            return Ok(Tensor::try_full(&batch, 0)?);
+        }
+        let Cutoff { absolute, relative } = tolerance.cutoff::<Self::Elem>(&shape);
+        let bound = values
+            .try_amax_keepdim(-1)?
+            .try_mul(relative)?
+            .try_maximum(Tensor::full([1], Self::Elem::from_f64(absolute)))?;
+        let counted = values.try_gt(&bound)?.try_cast::<i64>()?;
+        Ok(counted.try_sum(-1)?)
+    }
+}
+
+impl<A: Array> LeastSquaresProblems for A {}
+
+/// Returns an error if matrices that are declared symmetric are not square.
+fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result::Result<(), Error> {
+    if !tolerance.hermitian {
+        return Ok(());
+    }
+    check_square("linalg.eigh", shape, at)
+}
+
+/// Returns whether the right sides are vectors, or a sentence about sizes that do not match.
+fn check_sizes(left: &Shape, right: &Shape) -> std::result::Result<bool, String> {
+    let name = "torch.linalg.lstsq";
+    if left.rank() < 2 {
+        return Err(format!("{name}: input must have at least 2 dimensions."));
+    }
+    if right.rank() < 1 {
+        return Err(format!("{name}: other must have at least 1 dimension."));
+    }
+    if right.rank() > left.rank() || left.rank() - right.rank() > 1 {
+        return Err(format!(
+            "{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        ));
+    }
+    let is_vector = left.rank() - right.rank() == 1;
+    let dim = if is_vector { 1 } else { 2 };
+    if left[left.rank() - 2] != right[right.rank() - dim] {
+        return Err(format!("{name}: input.size(-2) should match other.size(-{dim})"));
+    }
+    Ok(is_vector)
+}

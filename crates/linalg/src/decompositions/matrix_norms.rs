@@ -1,0 +1,194 @@
+//! Norms and condition numbers of matrices.
+
+use std::fmt;
+
+use wengert_macros::twins;
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Site};
+
+use crate::array::Array;
+use crate::decompositions::decompose::Decompositions;
+use crate::decompositions::least_squares::{LeastSquaresProblems, Tolerance};
+
+/// The norm of a matrix. Numbers convert to [`Number`](Self::Number).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MatrixOrder {
+    /// The root of the sum of squares. PyTorch: `"fro"`.
+    Frobenius,
+    /// The sum of the singular values. PyTorch: `"nuc"`.
+    Nuclear,
+    /// For 1, the largest sum of magnitudes of a column; for ∞, of a row; for 2, the largest singular value. For -1, -∞ and -2, the
+    /// smallest. There are no others.
+    Number(f64),
+}
+
+impl From<f64> for MatrixOrder {
+    fn from(order: f64) -> Self {
+        MatrixOrder::Number(order)
+    }
+}
+
+impl From<i32> for MatrixOrder {
+    fn from(order: i32) -> Self {
+        MatrixOrder::Number(f64::from(order))
+    }
+}
+
+impl fmt::Display for MatrixOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MatrixOrder::Frobenius => f.write_str("fro"),
+            MatrixOrder::Nuclear => f.write_str("nuc"),
+            MatrixOrder::Number(order) => write!(f, "{order}"),
+        }
+    }
+}
+
+/// Norms and condition numbers of matrices.
+#[twins]
+pub trait MatrixNorms: Array {
+    /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. These are removed, or have size 1 if `keepdim`.
+    ///
+    /// At zeros and ties the derivatives are those of the vector norms, `amax` and `amin`, and of the singular values.
+    /// PyTorch: `torch.linalg.matrix_norm`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[3.0, 0.0], [0.0, -4.0]]);
+    /// assert_eq!(a.matrix_norm(MatrixOrder::Frobenius, [-2, -1]).item(), 5.0);
+    /// assert_eq!(a.matrix_norm(MatrixOrder::Nuclear, [-2, -1]).item(), 7.0);
+    /// assert_eq!(a.matrix_norm(f64::INFINITY, [-2, -1]).item(), 4.0);
+    /// assert_eq!(a.matrix_norm_keepdim(-2, [0, 1]).to_vec(), [3.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the array has fewer than two dimensions, the two are equal or missing, the order is no matrix norm, or the smallest of no values
+    /// is requested.
+    fn try_matrix_norm(
+        &self,
+        ord: impl Into<MatrixOrder>,
+        dims: [isize; 2],
+        keepdim: bool,
+    ) -> Result<Self, Self::Error> {
+        matrix_norm(self, ord.into(), dims, keepdim, Site::here("matrix_norm"))
+    }
+
+    /// Returns the condition numbers `[…]` of matrices: the norm of A times the norm of its inverse. For ±2, it is the quotient of the largest
+    /// and the smallest singular value (or the reverse), also for matrices that are not square.
+    ///
+    /// The result is ∞ for matrices that are singular to working precision, and 0 for empty matrices. (Orders 1, ∞ and the norms "fro" and "nuc"
+    /// take the pseudoinverse for the inverse.) PyTorch: `torch.linalg.cond`.
+    ///
+    /// # Errors
+    ///
+    /// If A has fewer than two dimensions, is not square for an order other than ±2, an element is NaN or infinite, or the order
+    /// is no matrix norm.
+    fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
+        condition(self, ord.into(), Site::here("cond"))
+    }
+}
+
+impl<A: Array> MatrixNorms for A {}
+
+fn refused<A: Array, R>(message: String, at: Site) -> Result<R, <A as TensorLike>::Error> {
+    Err(Error::Argument { message, at }.into())
+}
+
+fn matrix_norm<A: Array>(
+    x: &A,
+    ord: MatrixOrder,
+    dims: [isize; 2],
+    keepdim: bool,
+    at: Site,
+) -> Result<A, <A as TensorLike>::Error> {
+    let rank = x.shape().rank();
+    if rank < 2 {
+        return refused::<A, _>("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.".into(), at);
+    }
+    let [rows, columns] = [resolved(dims[0], rank, at)?, resolved(dims[1], rank, at)?];
+    if rows == columns {
+        let message = format!("linalg.matrix_norm: dims must be different. Got ({}, {})", dims[0], dims[1]);
+        return refused::<A, _>(message, at);
+    }
+    // The first sum is over `inner`; the size of this dimension becomes 1.
+    let sums = |inner: usize| x.try_abs()?.try_sum_keepdim(inner as isize);
+    let singular = |of: &dyn Fn(&A) -> Result<A, <A as TensorLike>::Error>| {
+        let values = x.try_movedim([rows as isize, columns as isize], [-2isize, -1])?.try_svdvals()?;
+        let norm = of(&values)?;
+        if !keepdim {
+            return Ok(norm);
+        }
+        let mut shape = x.shape();
+        (shape[rows], shape[columns]) = (1, 1);
+        norm.try_reshape(&shape)
+    };
+    let both = [rows as isize, columns as isize];
+    let done = |x: A| if keepdim { Ok(x) } else { x.try_squeeze(both) };
+    let (largest, shape) = (|x: A, dim: usize| extreme(&x, dim as isize, true), x.shape());
+    let empty = shape[rows].min(shape[columns]) == 0;
+    match ord {
+        MatrixOrder::Frobenius => x.try_vector_norm_keepdim(2.0, both).and_then(done),
+        MatrixOrder::Nuclear => singular(&|values| values.try_sum(-1)),
+        MatrixOrder::Number(2.0) if empty => singular(&|values| values.try_sum(-1)),
+        MatrixOrder::Number(2.0) => singular(&|values| values.try_amax(-1)),
+        MatrixOrder::Number(-2.0) => singular(&|values| values.try_amin(-1)),
+        MatrixOrder::Number(1.0) => done(largest(sums(rows)?, columns)?),
+        MatrixOrder::Number(f64::INFINITY) => done(largest(sums(columns)?, rows)?),
+        MatrixOrder::Number(-1.0) => done(extreme(&sums(rows)?, columns as isize, false)?),
+        MatrixOrder::Number(f64::NEG_INFINITY) => done(extreme(&sums(columns)?, rows as isize, false)?),
+        MatrixOrder::Number(_) => refused::<A, _>(format!("linalg.matrix_norm: Order {ord} not supported."), at),
+    }
+}
+
+/// Returns the largest or the smallest sums along `dim`, which stays with size 1. The largest of no sums is 0.
+fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as TensorLike>::Error> {
+    if largest && x.shape()[dim as usize] == 0 {
+        return x.try_sum_keepdim(dim);
+    }
+    if largest { x.try_amax_keepdim(dim) } else { x.try_amin_keepdim(dim) }
+}
+
+/// Returns the index of a dimension.
+fn resolved(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
+    let resolved = if dim < 0 { dim + rank as isize } else { dim };
+    usize::try_from(resolved).ok().filter(|&dim| dim < rank).ok_or(Error::DimRange { dim, rank, at })
+}
+
+fn condition<A: Array>(x: &A, ord: MatrixOrder, at: Site) -> Result<A, <A as TensorLike>::Error> {
+    let shape = x.shape();
+    if shape.rank() < 2 {
+        return refused::<A, _>("linalg.cond: The input tensor must have at least 2 dimensions.".into(), at);
+    }
+    let (rank, last) = (shape.rank(), [-2, -1]);
+    let (rows, columns) = (shape[rank - 2], shape[rank - 1]);
+    let batch = Shape::from(&shape[..rank - 2]);
+    let by_values = matches!(ord, MatrixOrder::Number(2.0 | -2.0));
+    let known = matches!(ord, MatrixOrder::Frobenius | MatrixOrder::Nuclear)
+        || matches!(ord, MatrixOrder::Number(p) if [1.0, 2.0, f64::INFINITY].contains(&p.abs()));
+    if !known {
+        return refused::<A, _>(format!("linalg.cond got an invalid norm type: {ord}"), at);
+    }
+    let is_empty = rows.min(columns) == 0 && matches!(ord, MatrixOrder::Number(_));
+    if !by_values && rows != columns && !is_empty {
+        let message = format!(
+            "linalg.cond(ord={ord}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
+        );
+        return refused::<A, _>(message, at);
+    }
+    if rows.min(columns) == 0 {
+        return Ok(x.constant(&Tensor::try_full(&batch, A::Elem::ZERO)?));
+    }
+    if by_values {
+        let values = x.try_svdvals()?;
+        let (first, end) = (values.try_narrow(-1, 0, 1)?, values.try_narrow(-1, rows.min(columns) - 1, 1)?);
+        let quotient = if ord == MatrixOrder::Number(2.0) { first.try_div(&end)? } else { end.try_div(&first)? };
+        return quotient.try_squeeze(-1);
+    }
+    let inverse = x.try_pinv(Tolerance::new())?;
+    x.try_matrix_norm(ord, last)?.try_mul(&inverse.try_matrix_norm(ord, last)?)
+}

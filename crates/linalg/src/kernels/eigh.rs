@@ -1,0 +1,79 @@
+//! The eigenvalues and eigenvectors of symmetric matrices.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::{differences, inverse_or_zero, transposed};
+use crate::array::Array as _;
+use crate::batches::Batch;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, sizes, with_core};
+use crate::numerics::eigen::symmetric;
+
+const NAME: &str = "linalg.eigh";
+
+/// The eigenvalues in ascending order, and the eigenvectors as columns.
+#[derive(Clone, Copy)]
+pub(crate) struct Eigh {
+    /// True if the upper triangle is read, not the lower one.
+    pub(crate) upper: bool,
+}
+
+/// The eigenvalues alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Eigvalsh(pub(crate) Eigh);
+
+/// Computes the eigenvalues, and the vectors if `shapes` has a shape for them.
+fn run<T: Float>(eigh: Eigh, input: &Tensor<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    let batch = batch_of(input.shape(), 2);
+    let reason = "the input matrix is ill-conditioned or has too many repeated eigenvalues";
+    Batch { shape: &batch, name: NAME, reason, at }.compute(&[input], shapes, |input, out| {
+        let (values, vectors) = out.split_at_mut(1);
+        symmetric(input[0], eigh.upper, values[0], vectors.first_mut().map(|vectors| &mut **vectors))
+    })
+}
+
+impl Kernel for Eigh {
+    const NAME: &'static str = "eigh";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, order) = (batch_of(&inputs[0], 2), sizes(&inputs[0]).0);
+        vec![with_core(&batch, &[order]), with_core(&batch, &[order, order])]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        run(*self, &inputs[0], &[with_core(&batch, &[order]), with_core(&batch, &[order, order])], at)
+    }
+
+    /// V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ, and without the quotients where λⱼ = λᵢ (Giles, "An extended collection of matrix
+    /// derivative results", 2008, section 3.1).
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let (values, vectors) = (call.outputs[0], call.outputs[1]);
+        let quotients = transposed(vectors).matmul(gradients[1]) * inverse_or_zero(differences(values));
+        let inner = gradients[0].diag_embed(0, -2, -1) + quotients;
+        vec![Some(vectors.matmul(inner).matmul(transposed(vectors)))]
+    }
+}
+
+impl Kernel for Eigvalsh {
+    const NAME: &'static str = "eigvalsh";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, order) = (batch_of(&inputs[0], 2), sizes(&inputs[0]).0);
+        vec![with_core(&batch, &[order])]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let shapes = self.shapes(&[inputs[0].shape().clone()]);
+        run(self.0, &inputs[0], &shapes, at)
+    }
+
+    /// V diag(g_λ) Vᵀ.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let results = Var::apply_kernel(self.0, &[&call.inputs[0]], Site::here("eigvalsh"));
+        let vectors = results.unwrap_or_else(|error| crate::raise(error))[1];
+        vec![Some((vectors * gradients[0].unsqueeze(-2)).matmul(transposed(vectors)))]
+    }
+}

@@ -1,0 +1,101 @@
+//! The pseudoinverse and least squares. Both rules consist of products with the pseudoinverse, so equal singular values do no harm.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::{svd, transposed};
+use crate::array::Array as _;
+use crate::batches::Batch;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, with_core};
+use crate::numerics::pseudoinverse::{Cutoff, least_squares, pseudoinverse, symmetric_pseudoinverse};
+
+/// The pseudoinverse.
+#[derive(Clone, Copy)]
+pub(crate) struct Pinv {
+    pub(crate) cutoff: Cutoff,
+    /// True if the matrix is symmetric.
+    pub(crate) hermitian: bool,
+}
+
+impl Kernel for Pinv {
+    const NAME: &'static str = "pinv";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let mut shape = inputs[0].clone();
+        let rank = shape.rank();
+        shape.swap(rank - 2, rank - 1);
+        vec![shape]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let shape = inputs[0].shape();
+        let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
+        let batch = batch_of(&shape, 2);
+        let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
+        let computed = Batch { shape: &batch, name, reason: svd::REASON, at };
+        computed.compute(&[&inputs[0]], &[with_core(&batch, &[columns, rows])], |a, out| {
+            if self.hermitian {
+                symmetric_pseudoinverse(a[0], rows, self.cutoff, out[0])
+            } else {
+                pseudoinverse(a[0], [rows, columns], self.cutoff, out[0]).map(drop)
+            }
+        })
+    }
+
+    /// -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A), where P is the pseudoinverse (Golub and Pereyra, "The differentiation of
+    /// pseudo-inverses and nonlinear least squares problems whose variables separate", 1973).
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let (a, p, g) = (call.inputs[0], call.outputs[0], gradients[0]);
+        let (pt, gt) = (transposed(p), transposed(g));
+        let second = gt.matmul(p).matmul(pt);
+        let third = pt.matmul(p).matmul(gt);
+        let sum = second - a.matmul(p.matmul(second)) + third - third.matmul(p).matmul(a);
+        vec![Some(sum - pt.matmul(g).matmul(pt))]
+    }
+}
+
+/// The X of smallest length with the least |A X - B|, and the rank of A.
+#[derive(Clone, Copy)]
+pub(crate) struct Lstsq {
+    pub(crate) cutoff: Cutoff,
+}
+
+impl Kernel for Lstsq {
+    const NAME: &'static str = "lstsq";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (a, b) = (&inputs[0], &inputs[1]);
+        let batch = batch_of(&a, 2);
+        vec![with_core(&batch, &[a[a.rank() - 1], b[b.rank() - 1]]), batch]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (a, b) = (inputs[0].shape(), inputs[1].shape());
+        let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
+        let batch = batch_of(&a, 2);
+        let computed = Batch { shape: &batch, name: "linalg.lstsq", reason: svd::REASON, at };
+        let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
+        computed.compute(&[&inputs[0], &inputs[1]], &shapes, |input, out| {
+            let rank = least_squares(input[0], input[1], sizes, self.cutoff, out[0])?;
+            out[1][0] = T::from_f64(rank as f64);
+            Ok(())
+        })
+    }
+
+    /// With the pseudoinverse P of A and X = P B: g_B = Pᵀ g, and g_A = -Pᵀ g Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A). This follows
+    /// from the derivative of P. The rank has no derivative.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
+        let kernel = Pinv { cutoff: self.cutoff, hermitian: false };
+        let results = Var::apply_kernel(kernel, &[&a], Site::here("lstsq"));
+        let p = results.unwrap_or_else(|error| crate::raise(error))[0];
+        let (pt, gt) = (transposed(p), transposed(g));
+        let gb = pt.matmul(g);
+        let residual = (b - a.matmul(x)).matmul(gt.matmul(p).matmul(pt));
+        let outside = pt.matmul(x.matmul(gt));
+        let ga = residual + outside - outside.matmul(p).matmul(a) - gb.matmul(transposed(x));
+        vec![Some(ga), Some(gb)]
+    }
+}

@@ -1,0 +1,72 @@
+//! The QR decomposition.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::transposed;
+use crate::batches::Batch;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, sizes, with_core};
+use crate::numerics::qr::{factor, write_triangle};
+use crate::operations::Solving as _;
+
+const NAME: &str = "linalg.qr";
+
+/// Q with orthonormal columns, and the upper triangle R.
+#[derive(Clone, Copy)]
+pub(crate) struct Qr {
+    /// True if Q is square.
+    pub(crate) complete: bool,
+}
+
+impl Kernel for Qr {
+    const NAME: &'static str = "qr";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
+        let width = if self.complete { rows } else { rows.min(columns) };
+        vec![with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let shapes = self.shapes(&[inputs[0].shape().clone()]);
+        let width = if self.complete { rows } else { rows.min(columns) };
+        Batch { shape: &batch, name: NAME, reason: "", at }.compute(&[&inputs[0]], &shapes, |input, out| {
+            let [q, r] = out else { return Ok(()) };
+            let mut a = input[0].to_vec();
+            q.copy_from_slice(&factor(&mut a, rows, columns)?.product(width)?);
+            write_triangle(&a, columns, width, r);
+            Ok(())
+        })
+    }
+
+    /// For A with at least as many rows as columns: (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q, where copyltu mirrors the lower triangle
+    /// (Seeger et al., "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with U triangular. This rule
+    /// applies to X = Q U, and W = Qᵀ Y.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let (a, q, r) = (call.inputs[0], call.outputs[0], call.outputs[1]);
+        let shape = a.shape();
+        let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
+        if self.complete && rows > columns {
+            let message = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.";
+            crate::raise(Error::Argument { message: message.into(), at: Site::here("qr") });
+        }
+        if rows >= columns {
+            return vec![Some(tall(q, r, gradients[0], gradients[1]))];
+        }
+        let parts = |x: Var<'t, T>| (x.narrow(-1, 0, rows), x.narrow(-1, rows, columns - rows));
+        let ((_, y), (u, _), (gu, gw)) = (parts(a), parts(r), parts(gradients[1]));
+        let gx = tall(q, u, gradients[0] + y.matmul(transposed(gw)), gu);
+        vec![Some(cat(&[gx, q.matmul(gw)], -1))]
+    }
+}
+
+/// Returns the gradient with respect to a matrix that has at least as many rows as columns.
+fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, T>) -> Var<'t, T> {
+    let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
+    let mirrored = m.tril(0) + transposed(m.tril(-1));
+    let sum = gq + q.matmul(mirrored);
+    transposed(r.solve_triangular(transposed(sum), true, true, false))
+}

@@ -1,0 +1,97 @@
+//! The singular value decomposition.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::{differences, inverse_or_zero, transposed};
+use crate::array::Array as _;
+use crate::batches::Batch;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, sizes, with_core};
+use crate::numerics::singular::{Vectors, singular};
+
+pub(crate) const NAME: &str = "linalg.svd";
+pub(crate) const REASON: &str = "the input matrix is ill-conditioned or has too many repeated singular values";
+
+/// The left vectors U as columns, the singular values in descending order, and the right vectors Vᵀ as rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Svd {
+    /// True if U and V are square.
+    pub(crate) full: bool,
+}
+
+/// The singular values alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Svdvals;
+
+impl Kernel for Svd {
+    const NAME: &'static str = "svd";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
+        let count = rows.min(columns);
+        let [left, right] = if self.full { [rows, columns] } else { [count; 2] };
+        vec![with_core(&batch, &[rows, left]), with_core(&batch, &[count]), with_core(&batch, &[right, columns])]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let shapes = self.shapes(&[inputs[0].shape().clone()]);
+        Batch { shape: &batch, name: NAME, reason: REASON, at }.compute(&[&inputs[0]], &shapes, |input, out| {
+            let [u, values, vh] = out else { return Ok(()) };
+            singular(input[0], [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
+        })
+    }
+
+    /// U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ), with skew(X) = X - Xᵀ and
+    /// Eᵢⱼ = σⱼ² - σᵢ² (Townsend, "Differentiating the singular value decomposition", 2016). Quotients by zeros are left out.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let (values, shape) = (call.outputs[1], call.inputs[0].shape());
+        let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
+        let count = rows.min(columns);
+        // The further columns of square U and V are any orthonormal completion, which has no derivative.
+        let first = |x: Var<'t, T>, dim: isize| x.narrow(dim, 0, count);
+        let (u, gu) = (first(call.outputs[0], -1), first(gradients[0], -1));
+        let (v, gv) = (transposed(first(call.outputs[2], -2)), transposed(first(gradients[2], -2)));
+        let across = values.unsqueeze(-2);
+        let quotients = inverse_or_zero(differences(values.square()));
+        let (left, right) = (transposed(u).matmul(gu), transposed(v).matmul(gv));
+        let inner = (left - transposed(left)) * quotients * across
+            + (right - transposed(right)) * quotients * values.unsqueeze(-1)
+            + gradients[1].diag_embed(0, -2, -1);
+        let mut left_factor = u.matmul(inner);
+        let inverse = inverse_or_zero(across);
+        if rows > count {
+            left_factor = left_factor + (gu - u.matmul(left)) * inverse;
+        }
+        let mut gradient = left_factor.matmul(transposed(v));
+        if columns > count {
+            gradient = gradient + u.matmul(transposed((gv - v.matmul(right)) * inverse));
+        }
+        vec![Some(gradient)]
+    }
+}
+
+impl Kernel for Svdvals {
+    const NAME: &'static str = "svdvals";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
+        vec![with_core(&batch, &[rows.min(columns)])]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let shapes = [with_core(&batch, &[rows.min(columns)])];
+        Batch { shape: &batch, name: NAME, reason: REASON, at }
+            .compute(&[&inputs[0]], &shapes, |input, out| singular(input[0], [rows, columns], out[0], None))
+    }
+
+    /// U diag(g_S) Vᵀ.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let results = Var::apply_kernel(Svd { full: false }, &[&call.inputs[0]], Site::here("svdvals"));
+        let [u, _, vh] = results.unwrap_or_else(|error| crate::raise(error))[..] else { return vec![None] };
+        vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))]
+    }
+}

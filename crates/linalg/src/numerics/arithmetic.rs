@@ -1,0 +1,208 @@
+//! Sums of products, lengths and plane rotations, safe from overflow and underflow.
+//!
+//! A sum runs over 16 partial sums, in an order that does not depend on the machine. So every instruction set gives the same bits.
+
+use wengert_tensor::Float;
+
+/// The number of partial sums of [`dot`].
+const LANES: usize = 16;
+
+/// A reason for which a decomposition has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The matrix has an element that is NaN or infinite.
+    NonFinite,
+    /// The iteration did not converge.
+    NoConvergence,
+    /// There is not enough memory.
+    Memory,
+}
+
+/// Returns zeros, or an error if there is not enough memory.
+pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Failure> {
+    let len = rows.checked_mul(columns).ok_or(Failure::Memory)?;
+    let mut data = Vec::new();
+    data.try_reserve_exact(len).map_err(|_| Failure::Memory)?;
+    data.resize(len, T::ZERO);
+    Ok(data)
+}
+
+/// Returns |x|.
+#[inline(always)]
+pub(crate) fn abs<T: Float>(x: T) -> T {
+    if x < T::ZERO { -x } else { x }
+}
+
+/// Returns |x| with the sign of `sign`. Zero counts as positive.
+#[inline(always)]
+pub(crate) fn with_sign<T: Float>(x: T, sign: T) -> T {
+    if sign < T::ZERO { -abs(x) } else { abs(x) }
+}
+
+/// Returns the larger number.
+#[inline(always)]
+pub(crate) fn larger<T: Float>(x: T, y: T) -> T {
+    if x < y { y } else { x }
+}
+
+/// Returns the smaller number.
+#[inline(always)]
+pub(crate) fn smaller<T: Float>(x: T, y: T) -> T {
+    if y < x { y } else { x }
+}
+
+/// Returns the smallest positive normal number: 2⁻¹⁰²² in f64, 2⁻¹²⁶ in f32.
+pub(crate) fn tiny<T: Float>() -> T {
+    T::from_f64(if size_of::<T>() == 8 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) })
+}
+
+/// Returns the sum of the products of the elements.
+#[inline(always)]
+pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
+    let len = x.len().min(y.len());
+    let (x, y) = (&x[..len], &y[..len]);
+    let mut sums = [T::ZERO; LANES];
+    let (mut first, mut second) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    for (x, y) in first.by_ref().zip(second.by_ref()) {
+        for lane in 0..LANES {
+            sums[lane] = sums[lane] + x[lane] * y[lane];
+        }
+    }
+    let mut rest = T::ZERO;
+    for (&x, &y) in first.remainder().iter().zip(second.remainder()) {
+        rest = rest + x * y;
+    }
+    if len < LANES {
+        return rest;
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            sums[lane] = sums[lane] + sums[lane + width];
+        }
+        width /= 2;
+    }
+    sums[0] + rest
+}
+
+/// Adds `factor` times `x` to `y`.
+#[inline(always)]
+pub(crate) fn add_scaled<T: Float>(y: &mut [T], factor: T, x: &[T]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = *y + factor * x;
+    }
+}
+
+/// Returns the largest magnitude, or an error if an element is NaN or infinite.
+pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
+    // x - x is NaN for infinite elements, and NaN stays NaN in the sum.
+    let (mut largest, mut strange) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+    for part in x.chunks(LANES) {
+        for (lane, &x) in part.iter().enumerate() {
+            largest[lane] = larger(largest[lane], abs(x));
+            strange[lane] = strange[lane] + (x - x);
+        }
+    }
+    if strange.iter().any(|sum| sum.is_nan()) {
+        return Err(Failure::NonFinite);
+    }
+    Ok(largest.iter().fold(T::ZERO, |all, &lane| larger(all, lane)))
+}
+
+/// Returns a power of two that brings the magnitude `largest` near 1, if its square could overflow or underflow. Otherwise returns 1.
+pub(crate) fn scale<T: Float>(largest: T) -> T {
+    let magnitude = largest.to_f64();
+    let bound = if size_of::<T>() == 8 { 200.0 } else { 30.0 };
+    let exponent = magnitude.log2();
+    if magnitude == 0.0 || exponent.abs() < bound {
+        return T::ONE;
+    }
+    // Subnormal numbers would need a factor beyond the largest number.
+    let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
+    T::from_f64((-exponent.floor()).clamp(-limit, limit).exp2())
+}
+
+/// Returns the Euclidean length.
+#[inline(always)]
+pub(crate) fn length<T: Float>(x: &[T]) -> T {
+    let sum = dot(x, x);
+    // Below this bound, squares that underflow could matter.
+    if sum > tiny::<T>() / (T::EPSILON * T::EPSILON) && sum <= T::MAX { sum.sqrt() } else { scaled_length(x) }
+}
+
+/// Returns the Euclidean length of elements whose squares overflow or underflow.
+#[inline(never)]
+fn scaled_length<T: Float>(x: &[T]) -> T {
+    let largest = x.iter().fold(T::ZERO, |all, &x| larger(all, abs(x)));
+    if largest == T::ZERO {
+        return T::ZERO;
+    }
+    let sum = x.iter().fold(T::ZERO, |sum, &x| sum + (x / largest) * (x / largest));
+    largest * sum.sqrt()
+}
+
+/// Returns (c, s, r) with c² + s² = 1, c x + s y = r and c y - s x = 0.
+#[inline(always)]
+pub(crate) fn rotation<T: Float>(x: T, y: T) -> (T, T, T) {
+    if y == T::ZERO {
+        return (T::ONE, T::ZERO, x);
+    }
+    if x == T::ZERO {
+        return (T::ZERO, T::ONE, y);
+    }
+    let r = length(&[x, y]);
+    if r >= small() {
+        return (x / r, y / r, r);
+    }
+    // Numbers this small have too few digits for the quotients.
+    let (x, y) = (x / tiny(), y / tiny());
+    let length = length(&[x, y]);
+    (x / length, y / length, r)
+}
+
+/// Returns the bound below which numbers have fewer digits after a few operations.
+pub(crate) fn small<T: Float>() -> T {
+    tiny::<T>() / T::EPSILON
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_every_length() {
+        for len in 0..70 {
+            let x: Vec<f64> = (0..len).map(|i| i as f64 - 7.0).collect();
+            let y: Vec<f64> = (0..len).map(|i| (i * i % 11) as f64).collect();
+            // Small whole numbers, so that sums are exact in every order.
+            let expected: f64 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
+            assert_eq!(dot(&x, &y), expected, "{len}");
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_the_range_of_squares() {
+        for factor in [1e-300f64, 1e-160, 1e-140, 1.0, 1e160, 1e300] {
+            let length = length(&[3.0 * factor, 4.0 * factor]);
+            assert!((length / factor - 5.0).abs() < 1e-14, "{factor}");
+        }
+        assert_eq!(length(&[0.0f32; 3]), 0.0);
+        let (c, s, r) = rotation(3e-310, -4e-310);
+        assert!((c - 0.6f64).abs() < 1e-13 && (s + 0.8).abs() < 1e-13 && (r - 5e-310).abs() < 1e-320);
+        assert!((c * c + s * s - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn scales_are_powers_of_two() {
+        assert_eq!(scale(3.0f64), 1.0);
+        assert_eq!(scale(0.0f32), 1.0);
+        for magnitude in [1e-310f64, 1e-200, 1e200, 1.7e308] {
+            let scale = scale(magnitude);
+            assert_eq!(scale.log2().fract(), 0.0);
+            assert!(magnitude * scale >= 1e-4 && magnitude * scale < 16.0, "{magnitude}");
+        }
+        assert_eq!(largest(&[1.0, -3.0, 2.0]), Ok(3.0));
+        assert_eq!(largest(&[1.0, f64::INFINITY]), Err(Failure::NonFinite));
+        assert_eq!(largest(&[f32::NAN]), Err(Failure::NonFinite));
+    }
+}

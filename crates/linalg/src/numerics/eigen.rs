@@ -1,0 +1,134 @@
+//! Eigenvalues and eigenvectors of symmetric matrices.
+//!
+//! The matrix becomes tridiagonal by reflections, and diagonal by implicit QL steps with Wilkinson's shift (Dubrulle, Martin and Wilkinson, "The
+//! implicit QL algorithm", 1968; Golub and Van Loan, "Matrix Computations", section 8.3).
+
+use wengert_tensor::Float;
+
+use super::arithmetic::{Failure, abs, largest, rotation, scale, tiny, with_sign, zeros};
+use super::rotations::{Panels, Sweeps};
+use super::tridiagonal::tridiagonal;
+
+/// The number of steps for each eigenvalue after which the iteration fails. Two or three are usual.
+const MAX_STEPS: usize = 50;
+
+/// Writes the eigenvalues of a symmetric matrix in ascending order, and the eigenvectors as columns of `vectors` if wanted. The
+/// matrix has the order of `values`. Reads only the lower triangle of `a`, or only the upper one.
+///
+/// # Errors
+///
+/// If an element of the triangle is NaN or infinite, the iteration does not converge, or there is not enough memory.
+pub(crate) fn symmetric<T: Float>(
+    a: &[T],
+    upper: bool,
+    values: &mut [T],
+    vectors: Option<&mut [T]>,
+) -> Result<(), Failure> {
+    let order = values.len();
+    if order == 0 {
+        return Ok(());
+    }
+    let mut lower = zeros(order, order)?;
+    for i in 0..order {
+        for j in 0..=i {
+            lower[i * order + j] = if upper { a[j * order + i] } else { a[i * order + j] };
+        }
+    }
+    let scale = scale(largest(&lower)?);
+    lower.iter_mut().for_each(|x| *x = *x * scale);
+    let mut reduced = tridiagonal(&mut lower, order)?;
+    drop(lower);
+    let mut sweeps = vectors.is_some().then(Sweeps::default);
+    diagonalize(&mut reduced.diagonal, &mut reduced.beside, sweeps.as_mut())?;
+    let mut places: Vec<(usize, T)> = (0..order).map(|i| (i, T::ONE)).collect();
+    let diagonal = &reduced.diagonal;
+    places.sort_by(|x, y| diagonal[x.0].partial_cmp(&diagonal[y.0]).unwrap_or(std::cmp::Ordering::Equal));
+    for (value, place) in values.iter_mut().zip(&places) {
+        *value = diagonal[place.0] / scale;
+    }
+    if let (Some(out), Some(sweeps)) = (vectors, sweeps) {
+        let mut panels = Panels::of_columns(&reduced.reflectors.product(order)?, order, order)?;
+        panels.rotate(&sweeps);
+        panels.write_columns(&places, out);
+    }
+    Ok(())
+}
+
+/// Replaces the diagonal of a tridiagonal matrix by its eigenvalues, in no order. Records the rotations of the eigenvectors.
+fn diagonalize<T: Float>(
+    diagonal: &mut [T],
+    beside: &mut [T],
+    mut sweeps: Option<&mut Sweeps<T>>,
+) -> Result<(), Failure> {
+    let mut start = 0;
+    while start < diagonal.len() {
+        let end = end_of_block(diagonal, beside, start);
+        // A QL step moves small eigenvalues to the start, so a graded matrix converges faster if its small end is there.
+        let reversed = abs(diagonal[end]) < abs(diagonal[start]);
+        let (d, e) = (&mut diagonal[start..=end], &mut beside[start..end]);
+        if reversed {
+            d.reverse();
+            e.reverse();
+        }
+        let mut steps = MAX_STEPS * d.len();
+        for first in 0..d.len() {
+            loop {
+                let last = end_of_block(d, e, first);
+                if last == first {
+                    break;
+                }
+                steps = steps.checked_sub(1).ok_or(Failure::NoConvergence)?;
+                if let Some(sweeps) = sweeps.as_deref_mut() {
+                    sweeps.begin(if reversed { end - last } else { start + last }, !reversed);
+                }
+                step(d, e, first, last, sweeps.as_deref_mut());
+            }
+        }
+        if reversed {
+            d.reverse();
+        }
+        e.fill(T::ZERO);
+        start = end + 1;
+    }
+    Ok(())
+}
+
+/// Returns the last index of the block that begins at `start`. A block ends before a negligible element beside the diagonal.
+fn end_of_block<T: Float>(d: &[T], e: &[T], start: usize) -> usize {
+    let square = T::EPSILON * T::EPSILON;
+    let negligible = |i: usize| e[i] * e[i] <= (square * abs(d[i])) * abs(d[i + 1]) + tiny();
+    (start..e.len()).find(|&i| negligible(i)).unwrap_or(e.len())
+}
+
+/// Makes an implicit QL step on the block `first..=last`.
+fn step<T: Float>(d: &mut [T], e: &mut [T], first: usize, last: usize, mut sweeps: Option<&mut Sweeps<T>>) {
+    let two = T::ONE + T::ONE;
+    // Wilkinson's shift: the eigenvalue of the first two rows and columns that is nearer to the first diagonal element.
+    let ratio = (d[first + 1] - d[first]) / (two * e[first]);
+    let root = if abs(ratio) < T::ONE {
+        (ratio * ratio + T::ONE).sqrt()
+    } else {
+        abs(ratio) * (T::ONE + (T::ONE / ratio) * (T::ONE / ratio)).sqrt()
+    };
+    let shift = d[first] - e[first] / (ratio + with_sign(root, ratio));
+    let (mut c, mut s, mut correction) = (T::ONE, T::ONE, T::ZERO);
+    let mut bulge = d[last] - shift;
+    for i in (first..last).rev() {
+        let (outside, inside) = (s * e[i], c * e[i]);
+        let length;
+        (c, s, length) = rotation(bulge, outside);
+        if i + 1 < last {
+            e[i + 1] = length;
+        }
+        bulge = d[i + 1] - correction;
+        let sum = (d[i] - bulge) * s + two * c * inside;
+        correction = s * sum;
+        d[i + 1] = bulge + correction;
+        bulge = c * sum - inside;
+        if let Some(sweeps) = sweeps.as_deref_mut() {
+            sweeps.push(c, s);
+        }
+    }
+    d[first] = d[first] - correction;
+    e[first] = bulge;
+}

@@ -1,0 +1,99 @@
+//! The matrix exponential by scaling and squaring.
+//!
+//! exp(A) = p(A / 2ˢ)^(2ˢ), where p is the Taylor polynomial. Paterson and Stockmeyer's scheme computes a polynomial of degree q² with
+//! 2 (q - 1) products. The scaling s follows from norms of powers, because ‖A‖ alone can be much too large for it (Al-Mohy and Higham, "A new
+//! scaling and squaring algorithm for the matrix exponential", 2009; Higham, "Functions of Matrices", section 10.3).
+
+use wengert_tensor::Float;
+
+use super::arithmetic::{Failure, abs, larger};
+use super::products::product;
+
+/// The largest q. The polynomial has degree 16.
+const MAX_ROOT: usize = 4;
+
+/// Writes exp(A) for a matrix `[n, n]`. All elements are NaN if an element of A is NaN or infinite.
+///
+/// # Errors
+///
+/// If there is not enough memory.
+pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<(), Failure> {
+    let norm = norm(a, n).to_f64();
+    if !norm.is_finite() {
+        out.fill(T::NAN);
+        return Ok(());
+    }
+    let accurate = |root: usize, norm: f64| remainder(root * root, norm) <= T::EPSILON.to_f64() / 2.0;
+    let root = (1..MAX_ROOT).find(|&root| accurate(root, norm)).unwrap_or(MAX_ROOT);
+    // A first scaling keeps the powers finite.
+    let first = if norm > 1.0 { norm.log2().ceil() } else { 0.0 };
+    let mut powers = vec![a.iter().map(|&x| scaled(x, -first)).collect::<Vec<T>>()];
+    while powers.len() < root {
+        powers.push(product(&powers[powers.len() - 1], &powers[0], [n, n, n])?);
+    }
+    let mut steps = 0.0;
+    if root == MAX_ROOT {
+        let size = |k: usize| self::norm(&powers[k - 1], n).to_f64().powf(1.0 / k as f64);
+        // Theorem 4.2 of Al-Mohy and Higham with p = 3: these norms bound the powers from the 6th on.
+        let size = size(1).min(size(3).max(size(4))) * first.exp2();
+        while !accurate(root, size * (-steps as f64).exp2()) {
+            steps += 1.0;
+        }
+    }
+    for (k, power) in powers.iter_mut().enumerate() {
+        power.iter_mut().for_each(|x| *x = scaled(*x, (first - steps) * (k + 1) as f64));
+    }
+    let mut result = polynomial(&powers, n)?;
+    for _ in 0..steps as usize {
+        result = product(&result, &result, [n, n, n])?;
+    }
+    out.copy_from_slice(&result);
+    Ok(())
+}
+
+/// Returns x times two to the power `exponent`, which may be beyond the exponents of numbers.
+fn scaled<T: Float>(x: T, exponent: f64) -> T {
+    let half = (exponent / 2.0).floor();
+    T::from_f64(x.to_f64() * half.exp2() * (exponent - half).exp2())
+}
+
+/// Returns the largest sum of the magnitudes of a column.
+fn norm<T: Float>(a: &[T], n: usize) -> T {
+    let mut sums = vec![T::ZERO; n];
+    for row in a.chunks_exact(n.max(1)) {
+        for (sum, &x) in sums.iter_mut().zip(row) {
+            *sum = *sum + abs(x);
+        }
+    }
+    sums.iter().fold(T::ZERO, |all, &sum| if sum.is_nan() { sum } else { larger(all, sum) })
+}
+
+/// Returns a bound of the error of the Taylor polynomial, relative to the smallest possible exponential: θ^(m+1) / (m+1)! e^(2θ).
+fn remainder(degree: usize, norm: f64) -> f64 {
+    let term = (1..=degree + 1).fold(1.0, |term, k| term * norm / k as f64);
+    term * (2.0 * norm).exp()
+}
+
+/// Returns the Taylor polynomial of degree q², for the powers A, …, A^q.
+fn polynomial<T: Float>(powers: &[Vec<T>], n: usize) -> Result<Vec<T>, Failure> {
+    let q = powers.len();
+    let mut factorials = vec![1.0f64];
+    for k in 1..=q * q {
+        factorials.push(factorials[k - 1] / k as f64);
+    }
+    // Horner's scheme in A^q, whose coefficients are polynomials of degree below q. The first coefficient is a number.
+    let mut result: Vec<T> = powers[q - 1].iter().map(|&x| x * T::from_f64(factorials[q * q])).collect();
+    for block in (0..q).rev() {
+        if block + 1 < q {
+            result = product(&result, &powers[q - 1], [n, n, n])?;
+        }
+        for (k, power) in powers[..q - 1].iter().enumerate() {
+            let factor = T::from_f64(factorials[block * q + k + 1]);
+            result.iter_mut().zip(power).for_each(|(sum, &x)| *sum = *sum + factor * x);
+        }
+        for i in 0..n {
+            result[i * n + i] = result[i * n + i] + T::from_f64(factorials[block * q]);
+        }
+    }
+    Ok(result)
+}

@@ -1,0 +1,145 @@
+//! The pseudoinverse, and least squares of smallest length.
+
+use wengert_tensor::Float;
+
+use super::arithmetic::{Failure, abs, add_scaled, larger, zeros};
+use super::eigen::symmetric;
+use super::products::product;
+use super::reflectors::reflector;
+use super::singular::{Vectors, singular};
+
+/// The bound below which singular values count as zeros.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cutoff {
+    pub(crate) absolute: f64,
+    /// Relative to the largest singular value.
+    pub(crate) relative: f64,
+}
+
+impl Cutoff {
+    /// Returns the bound for this largest singular value.
+    fn bound<T: Float>(self, largest: T) -> T {
+        T::from_f64(self.absolute.max(self.relative * largest.to_f64()))
+    }
+}
+
+/// Writes the pseudoinverse `[columns, rows]` of a matrix `[rows, columns]`, and returns the rank.
+pub(crate) fn pseudoinverse<T: Float>(
+    a: &[T],
+    [rows, columns]: [usize; 2],
+    cutoff: Cutoff,
+    out: &mut [T],
+) -> Result<usize, Failure> {
+    let count = rows.min(columns);
+    let (mut u, mut vh) = (zeros(rows, count)?, zeros(count, columns)?);
+    let mut values = zeros(count, 1)?;
+    singular(a, [rows, columns], &mut values, Some(Vectors { u: &mut u, vh: &mut vh, full: false }))?;
+    let bound = cutoff.bound(values.first().copied().unwrap_or(T::ZERO));
+    let rank = values.iter().filter(|&&value| value > bound).count();
+    let mut v = zeros(columns, rank)?;
+    for (k, row) in vh.chunks_exact(columns.max(1)).take(rank).enumerate() {
+        for (j, &x) in row.iter().enumerate() {
+            v[j * rank + k] = x / values[k];
+        }
+    }
+    let mut transposed = zeros(rank, rows)?;
+    for (i, row) in u.chunks_exact(count.max(1)).enumerate() {
+        for (k, &x) in row.iter().take(rank).enumerate() {
+            transposed[k * rows + i] = x;
+        }
+    }
+    out.copy_from_slice(&product(&v, &transposed, [columns, rank, rows])?);
+    Ok(rank)
+}
+
+/// Writes the pseudoinverse of a symmetric matrix, of which only the lower triangle is read.
+pub(crate) fn symmetric_pseudoinverse<T: Float>(
+    a: &[T],
+    order: usize,
+    cutoff: Cutoff,
+    out: &mut [T],
+) -> Result<(), Failure> {
+    let (mut values, mut vectors) = (zeros(order, 1)?, zeros(order, order)?);
+    symmetric(a, false, &mut values, Some(&mut vectors))?;
+    let bound = cutoff.bound(values.iter().fold(T::ZERO, |all, &value| larger(all, abs(value))));
+    let inverses: Vec<T> = values.iter().map(|&x| if abs(x) > bound { T::ONE / x } else { T::ZERO }).collect();
+    let mut transposed = zeros(order, order)?;
+    for (i, row) in vectors.chunks_exact(order.max(1)).enumerate() {
+        for (k, &x) in row.iter().enumerate() {
+            transposed[k * order + i] = x * inverses[k];
+        }
+    }
+    out.copy_from_slice(&product(&vectors, &transposed, [order, order, order])?);
+    Ok(())
+}
+
+/// Writes the X of smallest length with the least |A X - B|, for A `[m, n]` and B `[m, k]`, and returns the rank of A.
+///
+/// If A has full rank and at least as many rows as columns, computes X by QR with column pivoting, else by singular values.
+pub(crate) fn least_squares<T: Float>(
+    a: &[T],
+    b: &[T],
+    [m, n, k]: [usize; 3],
+    cutoff: Cutoff,
+    out: &mut [T],
+) -> Result<usize, Failure> {
+    if m >= n && n > 0 && pivoted(a, b, [m, n, k], cutoff, out)? {
+        return Ok(n);
+    }
+    let mut inverse = zeros(n, m)?;
+    let rank = pseudoinverse(a, [m, n], cutoff, &mut inverse)?;
+    out.copy_from_slice(&product(&inverse, b, [n, m, k])?);
+    Ok(rank)
+}
+
+/// Solves the least-squares problem by QR with column pivoting. Returns false if the rank is not clearly full.
+fn pivoted<T: Float>(a: &[T], b: &[T], [m, n, k]: [usize; 3], cutoff: Cutoff, out: &mut [T]) -> Result<bool, Failure> {
+    super::arithmetic::largest(a)?;
+    let width = n.checked_add(k).ok_or(Failure::Memory)?;
+    let mut both = zeros(m, width)?;
+    for (i, row) in both.chunks_exact_mut(width).enumerate() {
+        row[..n].copy_from_slice(&a[i * n..][..n]);
+        row[n..].copy_from_slice(&b[i * k..][..k]);
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    let (mut v, mut sums) = (zeros(m, 1)?, zeros(width, 1)?);
+    for j in 0..n {
+        sums.fill(T::ZERO);
+        for row in both[j * width..].chunks_exact(width) {
+            sums[j..n].iter_mut().zip(&row[j..n]).for_each(|(sum, &x)| *sum = *sum + x * x);
+        }
+        let pivot = (j..n).fold(j, |best, column| if sums[column] > sums[best] { column } else { best });
+        if pivot != j {
+            order.swap(j, pivot);
+            both.chunks_exact_mut(width).for_each(|row| row.swap(j, pivot));
+        }
+        let v = &mut v[j..];
+        v.iter_mut().zip(both[j * width..].chunks_exact(width)).for_each(|(v, row)| *v = row[j]);
+        let (factor, image) = reflector(v, 0);
+        // The factor n covers the distance between the diagonal of R and the singular values, except in contrived cases.
+        let bound = cutoff.bound(abs(both[0])).to_f64() * n as f64;
+        if abs(image).to_f64() <= bound {
+            return Ok(false);
+        }
+        sums.fill(T::ZERO);
+        for (&v, row) in v.iter().zip(both[j * width..].chunks_exact(width)) {
+            add_scaled(&mut sums[j + 1..], factor * v, &row[j + 1..]);
+        }
+        for (&v, row) in v.iter().zip(both[j * width..].chunks_exact_mut(width)) {
+            add_scaled(&mut row[j + 1..], -v, &sums[j + 1..]);
+        }
+        both[j * width + j] = image;
+    }
+    for j in (0..n).rev() {
+        let (above, row) = both.split_at_mut(j * width);
+        let row = &mut row[..width];
+        let divisor = row[j];
+        row[n..].iter_mut().for_each(|x| *x = *x / divisor);
+        for above in above.chunks_exact_mut(width) {
+            let factor = -above[j];
+            add_scaled(&mut above[n..], factor, &row[n..]);
+        }
+        out[order[j] * k..][..k].copy_from_slice(&row[n..]);
+    }
+    Ok(true)
+}

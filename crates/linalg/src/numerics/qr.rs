@@ -1,0 +1,113 @@
+//! The QR decomposition by Householder reflections (Golub and Van Loan, "Matrix Computations", section 5.2).
+
+use pulp::{Arch, Simd, WithSimd};
+use wengert_tensor::Float;
+
+use super::arithmetic::{Failure, add_scaled, zeros};
+use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector};
+
+/// The number of matrix elements from which columns are processed in blocks.
+const MIN_BLOCKED_ELEMENTS: usize = MIN_BLOCKED * MIN_BLOCKED;
+
+/// Replaces the upper triangle of `a`, a matrix `[rows, columns]`, by R, and returns the reflections with the product Q. The elements below
+/// the diagonal are arbitrary afterwards.
+///
+/// The diagonal of R has the signs of LAPACK's `geqrf`.
+pub(crate) fn factor<T: Float>(a: &mut Vec<T>, rows: usize, columns: usize) -> Result<Reflectors<T>, Failure> {
+    let mut reflectors = Reflectors::new(rows, rows.min(columns))?;
+    if rows.saturating_mul(columns) >= MIN_BLOCKED_ELEMENTS && rows.min(columns) > BLOCK {
+        factor_blocks(a, rows, columns, &mut reflectors)?;
+    } else {
+        Arch::new().dispatch(Factor { a, rows, columns, first: 0, reflectors: &mut reflectors });
+    }
+    Ok(reflectors)
+}
+
+/// Factors panels of columns. Each panel's reflections are applied to the remaining columns by matrix products.
+fn factor_blocks<T: Float>(
+    a: &mut Vec<T>,
+    rows: usize,
+    columns: usize,
+    reflectors: &mut Reflectors<T>,
+) -> Result<(), Failure> {
+    let steps = rows.min(columns);
+    for start in (0..steps).step_by(BLOCK) {
+        let (width, height) = (BLOCK.min(steps - start), rows - start);
+        let end = start + width;
+        let mut panel = zeros(height, width)?;
+        for (panel, a) in panel.chunks_exact_mut(width).zip(a[start * columns..].chunks_exact(columns)) {
+            panel.copy_from_slice(&a[start..end]);
+        }
+        Arch::new().dispatch(Factor { a: &mut panel, rows: height, columns: width, first: start, reflectors });
+        for (panel, a) in panel.chunks_exact(width).zip(a[start * columns..].chunks_exact_mut(columns)) {
+            a[start..end].copy_from_slice(panel);
+        }
+        if end == columns {
+            break;
+        }
+        let mut rest = zeros(height, columns - end)?;
+        for (rest, a) in rest.chunks_exact_mut(columns - end).zip(a[start * columns..].chunks_exact(columns)) {
+            rest.copy_from_slice(&a[end..]);
+        }
+        let block = reflectors.block(start..end, start..rows)?;
+        let change = block.apply(&matrix(rest, height, columns - end)?, true)?;
+        for (change, a) in change.chunks_exact(columns - end).zip(a[start * columns..].chunks_exact_mut(columns)) {
+            for (a, &change) in a[end..].iter_mut().zip(change) {
+                *a = *a - change;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The factorisation, column by column. The reflections get the support `first + column..`.
+struct Factor<'a, T> {
+    a: &'a mut [T],
+    rows: usize,
+    columns: usize,
+    first: usize,
+    reflectors: &'a mut Reflectors<T>,
+}
+
+impl<T: Float> WithSimd for Factor<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Factor { a, rows, columns, first, reflectors } = self;
+        let mut v = vec![T::ZERO; rows];
+        let mut sums = vec![T::ZERO; columns];
+        for j in 0..rows.min(columns) {
+            let v = &mut v[j..];
+            for (v, row) in v.iter_mut().zip(a[j * columns..].chunks_exact(columns)) {
+                *v = row[j];
+            }
+            let (factor, image) = reflector(v, 0);
+            a[j * columns + j] = image;
+            reflectors.push(first + j, v, factor);
+            if factor == T::ZERO || j + 1 == columns {
+                continue;
+            }
+            let sums = &mut sums[j + 1..];
+            sums.fill(T::ZERO);
+            for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact(columns)) {
+                add_scaled(sums, factor * v, &row[j + 1..]);
+            }
+            for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact_mut(columns)) {
+                add_scaled(&mut row[j + 1..], -v, sums);
+            }
+        }
+    }
+}
+
+/// Writes the first `height` rows of R, with zeros below the diagonal.
+pub(crate) fn write_triangle<T: Float>(a: &[T], columns: usize, height: usize, out: &mut [T]) {
+    if columns == 0 {
+        return;
+    }
+    for (i, (out, a)) in out.chunks_exact_mut(columns).zip(a.chunks_exact(columns)).take(height).enumerate() {
+        let diagonal = i.min(columns);
+        out[..diagonal].fill(T::ZERO);
+        out[diagonal..].copy_from_slice(&a[diagonal..]);
+    }
+}

@@ -1,0 +1,218 @@
+//! Products of Householder reflections: H₁ H₂ … Hₖ, each I - τ v vᵀ.
+//!
+//! Few reflections are applied one by one. Many are applied in blocks I - Vᵀ T V, which are matrix products (Schreiber and Van Loan,
+//! "A storage-efficient WY representation for products of Householder transformations", 1989).
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+use wengert_tensor::prelude::*;
+
+use super::arithmetic::{Failure, abs, add_scaled, dot, length, small, tiny, with_sign, zeros};
+
+/// The number of reflections in a block.
+pub(crate) const BLOCK: usize = 32;
+/// The order from which blocks are faster than single reflections.
+pub(crate) const MIN_BLOCKED: usize = 128;
+
+/// Reflections of vectors with `order` elements.
+pub(crate) struct Reflectors<T> {
+    order: usize,
+    /// The vectors v, one in each row.
+    vectors: Vec<T>,
+    /// The factors τ.
+    factors: Vec<T>,
+    /// The range of the elements of each v that may differ from zero.
+    supports: Vec<Range<usize>>,
+}
+
+/// Replaces `x` by the v of the reflection that maps `x` to a multiple of the unit vector at `pivot`. Returns the factor τ and the multiple.
+/// The multiple has the opposite sign of `x[pivot]`, as in LAPACK. If the other elements are zeros, then τ is 0.
+#[inline(always)]
+pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
+    if x.iter().all(|&x| abs(x) < small()) {
+        // Numbers this small have too few digits for the quotients.
+        x.iter_mut().for_each(|x| *x = *x / tiny());
+        let (factor, image) = normal_reflector(x, pivot);
+        return (factor, image * tiny());
+    }
+    normal_reflector(x, pivot)
+}
+
+/// Computes the reflection of a vector that is not small.
+#[inline(always)]
+fn normal_reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
+    let first = x[pivot];
+    x[pivot] = T::ZERO;
+    let others = length(x);
+    if others == T::ZERO {
+        x[pivot] = T::ONE;
+        return (T::ZERO, first);
+    }
+    let image = -with_sign(length(&[first, others]), first);
+    let divisor = first - image;
+    for x in x.iter_mut() {
+        *x = *x / divisor;
+    }
+    x[pivot] = T::ONE;
+    ((image - first) / image, image)
+}
+
+impl<T: Float> Reflectors<T> {
+    /// Returns an empty product, with room for `count` reflections.
+    pub(crate) fn new(order: usize, count: usize) -> Result<Self, Failure> {
+        let mut vectors = zeros(order, count)?;
+        vectors.clear();
+        Ok(Reflectors { order, vectors, factors: Vec::with_capacity(count), supports: Vec::with_capacity(count) })
+    }
+
+    /// Appends the reflection whose v has the elements `v` from index `start` on, and zeros elsewhere.
+    pub(crate) fn push(&mut self, start: usize, v: &[T], factor: T) {
+        let end = self.vectors.len() + self.order;
+        self.vectors.resize(self.vectors.len() + start, T::ZERO);
+        self.vectors.extend_from_slice(v);
+        self.vectors.resize(end, T::ZERO);
+        self.factors.push(factor);
+        self.supports.push(start..start + v.len());
+    }
+
+    /// Returns the first `columns` columns of the product, as a matrix `[order, columns]`.
+    ///
+    /// The supports must shrink from the first to the last reflection.
+    pub(crate) fn product(&self, columns: usize) -> Result<Vec<T>, Failure> {
+        let mut out = zeros(self.order, columns)?;
+        for i in 0..columns.min(self.order) {
+            out[i * columns + i] = T::ONE;
+        }
+        if self.order >= MIN_BLOCKED && self.factors.len() >= BLOCK {
+            let starts = (0..self.factors.len()).step_by(BLOCK).rev();
+            for start in starts {
+                self.apply_block(start..self.factors.len().min(start + BLOCK), &mut out, columns)?;
+            }
+        } else {
+            Arch::new().dispatch(ApplyEach { reflectors: self, out: &mut out, columns });
+        }
+        Ok(out)
+    }
+
+    /// Applies a block of reflections to the identity.
+    fn apply_block(&self, block: Range<usize>, out: &mut [T], columns: usize) -> Result<(), Failure> {
+        let rows = self.supports[block.clone()]
+            .iter()
+            .fold(usize::MAX..0, |all, one| all.start.min(one.start)..all.end.max(one.end));
+        let range = rows.start..rows.end.min(columns);
+        if range.is_empty() {
+            return Ok(());
+        }
+        let v = self.block(block, rows.clone())?;
+        let mut part = zeros(rows.len(), range.len())?;
+        for (part, i) in part.chunks_exact_mut(range.len()).zip(rows.clone()) {
+            part.copy_from_slice(&out[i * columns..][range.clone()]);
+        }
+        let part = matrix(part, rows.len(), range.len())?;
+        let change = v.apply(&part, false)?;
+        for (change, i) in change.chunks_exact(range.len()).zip(rows) {
+            for (out, &change) in out[i * columns..][range.clone()].iter_mut().zip(change) {
+                *out = *out - change;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a block of reflections, restricted to the elements `rows`.
+    pub(crate) fn block(&self, block: Range<usize>, rows: Range<usize>) -> Result<Block<T>, Failure> {
+        let count = block.len();
+        let mut vectors = zeros(count, rows.len())?;
+        for (v, k) in vectors.chunks_exact_mut(rows.len()).zip(block.clone()) {
+            v.copy_from_slice(&self.vectors[k * self.order..][rows.clone()]);
+        }
+        let mut triangle = vec![T::ZERO; count * count];
+        let factors = &self.factors[block];
+        Arch::new().dispatch(FillTriangle { vectors: &vectors, order: rows.len(), factors, triangle: &mut triangle });
+        Ok(Block { vectors: matrix(vectors, count, rows.len())?, triangle: matrix(triangle, count, count)? })
+    }
+}
+
+/// Applies reflections to the identity, the last one first. Its columns outside of a support are zeros there.
+struct ApplyEach<'a, T> {
+    reflectors: &'a Reflectors<T>,
+    out: &'a mut [T],
+    columns: usize,
+}
+
+impl<T: Float> WithSimd for ApplyEach<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let ApplyEach { reflectors, out, columns } = self;
+        let mut sums = vec![T::ZERO; columns];
+        for (k, support) in reflectors.supports.iter().enumerate().rev() {
+            let (v, factor) = (&reflectors.vectors[k * reflectors.order..][..reflectors.order], reflectors.factors[k]);
+            let range = support.start..support.end.min(columns);
+            if factor == T::ZERO || range.is_empty() {
+                continue;
+            }
+            let sums = &mut sums[range.clone()];
+            sums.fill(T::ZERO);
+            for i in support.clone() {
+                add_scaled(sums, factor * v[i], &out[i * columns..][range.clone()]);
+            }
+            for i in support.clone() {
+                add_scaled(&mut out[i * columns..][range.clone()], -v[i], sums);
+            }
+        }
+    }
+}
+
+/// Writes T of H₁ … Hₖ = I - Vᵀ T V, an upper triangle: its column j is -τⱼ T V vⱼ above the diagonal, and τⱼ on it.
+struct FillTriangle<'a, T> {
+    vectors: &'a [T],
+    order: usize,
+    factors: &'a [T],
+    triangle: &'a mut [T],
+}
+
+impl<T: Float> WithSimd for FillTriangle<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let FillTriangle { vectors, order, factors, triangle } = self;
+        let count = factors.len();
+        let mut products = vec![T::ZERO; count];
+        for (j, &factor) in factors.iter().enumerate() {
+            let v = &vectors[j * order..][..order];
+            for (i, product) in products[..j].iter_mut().enumerate() {
+                *product = dot(&vectors[i * order..][..order], v);
+            }
+            for i in 0..j {
+                triangle[i * count + j] = -factor * dot(&triangle[i * count..][i..j], &products[i..j]);
+            }
+            triangle[j * count + j] = factor;
+        }
+    }
+}
+
+/// A product of reflections in the form I - Vᵀ T V.
+pub(crate) struct Block<T: Float> {
+    vectors: Tensor<T>,
+    triangle: Tensor<T>,
+}
+
+impl<T: Float> Block<T> {
+    /// Returns Vᵀ T V C, which the product subtracts from C. If `transposed`, returns Vᵀ Tᵀ V C.
+    pub(crate) fn apply(&self, c: &Tensor<T>, transposed: bool) -> Result<Vec<T>, Failure> {
+        let of = || {
+            let triangle = if transposed { self.triangle.try_t()? } else { self.triangle.clone() };
+            let inner = triangle.try_matmul(self.vectors.try_matmul(c)?)?;
+            self.vectors.try_t()?.try_matmul(&inner)?.try_to_vec()
+        };
+        of().map_err(|_: wengert_tensor::Error| Failure::Memory)
+    }
+}
+
+/// Returns a tensor of the data. The sizes fit, so only memory can be missing.
+pub(crate) fn matrix<T: Float>(data: Vec<T>, rows: usize, columns: usize) -> Result<Tensor<T>, Failure> {
+    Tensor::try_from_vec(data, [rows, columns]).map_err(|_| Failure::Memory)
+}

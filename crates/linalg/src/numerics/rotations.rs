@@ -1,0 +1,169 @@
+//! Sequences of plane rotations, recorded first and applied to many rows later.
+//!
+//! The iterations for eigenvalues and singular values rotate neighbouring rows of a matrix of vectors, many times. They record
+//! their rotations. [`Panels`] holds the matrix as narrow panels that fit the cache, and applies all rotations to one panel after the other (Van Zee,
+//! van de Geijn and Quintana-Ortí, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", 2014).
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+use wengert_tensor::Float;
+
+use super::arithmetic::Failure;
+
+/// The number of columns of a panel.
+const WIDTH: usize = 16;
+/// The number of element rotations from which panels are shared among threads.
+const MIN_PARALLEL: usize = 1 << 19;
+
+/// Rotations in the order in which they happen.
+#[derive(Default)]
+pub(crate) struct Sweeps<T> {
+    sweeps: Vec<Sweep>,
+    /// The cosine and sine of each rotation.
+    rotations: Vec<(T, T)>,
+}
+
+/// A run of rotations: of the rows (r, r ± 1), then (r ± 1, r ± 2), and so on.
+struct Sweep {
+    first: usize,
+    descends: bool,
+    /// The index of the first rotation, and the index after the last one.
+    rotations: (usize, usize),
+}
+
+impl<T: Float> Sweeps<T> {
+    /// Begins a run at the row `first`.
+    pub(crate) fn begin(&mut self, first: usize, descends: bool) {
+        let start = self.rotations.len();
+        self.sweeps.push(Sweep { first, descends, rotations: (start, start) });
+    }
+
+    /// Appends a rotation to the run: x becomes c x + s y, and y becomes c y - s x, where y is the row after x.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, c: T, s: T) {
+        self.rotations.push((c, s));
+        if let Some(sweep) = self.sweeps.last_mut() {
+            sweep.rotations.1 += 1;
+        }
+    }
+}
+
+/// Vectors as rows, cut into panels of `WIDTH` columns.
+pub(crate) struct Panels<T> {
+    count: usize,
+    order: usize,
+    /// Each panel has one row for each vector.
+    panels: Vec<[T; WIDTH]>,
+}
+
+impl<T: Float> Panels<T> {
+    /// Returns the columns of a matrix `[order, count]` as vectors.
+    pub(crate) fn of_columns(matrix: &[T], order: usize, count: usize) -> Result<Self, Failure> {
+        let mut panels = Vec::new();
+        let len = order.div_ceil(WIDTH).checked_mul(count).ok_or(Failure::Memory)?;
+        panels.try_reserve_exact(len).map_err(|_| Failure::Memory)?;
+        panels.resize(len, [T::ZERO; WIDTH]);
+        if count > 0 {
+            for (rows, panel) in matrix.chunks(WIDTH * count).zip(panels.chunks_exact_mut(count)) {
+                for (lane, row) in rows.chunks_exact(count).enumerate() {
+                    for (vector, &x) in panel.iter_mut().zip(row) {
+                        vector[lane] = x;
+                    }
+                }
+            }
+        }
+        Ok(Panels { count, order, panels })
+    }
+
+    /// Applies all rotations.
+    pub(crate) fn rotate(&mut self, sweeps: &Sweeps<T>) {
+        if self.count == 0 {
+            return;
+        }
+        let work = sweeps.rotations.len().saturating_mul(self.order);
+        let each = |panel: &mut [[T; WIDTH]]| Arch::new().dispatch(Rotate { panel, sweeps });
+        if work < MIN_PARALLEL || wengert_tensor::num_threads() == 1 {
+            self.panels.chunks_exact_mut(self.count).for_each(each);
+        } else {
+            self.panels.par_chunks_exact_mut(self.count).for_each(each);
+        }
+    }
+
+    /// Writes the vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times `places[j].1`; vectors
+    /// beyond `places` keep their place.
+    pub(crate) fn write_columns(&self, places: &[(usize, T)], out: &mut [T]) {
+        if self.count == 0 {
+            return;
+        }
+        for (rows, panel) in out.chunks_mut(WIDTH * self.count).zip(self.panels.chunks_exact(self.count)) {
+            for (lane, row) in rows.chunks_exact_mut(self.count).enumerate() {
+                for (x, &(vector, sign)) in row.iter_mut().zip(places) {
+                    *x = panel[vector][lane] * sign;
+                }
+                for vector in places.len()..self.count {
+                    row[vector] = panel[vector][lane];
+                }
+            }
+        }
+    }
+
+    /// Writes the vectors as the rows of a matrix `[count, order]`, as [`write_columns`](Self::write_columns) does.
+    pub(crate) fn write_rows(&self, places: &[(usize, T)], out: &mut [T]) {
+        if self.count == 0 || self.order == 0 {
+            return;
+        }
+        for (row, out) in out.chunks_exact_mut(self.order).enumerate() {
+            let (vector, sign) = places.get(row).copied().unwrap_or((row, T::ONE));
+            for (panel, out) in self.panels.chunks_exact(self.count).zip(out.chunks_mut(WIDTH)) {
+                for (out, &x) in out.iter_mut().zip(&panel[vector]) {
+                    *out = x * sign;
+                }
+            }
+        }
+    }
+}
+
+/// Applies all rotations to one panel. The row that two rotations share stays in registers.
+struct Rotate<'a, T> {
+    panel: &'a mut [[T; WIDTH]],
+    sweeps: &'a Sweeps<T>,
+}
+
+impl<T: Float> WithSimd for Rotate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Rotate { panel, sweeps } = self;
+        for sweep in &sweeps.sweeps {
+            let rotations = &sweeps.rotations[sweep.rotations.0..sweep.rotations.1];
+            let count = rotations.len();
+            if sweep.descends {
+                let rows = &mut panel[sweep.first - count..=sweep.first];
+                let mut x = rows[count];
+                for (k, &(c, s)) in rotations.iter().enumerate() {
+                    (rows[count - k], x) = turned(&x, &rows[count - k - 1], c, s);
+                }
+                rows[0] = x;
+            } else {
+                let rows = &mut panel[sweep.first..=sweep.first + count];
+                let mut x = rows[0];
+                for (k, &(c, s)) in rotations.iter().enumerate() {
+                    (rows[k], x) = turned(&x, &rows[k + 1], c, s);
+                }
+                rows[count] = x;
+            }
+        }
+    }
+}
+
+/// Returns c x + s y and c y - s x.
+#[inline(always)]
+fn turned<T: Float>(x: &[T; WIDTH], y: &[T; WIDTH], c: T, s: T) -> ([T; WIDTH], [T; WIDTH]) {
+    let (mut first, mut second) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
+    for lane in 0..WIDTH {
+        first[lane] = c * x[lane] + s * y[lane];
+        second[lane] = c * y[lane] - s * x[lane];
+    }
+    (first, second)
+}
