@@ -130,12 +130,12 @@ pub mod autograd {
     };
 }
 
-#[cfg(feature = "fft")]
-#[doc(inline)]
-pub use wengert_fft as fft;
 #[cfg(feature = "distributions")]
 #[doc(inline)]
 pub use wengert_distributions as distributions;
+#[cfg(feature = "fft")]
+#[doc(inline)]
+pub use wengert_fft as fft;
 #[doc(inline)]
 pub use wengert_nn as nn;
 #[cfg(feature = "special")]

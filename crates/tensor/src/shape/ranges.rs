@@ -187,9 +187,9 @@ mod tests {
             ((-3..=-1).into(), span(Some(-3), None, 1)),
             ((..=-2).into(), span(None, Some(-1), 1)),
             ((..=usize::MAX).into(), span(None, Some(isize::MAX), 1)),
-            (((1.., 2)).into(), span(Some(1), None, 2)),
-            (((.., 3usize)).into(), span(None, None, 3)),
-            (((0..4, -1isize)).into(), span(Some(0), Some(4), -1)),
+            ((1.., 2).into(), span(Some(1), None, 2)),
+            ((.., 3usize).into(), span(None, None, 3)),
+            ((0..4, -1isize).into(), span(Some(0), Some(4), -1)),
             ((Some(1), None, 2).into(), span(Some(1), None, 2)),
         ];
         for (found, expected) in table {

@@ -73,13 +73,13 @@ pub trait Quantiles: TensorLike<Elem: Float> {
     /// # Errors
     ///
     /// If there are no elements, a fraction is not in [0, 1], or there is no dimension `dim`.
+    #[keepdim]
     fn try_quantile(
         &self,
         q: impl Into<Fractions>,
         dim: Option<isize>,
         interpolation: QuantileInterpolation,
-        keepdim: bool,
-    ) -> Result<Self> {
+    ) -> Result<Self, Self::Error> {
         quantiles(self, &q.into(), dim, interpolation, false, keepdim, Site::here("quantile"))
     }
 
@@ -88,13 +88,13 @@ pub trait Quantiles: TensorLike<Elem: Float> {
     /// # Errors
     ///
     /// If there are no elements, a fraction is not in [0, 1], or there is no dimension `dim`.
+    #[keepdim]
     fn try_nanquantile(
         &self,
         q: impl Into<Fractions>,
         dim: Option<isize>,
         interpolation: QuantileInterpolation,
-        keepdim: bool,
-    ) -> Result<Self> {
+    ) -> Result<Self, Self::Error> {
         quantiles(self, &q.into(), dim, interpolation, true, keepdim, Site::here("nanquantile"))
     }
 }
