@@ -131,6 +131,16 @@ fn matrix_norm<A: Array>(
     let done = |x: A| if keepdim { Ok(x) } else { x.try_squeeze(both) };
     let (largest, shape) = (|x: A, dim: usize| extreme(&x, dim as isize, true), x.shape());
     let empty = shape[rows].min(shape[columns]) == 0;
+    let missing = match ord {
+        MatrixOrder::Number(-1.0) => (shape[columns] == 0).then_some(0),
+        MatrixOrder::Number(f64::NEG_INFINITY) => (shape[rows] == 0).then_some(0),
+        MatrixOrder::Number(-2.0) => empty.then_some(-1),
+        _ => None,
+    };
+    if let Some(dim) = missing {
+        let message = format!("amin(): Expected reduction dim {dim} to have non-zero size.");
+        return refused::<A, _>(message, at);
+    }
     match ord {
         MatrixOrder::Frobenius => x.try_vector_norm_keepdim(2.0, both).and_then(done),
         MatrixOrder::Nuclear => singular(&|values| values.try_sum(-1)),
