@@ -55,7 +55,7 @@ impl Batch<'_> {
                     (index * len, len)
                 };
                 let matrices: Vec<&[T]> =
-                    sources.iter().map(|x| source(x)).zip(&sources).map(|((at, len), x)| &x[at..at + len]).collect();
+                    sources.iter().map(source).zip(&sources).map(|((at, len), x)| &x[at..at + len]).collect();
                 each(&matrices, part).err().map(|failure| (index, failure))
             };
             let failed = if work < MIN_PARALLEL || count == 1 || wengert_tensor::num_threads() == 1 {

@@ -50,7 +50,7 @@ impl fmt::Display for MatrixOrder {
 pub trait MatrixNorms: Array {
     /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. These are removed, or have size 1 if `keepdim`.
     ///
-    /// At zeros and ties the derivatives are those of the vector norms, `amax` and `amin`, and of the singular values.
+    /// At zeros and ties the derivatives follow the vector norms, `amax` and `amin`, and the singular values.
     /// PyTorch: `torch.linalg.matrix_norm`.
     ///
     /// ```
@@ -67,8 +67,8 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If the array has fewer than two dimensions, the two are equal or missing, the order is no matrix norm, or the smallest of no values
-    /// is requested.
+    /// If the array has fewer than two dimensions, the two are equal or missing, or the order is no matrix norm. The negative orders refuse
+    /// empty matrices.
     fn try_matrix_norm(
         &self,
         ord: impl Into<MatrixOrder>,
@@ -86,8 +86,8 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, is not square for an order other than ±2, an element is NaN or infinite, or the order
-    /// is no matrix norm.
+    /// If A has fewer than two dimensions, an element is NaN or infinite, or the order is no matrix norm. Orders other than ±2 need square
+    /// matrices.
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
         condition(self, ord.into(), Site::here("cond"))
     }
