@@ -83,7 +83,7 @@ const FUNCTIONS: &[(&str, Function)] = &[
 ];
 
 fn ranks<'t>(x: V<'t>, of: V<'t>) -> V<'t> {
-    x.tape().constant(&of.matrix_rank(Tolerance::new()).cast::<f64>())
+    x.tape().constant(of.matrix_rank(Tolerance::new()).cast::<f64>())
 }
 
 fn function(name: &str) -> Function {
@@ -110,7 +110,7 @@ fn matrix(case: &Value) -> Tensor<f64> {
 /// Returns weights of the elements, as constants.
 fn weighted<'t>(x: V<'t>, weight: impl Fn(usize) -> f64) -> V<'t> {
     let data: Vec<f64> = (0..x.shape().numel()).map(weight).collect();
-    (x * x.tape().constant(&Tensor::try_from_vec(data, x.shape()).unwrap())).sum(..)
+    (x * x.tape().constant(Tensor::try_from_vec(data, x.shape()).unwrap())).sum(..)
 }
 
 /// The error of a derivative grows with the condition of the problem and with the size of the derivative. The matrices of the cases have
@@ -186,7 +186,7 @@ fn errors_are_pytorchs() {
             "cond_1" => x.try_cond(1).err(),
             "cond_fro" => x.try_cond(MatrixOrder::Frobenius).err(),
             "rank" => x.try_matrix_rank(Tolerance::new()).err(),
-            "lstsq" => x.try_lstsq(&Tensor::ones(&sizes(&case["other"])[..]), None).err(),
+            "lstsq" => x.try_lstsq(Tensor::ones(&sizes(&case["other"])[..]), None).err(),
             other => panic!("{other} is not in the table"),
         };
         assert_eq!(error.map(|error| error.sentence()).as_deref(), Some(sentence), "{case}");
