@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the cases of decompositions that the tests of `wengert-linalg` compare, made with PyTorch.
 
-    tools/decomposition_cases.py crates/linalg/tests/decompositions.json
+    tools/decomposition_cases.py crates/linalg/tests/laws/decompositions.json
 
 Each case has an input x, the value y = f(x), and two derivatives: g of the sum of y[k] cos(k) with respect to x, and that of the sum of
 g[k] sin(k + 1). The functions do not depend on the signs of vectors. A derivative that PyTorch does not have, or that is not finite, is

@@ -55,13 +55,15 @@ impl Batch<'_> {
                     (index * len, len)
                 };
                 let matrices: Vec<&[T]> =
-                    sources.iter().map(|x| source(x)).zip(&sources).map(|((at, len), x)| &x[at..at + len]).collect();
+                    sources.iter().map(source).zip(&sources).map(|((at, len), x)| &x[at..at + len]).collect();
                 each(&matrices, part).err().map(|failure| (index, failure))
             };
+            // A thread takes several matrices if these are small.
+            let least = (MIN_PARALLEL * count / work.max(1) / 4).max(1);
             let failed = if work < MIN_PARALLEL || count == 1 || wengert_tensor::num_threads() == 1 {
                 parts.iter_mut().enumerate().find_map(compute)
             } else {
-                parts.par_iter_mut().enumerate().with_min_len(8).find_map_first(compute)
+                parts.par_iter_mut().enumerate().with_min_len(least).find_map_first(compute)
             };
             if let Some((index, failure)) = failed {
                 return Err(self.error(index, failure, T::DTYPE, shapes.first()));

@@ -385,11 +385,13 @@ mod tests {
     #[should_panic(expected = "the batching rule gave 1 results, but the function declared 2")]
     fn a_batching_rule_with_other_results_is_refused() {
         let x = Tensor::ones([3, 2]);
-        let function = |[x]: [Var<'_, f64>; 1]| {
-            let results = x.tape().apply_function(ProductAndTotal { declared: 2, given: 1 }, &[x, x]);
-            [results[0] * results[1]].map(|product| product.sum(..))
-        };
-        let _ = crate::transforms::Vmap::new().call(|inputs| function(inputs), [&x]);
+        let _ = crate::transforms::Vmap::new().call(
+            |[x]| {
+                let results = x.tape().apply_function(ProductAndTotal { declared: 2, given: 1 }, &[x, x]);
+                [results[0].sum(..) * results[1]]
+            },
+            [&x],
+        );
     }
 
     #[test]

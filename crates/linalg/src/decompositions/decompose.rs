@@ -37,7 +37,7 @@ pub enum QrMode {
 /// Decompositions of matrices, and functions of square matrices.
 ///
 /// The last two dimensions are the matrices, the dimensions before are a batch. A computed product of the factors differs from the matrix
-/// by at most 10 n ε times its largest element, where n is the larger size and ε the distance from 1 to the next number. The products of
+/// by at most 10 n ε times its largest element. Here n is the larger size, and ε is the distance from 1 to the next number. The products of
 /// two computed vectors differ from 0 or 1 by at most 10 n ε. The tests check these bounds.
 ///
 /// Elements that are NaN or infinite are an error in eigenvalue and singular value problems. (PyTorch's `eigh` returns numbers for some of

@@ -73,8 +73,8 @@ pub struct LeastSquares<A> {
 /// Least squares, the pseudoinverse and the rank.
 #[twins]
 pub trait LeastSquaresProblems: Array {
-    /// Returns the X of smallest length with the least |A X - B|, for matrices A `[…, m, n]` and right sides B `[…, m, k]` or `[…, m]`. The
-    /// leading dimensions broadcast.
+    /// Returns the X of smallest length with the least |A X - B|. The matrices A are `[…, m, n]`, and the right sides B are `[…, m, k]` or
+    /// `[…, m]`. The leading dimensions broadcast.
     ///
     /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest count as zeros; the default
     /// is max(m, n) ε. A matrix of full rank with m ≥ n is solved by QR with column pivoting, other matrices by singular values. The derivative

@@ -50,7 +50,7 @@ impl fmt::Display for MatrixOrder {
 pub trait MatrixNorms: Array {
     /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. These are removed, or have size 1 if `keepdim`.
     ///
-    /// At zeros and ties the derivatives are those of the vector norms, `amax` and `amin`, and of the singular values.
+    /// At zeros and ties the derivatives follow the vector norms, `amax` and `amin`, and the singular values.
     /// PyTorch: `torch.linalg.matrix_norm`.
     ///
     /// ```
@@ -67,8 +67,8 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If the array has fewer than two dimensions, the two are equal or missing, the order is no matrix norm, or the smallest of no values
-    /// is requested.
+    /// If the array has fewer than two dimensions, the two are equal or missing, or the order is no matrix norm. The negative orders refuse
+    /// empty matrices.
     fn try_matrix_norm(
         &self,
         ord: impl Into<MatrixOrder>,
@@ -86,8 +86,8 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, is not square for an order other than ±2, an element is NaN or infinite, or the order
-    /// is no matrix norm.
+    /// If A has fewer than two dimensions, an element is NaN or infinite, or the order is no matrix norm. Orders other than ±2 need square
+    /// matrices.
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
         condition(self, ord.into(), Site::here("cond"))
     }
@@ -131,6 +131,16 @@ fn matrix_norm<A: Array>(
     let done = |x: A| if keepdim { Ok(x) } else { x.try_squeeze(both) };
     let (largest, shape) = (|x: A, dim: usize| extreme(&x, dim as isize, true), x.shape());
     let empty = shape[rows].min(shape[columns]) == 0;
+    let missing = match ord {
+        MatrixOrder::Number(-1.0) => (shape[columns] == 0).then_some(0),
+        MatrixOrder::Number(f64::NEG_INFINITY) => (shape[rows] == 0).then_some(0),
+        MatrixOrder::Number(-2.0) => empty.then_some(-1),
+        _ => None,
+    };
+    if let Some(dim) = missing {
+        let message = format!("amin(): Expected reduction dim {dim} to have non-zero size.");
+        return refused::<A, _>(message, at);
+    }
     match ord {
         MatrixOrder::Frobenius => x.try_vector_norm_keepdim(2.0, both).and_then(done),
         MatrixOrder::Nuclear => singular(&|values| values.try_sum(-1)),

@@ -43,8 +43,7 @@ fn factor_rows<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> O
             own[column] = sum / other[column];
         }
         let square = own[row] - dot(&own[first..row], &own[first..row]);
-        // NaN is not positive either.
-        if !(square > T::ZERO) {
+        if square <= T::ZERO || square.is_nan() {
             return Some(row + 1);
         }
         own[row] = square.sqrt();

@@ -3,7 +3,6 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::failure::Failure;
 use super::products::{Block, subtract_product, subtract_scaled};
 use super::simd::vectorized;
 use super::triangular::{Triangle, solve_triangular};
@@ -156,46 +155,4 @@ pub(crate) fn lu_solve<T: Float>(lu: &[T], pivots: &[T], b: &mut [T], (n, width)
     exchange_rows(pivots, b, width, false);
     solve_triangular(Triangle { upper: false, unit: true }, lu, n, b, (n, width))?;
     solve_triangular(Triangle { upper: true, unit: false }, lu, n, b, (n, width))
-}
-
-/// Factors each matrix of a range. `matrix` is the index of the first one. If `refuse` is true, a zero on the diagonal is a failure.
-pub(crate) fn factor_all<T: Float>(
-    data: &mut [T],
-    (rows, columns): (usize, usize),
-    pivots: &mut [T],
-    (first, refuse): (usize, bool),
-) -> Result<(), Failure> {
-    let parts = data.chunks_exact_mut(rows * columns).zip(pivots.chunks_exact_mut(rows.min(columns)));
-    for (matrix, (a, pivots)) in (first..).zip(parts) {
-        if let Some(order) = factor(a, (rows, columns), pivots)?
-            && refuse
-        {
-            return Err(Failure::Pivot { matrix, order });
-        }
-    }
-    Ok(())
-}
-
-/// Replaces the factors of each matrix of a range, and writes the inverses to `inverses`. `first` is the index of the first matrix. If
-/// `refuse` is true, a singular matrix is a failure.
-pub(crate) fn invert_all<T: Float>(
-    data: &mut [T],
-    inverses: &mut [T],
-    n: usize,
-    (first, refuse): (usize, bool),
-) -> Result<(), Failure> {
-    let mut pivots = vec![T::ZERO; n];
-    let parts = data.chunks_exact_mut(n * n).zip(inverses.chunks_exact_mut(n * n));
-    for (matrix, (a, inverse)) in (first..).zip(parts) {
-        if let Some(order) = factor(a, (n, n), &mut pivots)?
-            && refuse
-        {
-            return Err(Failure::Pivot { matrix, order });
-        }
-        for row in 0..n {
-            inverse[row * n + row] = T::ONE;
-        }
-        lu_solve(a, &pivots, inverse, (n, n))?;
-    }
-    Ok(())
 }

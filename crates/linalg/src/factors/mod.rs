@@ -2,16 +2,18 @@
 //!
 //! Large problems are divided in halves until the parts fit the caches. So most of the work is in products of matrices.
 
+mod batches;
 mod cholesky;
 mod cofactors;
 mod failure;
+mod lanes;
 mod lu;
 mod products;
 mod simd;
 mod triangular;
 
-pub(crate) use cholesky::cholesky;
+pub(crate) use batches::{cholesky_all, factor_all, invert_all, lu_solve_all, solve_triangular_all};
 pub(crate) use cofactors::cofactors;
 pub(crate) use failure::Failure;
-pub(crate) use lu::{exchange_rows, factor, factor_all, invert_all, lu_solve};
-pub(crate) use triangular::{Triangle, solve_triangular};
+pub(crate) use lu::exchange_rows;
+pub(crate) use triangular::Triangle;

@@ -36,7 +36,7 @@ impl Kernel for MatrixExp {
         let (a, g) = (transposed(call.inputs[0]), gradients[0]);
         let shape = a.shape();
         let order = shape[shape.rank() - 1];
-        let zeros = g.tape().constant(&Tensor::zeros(&shape));
+        let zeros = g.tape().constant(Tensor::zeros(&shape));
         let block = cat(&[cat(&[a, g], -1), cat(&[zeros, a], -1)], -2);
         let result = Var::apply_kernel(*self, &[&block], Site::here("matrix_exp"));
         let result = result.unwrap_or_else(|error| crate::raise(error))[0];

@@ -32,7 +32,7 @@ impl Kernel for Pinv {
     fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shape = inputs[0].shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
-        let batch = batch_of(&shape, 2);
+        let batch = batch_of(shape, 2);
         let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
         let computed = Batch { shape: &batch, name, reason: svd::REASON, at };
         computed.compute(&[&inputs[0]], &[with_core(&batch, &[columns, rows])], |a, out| {
@@ -67,14 +67,14 @@ impl Kernel for Lstsq {
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
         let (a, b) = (&inputs[0], &inputs[1]);
-        let batch = batch_of(&a, 2);
+        let batch = batch_of(a, 2);
         vec![with_core(&batch, &[a[a.rank() - 1], b[b.rank() - 1]]), batch]
     }
 
     fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (a, b) = (inputs[0].shape(), inputs[1].shape());
         let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
-        let batch = batch_of(&a, 2);
+        let batch = batch_of(a, 2);
         let computed = Batch { shape: &batch, name: "linalg.lstsq", reason: svd::REASON, at };
         let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
         computed.compute(&[&inputs[0], &inputs[1]], &shapes, |input, out| {

@@ -63,11 +63,11 @@ impl Kernel for Svd {
         let mut left_factor = u.matmul(inner);
         let inverse = inverse_or_zero(across);
         if rows > count {
-            left_factor = left_factor + (gu - u.matmul(left)) * inverse;
+            left_factor += (gu - u.matmul(left)) * inverse;
         }
         let mut gradient = left_factor.matmul(transposed(v));
         if columns > count {
-            gradient = gradient + u.matmul(transposed((gv - v.matmul(right)) * inverse));
+            gradient += u.matmul(transposed((gv - v.matmul(right)) * inverse));
         }
         vec![Some(gradient)]
     }

@@ -95,12 +95,12 @@ pub(crate) fn add_scaled<T: Float>(y: &mut [T], factor: T, x: &[T]) {
 
 /// Returns the largest magnitude, or an error if an element is NaN or infinite.
 pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
-    // x - x is NaN for infinite elements, and NaN stays NaN in the sum.
+    // 0 x is NaN for infinite elements, and NaN stays NaN in the sum.
     let (mut largest, mut strange) = ([T::ZERO; LANES], [T::ZERO; LANES]);
     for part in x.chunks(LANES) {
         for (lane, &x) in part.iter().enumerate() {
             largest[lane] = larger(largest[lane], abs(x));
-            strange[lane] = strange[lane] + (x - x);
+            strange[lane] = strange[lane] + x * T::ZERO;
         }
     }
     if strange.iter().any(|sum| sum.is_nan()) {

@@ -1,8 +1,8 @@
 //! The matrix exponential by scaling and squaring.
 //!
 //! exp(A) = p(A / 2ˢ)^(2ˢ), where p is the Taylor polynomial. Paterson and Stockmeyer's scheme computes a polynomial of degree q² with
-//! 2 (q - 1) products. The scaling s follows from norms of powers, because ‖A‖ alone can be much too large for it (Al-Mohy and Higham, "A new
-//! scaling and squaring algorithm for the matrix exponential", 2009; Higham, "Functions of Matrices", section 10.3).
+//! 2 (q - 1) products. The scaling s follows from norms of powers, because ‖A‖ alone can be much too large for it. Sources: Al-Mohy and
+//! Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009; Higham, "Functions of Matrices", section 10.3.
 
 use wengert_tensor::Float;
 
@@ -31,12 +31,12 @@ pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<
     while powers.len() < root {
         powers.push(product(&powers[powers.len() - 1], &powers[0], [n, n, n])?);
     }
-    let mut steps = 0.0;
+    let mut steps = 0.0f64;
     if root == MAX_ROOT {
         let size = |k: usize| self::norm(&powers[k - 1], n).to_f64().powf(1.0 / k as f64);
         // Theorem 4.2 of Al-Mohy and Higham with p = 3: these norms bound the powers from the 6th on.
         let size = size(1).min(size(3).max(size(4))) * first.exp2();
-        while !accurate(root, size * (-steps as f64).exp2()) {
+        while !accurate(root, size * (-steps).exp2()) {
             steps += 1.0;
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn pseudoinverse<T: Float>(
     Ok(rank)
 }
 
-/// Writes the pseudoinverse of a symmetric matrix, of which only the lower triangle is read.
+/// Writes the pseudoinverse of a symmetric matrix. Only its lower triangle is read.
 pub(crate) fn symmetric_pseudoinverse<T: Float>(
     a: &[T],
     order: usize,
@@ -73,7 +73,7 @@ pub(crate) fn symmetric_pseudoinverse<T: Float>(
     Ok(())
 }
 
-/// Writes the X of smallest length with the least |A X - B|, for A `[m, n]` and B `[m, k]`, and returns the rank of A.
+/// Writes the X of smallest length with the least |A X - B|, and returns the rank of A. The shapes are A `[m, n]` and B `[m, k]`.
 ///
 /// If A has full rank and at least as many rows as columns, computes X by QR with column pivoting, else by singular values.
 pub(crate) fn least_squares<T: Float>(

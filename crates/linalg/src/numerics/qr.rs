@@ -13,7 +13,7 @@ const MIN_BLOCKED_ELEMENTS: usize = MIN_BLOCKED * MIN_BLOCKED;
 /// the diagonal are arbitrary afterwards.
 ///
 /// The diagonal of R has the signs of LAPACK's `geqrf`.
-pub(crate) fn factor<T: Float>(a: &mut Vec<T>, rows: usize, columns: usize) -> Result<Reflectors<T>, Failure> {
+pub(crate) fn factor<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Result<Reflectors<T>, Failure> {
     let mut reflectors = Reflectors::new(rows, rows.min(columns))?;
     if rows.saturating_mul(columns) >= MIN_BLOCKED_ELEMENTS && rows.min(columns) > BLOCK {
         factor_blocks(a, rows, columns, &mut reflectors)?;
@@ -25,7 +25,7 @@ pub(crate) fn factor<T: Float>(a: &mut Vec<T>, rows: usize, columns: usize) -> R
 
 /// Factors panels of columns. Each panel's reflections are applied to the remaining columns by matrix products.
 fn factor_blocks<T: Float>(
-    a: &mut Vec<T>,
+    a: &mut [T],
     rows: usize,
     columns: usize,
     reflectors: &mut Reflectors<T>,

@@ -1,6 +1,6 @@
 //! Products of Householder reflections: H₁ H₂ … Hₖ, each I - τ v vᵀ.
 //!
-//! Few reflections are applied one by one. Many are applied in blocks I - Vᵀ T V, which are matrix products (Schreiber and Van Loan,
+//! A few reflections are applied separately. Many are applied in blocks I - Vᵀ T V, which are matrix products (Schreiber and Van Loan,
 //! "A storage-efficient WY representation for products of Householder transformations", 1989).
 
 use std::ops::Range;
@@ -97,9 +97,10 @@ impl<T: Float> Reflectors<T> {
 
     /// Applies a block of reflections to the identity.
     fn apply_block(&self, block: Range<usize>, out: &mut [T], columns: usize) -> Result<(), Failure> {
-        let rows = self.supports[block.clone()]
-            .iter()
-            .fold(usize::MAX..0, |all, one| all.start.min(one.start)..all.end.max(one.end));
+        let supports = &self.supports[block.clone()];
+        let start = supports.iter().map(|support| support.start).min().unwrap_or(0);
+        let end = supports.iter().map(|support| support.end).max().unwrap_or(0);
+        let rows = start..end;
         let range = rows.start..rows.end.min(columns);
         if range.is_empty() {
             return Ok(());

@@ -89,9 +89,11 @@ fn from_factors<T: Float, const N: usize>(
     } else if let Ok(data) = <[&mut [T]; N]>::try_from(data) {
         let mut values = vec![T::ZERO; count * N];
         let done = for_each_range(count, n * n * n / 3, [lu.make_mut(), &mut values], |_, _, [lu, values]| {
-            let (mut pivots, mut diagonal) = (vec![T::ZERO; n], vec![T::ZERO; n]);
-            for (a, values) in lu.chunks_exact_mut(n * n).zip(values.chunks_exact_mut(N)) {
-                factors::factor(a, (n, n), &mut pivots)?;
+            let count = lu.len() / (n * n);
+            let (mut pivots, mut diagonal) = (vec![T::ZERO; n * count], vec![T::ZERO; n]);
+            factors::factor_all(lu, (n, n), &mut pivots, (0, false))?;
+            let parts = lu.chunks_exact(n * n).zip(pivots.chunks_exact(n));
+            for ((a, pivots), values) in parts.zip(values.chunks_exact_mut(N)) {
                 let mut sign = T::ONE;
                 for row in 0..n {
                     diagonal[row] = a[row * n + row];

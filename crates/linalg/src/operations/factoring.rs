@@ -8,7 +8,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::lu::{Singular, factor, permutation};
 use super::substitution;
 use crate::array::{Array, apply};
-use crate::factors::{self, Failure, Triangle};
+use crate::factors::{self, Triangle};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, check_square, copy_of, for_each_range, refusal, sizes, transposed};
 
@@ -138,12 +138,7 @@ impl Kernel for Cholesky {
         }
         let (count, batch) = (l.numel() / (n * n), batch_of(l.shape(), 2));
         let done = for_each_range(count, n * n * n / 4, [l.make_mut()], |first, _, [data]| {
-            for (matrix, a) in (first..).zip(data.chunks_exact_mut(n * n)) {
-                if let Some(order) = factors::cholesky(a, n)? {
-                    return Err(Failure::Pivot { matrix, order });
-                }
-            }
-            Ok(())
+            factors::cholesky_all(data, n, first)
         });
         done.map_err(|failure| {
             failure.error(&batch, at, |element, order| {
@@ -164,8 +159,8 @@ impl Kernel for Cholesky {
             let product = l.try_matmul(&gradients[0].try_tril(0)?)?;
             // The symmetric part of Φ is a quarter of the sum of `twice`, which is 2 Φ, and its transpose.
             let strict = product.try_tril(-1)?;
-            let twice = product.try_tril(0)?.try_add(&strict)?;
-            let symmetric = twice.try_add(&transposed(&twice)?)?.try_mul(0.25)?;
+            let twice = product.try_tril(0)?.try_add(strict)?;
+            let symmetric = twice.try_add(transposed(&twice)?)?.try_mul(0.25)?;
             let upper = Triangle { upper: true, unit: false };
             let half = substitution::solve(upper, &l, &symmetric, at)?;
             Ok(vec![Some(substitution::solve(upper, &l, &transposed(&half)?, at)?)])

@@ -192,15 +192,14 @@ impl Kernel for SolveWith {
         let (Some(lu), Some(pivots)) = (lu.as_slice(), pivots.as_slice()) else { return Ok(vec![x]) };
         let count = x.numel() / (n * width);
         let solved = for_each_range(count, n * n * width, [x.make_mut()], |first, count, [x]| {
-            for (example, x) in (first..first + count).zip(x.chunks_exact_mut(n * width)) {
-                let (lu, pivots) = (&lu[example * n * n..][..n * n], &pivots[example * n..][..n]);
-                if self.adjoint {
-                    factors::solve_triangular(Triangle { upper: false, unit: false }, lu, n, x, (n, width))?;
-                    factors::solve_triangular(Triangle { upper: true, unit: true }, lu, n, x, (n, width))?;
-                    factors::exchange_rows(pivots, x, width, true);
-                } else {
-                    factors::lu_solve(lu, pivots, x, (n, width))?;
-                }
+            let (lu, pivots) = (&lu[first * n * n..][..count * n * n], &pivots[first * n..][..count * n]);
+            if !self.adjoint {
+                return Ok(factors::lu_solve_all(lu, pivots, x, (n, width))?);
+            }
+            factors::solve_triangular_all(Triangle { upper: false, unit: false }, lu, x, (n, width))?;
+            factors::solve_triangular_all(Triangle { upper: true, unit: true }, lu, x, (n, width))?;
+            for (pivots, x) in pivots.chunks_exact(n).zip(x.chunks_exact_mut(n * width)) {
+                factors::exchange_rows(pivots, x, width, true);
             }
             Ok(())
         });

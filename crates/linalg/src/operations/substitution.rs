@@ -26,10 +26,7 @@ impl Kernel for Substitute {
         let Some(matrices) = a.as_slice().filter(|_| x.numel() > 0) else { return Ok(vec![x]) };
         let count = x.numel() / (n * width);
         let solved = for_each_range(count, n * n * width, [x.make_mut()], |first, count, [x]| {
-            for (example, x) in (first..first + count).zip(x.chunks_exact_mut(n * width)) {
-                factors::solve_triangular(self.0, &matrices[example * n * n..][..n * n], n, x, (n, width))?;
-            }
-            Ok(())
+            Ok(factors::solve_triangular_all(self.0, &matrices[first * n * n..][..count * n * n], x, (n, width))?)
         });
         solved.map_err(|failure: Failure| failure.error(&[], at, |_, _| String::new()))?;
         Ok(vec![x])

@@ -99,7 +99,7 @@ fn huge_batches_are_errors() {
 
 #[test]
 #[should_panic(
-    expected = "linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices\n  --> crates/linalg/tests/refusals.rs"
+    expected = "linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices\n  --> crates/linalg/tests/laws/refusals.rs"
 )]
 fn a_panic_names_the_callers_line() {
     let _ = Tensor::<f32>::ones([2, 3]).inv();

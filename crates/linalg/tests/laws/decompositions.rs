@@ -83,7 +83,7 @@ const FUNCTIONS: &[(&str, Function)] = &[
 ];
 
 fn ranks<'t>(x: V<'t>, of: V<'t>) -> V<'t> {
-    x.tape().constant(&of.matrix_rank(Tolerance::new()).cast::<f64>())
+    x.tape().constant(of.matrix_rank(Tolerance::new()).cast::<f64>())
 }
 
 fn function(name: &str) -> Function {
@@ -110,7 +110,7 @@ fn matrix(case: &Value) -> Tensor<f64> {
 /// Returns weights of the elements, as constants.
 fn weighted<'t>(x: V<'t>, weight: impl Fn(usize) -> f64) -> V<'t> {
     let data: Vec<f64> = (0..x.shape().numel()).map(weight).collect();
-    (x * x.tape().constant(&Tensor::try_from_vec(data, x.shape()).unwrap())).sum(..)
+    (x * x.tape().constant(Tensor::try_from_vec(data, x.shape()).unwrap())).sum(..)
 }
 
 /// The error of a derivative grows with the condition of the problem and with the size of the derivative. The matrices of the cases have
@@ -149,7 +149,7 @@ fn values_and_derivatives_are_pytorchs() {
         counts[0] += 1;
         let (Some(g), false) = (numbers(&case["g"]), name.starts_with("rank")) else { continue };
         // PyTorch's pseudoinverse and norms by singular values have other conventions where singular values are zero or equal.
-        if kind != "random" && !["matrix_exp", "norm_1", "norm_inf", "norm_fro", "vander", "eigvalsh"].contains(&name) {
+        if kind != "random" && !["matrix_exp", "norm_1", "norm_inf", "norm_fro", "vander"].contains(&name) {
             continue;
         }
         let [dx] = weighted(y, |k| (k as f64).cos()).grad_or_zeros([variable]);
@@ -186,26 +186,28 @@ fn errors_are_pytorchs() {
             "cond_1" => x.try_cond(1).err(),
             "cond_fro" => x.try_cond(MatrixOrder::Frobenius).err(),
             "rank" => x.try_matrix_rank(Tolerance::new()).err(),
-            "lstsq" => x.try_lstsq(&Tensor::ones(&sizes(&case["other"])[..]), None).err(),
+            "lstsq" => x.try_lstsq(Tensor::ones(&sizes(&case["other"])[..]), None).err(),
             other => panic!("{other} is not in the table"),
         };
         assert_eq!(error.map(|error| error.sentence()).as_deref(), Some(sentence), "{case}");
     }
 }
 
-/// Returns the first random case of each function and each shape of matrices.
-fn first_cases() -> Vec<(String, Tensor<f64>)> {
+/// Returns the random case of each function and each shape, if PyTorch has a derivative there.
+fn random_cases() -> Vec<(String, Tensor<f64>)> {
     let file = file();
     let cases = file["cases"].as_array().unwrap().iter();
     cases
-        .filter(|case| case["kind"] == "random" && !case["f"].as_str().unwrap().starts_with("rank"))
+        .filter(|case| {
+            case["kind"] == "random" && !case["g"].is_null() && !case["f"].as_str().unwrap().starts_with("rank")
+        })
         .map(|case| (case["f"].as_str().unwrap().to_owned(), matrix(case)))
         .collect()
 }
 
 #[test]
 fn derivatives_agree_with_central_differences() {
-    for (name, x) in first_cases().iter().filter(|(_, x)| x.rank() == 2 && x.numel() > 0) {
+    for (name, x) in random_cases().iter().filter(|(_, x)| x.rank() == 2 && x.numel() > 0) {
         let of = function(name);
         if let Err(failure) = GradCheck::new().accuracy(1e-12).check(|[x]| of(x), [x]) {
             panic!("{name} {}: {failure}", x.shape());
@@ -215,7 +217,7 @@ fn derivatives_agree_with_central_differences() {
 
 #[test]
 fn vmap_equals_a_loop() {
-    for (name, x) in first_cases().iter().filter(|(_, x)| x.rank() == 3 && x.shape()[0] == 2) {
+    for (name, x) in random_cases().iter().filter(|(_, x)| x.rank() == 3 && x.shape()[0] == 2) {
         let of = function(name);
         let gradient = |x: V<'_>| weighted(of(x), |k| (k as f64).cos()).grad_or_zeros([x])[0].value();
         let [batched] = Vmap::new().call(|[x]| weighted(of(x), |k| (k as f64).cos()).grad_or_zeros([x]), [x]);

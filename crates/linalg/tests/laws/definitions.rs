@@ -144,7 +144,7 @@ fn expanded(a: &[Vec<f64>]) -> f64 {
         a[1..].iter().map(without).collect()
     };
     let Some(first) = a.first() else { return 1.0 };
-    let sign = |column: usize| if column % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = |column: usize| if column.is_multiple_of(2) { 1.0 } else { -1.0 };
     first.iter().enumerate().map(|(column, &x)| sign(column) * x * expanded(&minor(column))).sum()
 }
 
@@ -188,9 +188,48 @@ fn gradients_of_determinants_are_cofactors() {
             let rows: Vec<Vec<f64>> = kept(index[0])
                 .map(|row| kept(index[1]).map(|column| a.get(&[row, column]).unwrap()).collect())
                 .collect();
-            expanded(&rows) * if (index[0] + index[1]) % 2 == 0 { 1.0 } else { -1.0 }
+            expanded(&rows) * if (index[0] + index[1]).is_multiple_of(2) { 1.0 } else { -1.0 }
         };
         let expected = Tensor::from_fn([n, n], cofactor);
         assert!(difference(&gradient, &expected) <= bound(n, 40.0), "{a}: {gradient} {expected}");
+    }
+}
+
+/// Checks that a matrix has the same bits in a batch and alone. Small matrices of a batch are computed by other code.
+#[test]
+fn a_matrix_has_the_same_bits_in_a_batch_and_alone() {
+    for n in [1, 2, 3, 5, 8, 15, 16, 17] {
+        for count in [2, 4, 16, 37] {
+            let (a, b, column) = (random(&[count, n, n], 12), random(&[count, n, 3], 13), random(&[count, n, 1], 14));
+            let definite = positive_definite(&[count, n, n], 15);
+            let (l, inverse, solutions, vectors) = (definite.cholesky(false), a.inv(), a.solve(&b), a.solve(&column));
+            let ([lu, pivots], triangular) = (a.lu_factor(), a.solve_triangular(&b, true, true, false));
+            for k in 0..count {
+                let one = |x: &Tensor<f64>| x.select(0, k);
+                let a = one(&a);
+                assert_eq!(one(&l), one(&definite).cholesky(false), "{n}");
+                assert_eq!(one(&inverse), a.inv(), "{n}");
+                assert_eq!(one(&solutions), a.solve(one(&b)), "{n}");
+                assert_eq!(one(&vectors), a.solve(one(&column)), "{n}");
+                assert_eq!(one(&triangular), a.solve_triangular(one(&b), true, true, false), "{n}");
+                assert_eq!([one(&lu), one(&pivots)], a.lu_factor(), "{n}");
+            }
+        }
+    }
+}
+
+/// Checks a matrix that fails in the middle of a batch, of which it is the first one to fail.
+#[test]
+fn the_first_failure_of_a_batch_is_reported() {
+    for (n, count) in [(2, 3), (2, 40), (20, 5)] {
+        let mut matrices = vec![Tensor::<f64>::eye(n); count];
+        for failing in [count - 1, count / 2] {
+            matrices[failing] = Tensor::zeros([n, n]);
+            let a = stack(&matrices, 0);
+            for error in [a.try_cholesky(false).map(drop), a.try_inv().map(drop), a.try_solve(&a).map(drop)] {
+                let sentence = error.unwrap_err().sentence();
+                assert!(sentence.contains(&format!("(Batch element {failing}): ")), "{sentence}");
+            }
+        }
     }
 }

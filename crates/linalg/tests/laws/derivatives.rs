@@ -22,34 +22,34 @@ fn symmetric<'t>(x: Var<'t, f64>) -> Var<'t, f64> {
 }
 
 fn cases() -> Vec<Case> {
-    let case = |name, f: Operation, inputs: &[Tensor<f64>]| Case { name, f, inputs: inputs.to_vec() };
+    let case = |name, f: Operation, inputs: Vec<Tensor<f64>>| Case { name, f, inputs };
     let (a, batch) = (regular(&[3, 3], 1), regular(&[2, 3, 3], 2));
     let (b, vector) = (random(&[3, 2], 3), random(&[3], 4));
     let definite = positive_definite(&[2, 3, 3], 5);
     let l = definite.cholesky(false);
     let [lu, pivots] = batch.lu_factor();
     let mut cases = vec![
-        case("cholesky", |x| symmetric(x[0]).cholesky(false), &[definite.clone()]),
-        case("cholesky, upper", |x| symmetric(x[0]).cholesky(true), &[definite]),
-        case("cholesky, empty", |x| x[0].cholesky(false).sum(..) + 1.0, &[Tensor::zeros([2, 0, 0])]),
-        case("solve", |x| x[0].solve(x[1]), &[a.clone(), b.clone()]),
-        case("solve, vector", |x| x[0].solve(x[1]), &[a.clone(), vector.clone()]),
-        case("solve, broadcast", |x| x[0].solve(x[1]), &[batch.clone(), b.clone()]),
-        case("solve, broadcast matrix", |x| x[0].solve(x[1]), &[a.clone(), random(&[2, 3, 1], 6)]),
-        case("inv", |x| x[0].inv(), &[batch.clone()]),
-        case("det", |x| x[0].det(), &[random(&[2, 3, 3], 7)]),
-        case("det, 1", |x| x[0].det(), &[random(&[1, 1], 7)]),
-        case("slogdet", |x| x[0].slogdet()[1], &[random(&[2, 3, 3], 8)]),
-        case("matrix_power, 3", |x| x[0].matrix_power(3), &[random(&[2, 3, 3], 9)]),
-        case("matrix_power, -2", |x| x[0].matrix_power(-2), &[batch.clone()]),
-        case("lu_factor", |x| x[0].lu_factor()[0], &[random(&[2, 3, 3], 10)]),
+        case("cholesky", |x| symmetric(x[0]).cholesky(false), vec![definite.clone()]),
+        case("cholesky, upper", |x| symmetric(x[0]).cholesky(true), vec![definite]),
+        case("cholesky, empty", |x| x[0].cholesky(false).sum(..) + 1.0, vec![Tensor::zeros([2, 0, 0])]),
+        case("solve", |x| x[0].solve(x[1]), vec![a.clone(), b.clone()]),
+        case("solve, vector", |x| x[0].solve(x[1]), vec![a.clone(), vector.clone()]),
+        case("solve, broadcast", |x| x[0].solve(x[1]), vec![batch.clone(), b.clone()]),
+        case("solve, broadcast matrix", |x| x[0].solve(x[1]), vec![a.clone(), random(&[2, 3, 1], 6)]),
+        case("inv", |x| x[0].inv(), vec![batch.clone()]),
+        case("det", |x| x[0].det(), vec![random(&[2, 3, 3], 7)]),
+        case("det, 1", |x| x[0].det(), vec![random(&[1, 1], 7)]),
+        case("slogdet", |x| x[0].slogdet()[1], vec![random(&[2, 3, 3], 8)]),
+        case("matrix_power, 3", |x| x[0].matrix_power(3), vec![random(&[2, 3, 3], 9)]),
+        case("matrix_power, -2", |x| x[0].matrix_power(-2), vec![batch.clone()]),
+        case("lu_factor", |x| x[0].lu_factor()[0], vec![random(&[2, 3, 3], 10)]),
         case(
             "lu, square",
             |x| {
                 let [_, l, u] = x[0].lu();
                 l.sin() + u
             },
-            &[random(&[3, 3], 10)],
+            vec![random(&[3, 3], 10)],
         ),
         case(
             "lu, wide",
@@ -57,7 +57,7 @@ fn cases() -> Vec<Case> {
                 let [_, l, u] = x[0].lu();
                 l.matmul(u.sin())
             },
-            &[random(&[2, 2, 4], 11)],
+            vec![random(&[2, 2, 4], 11)],
         ),
         case(
             "lu, tall",
@@ -65,22 +65,22 @@ fn cases() -> Vec<Case> {
                 let [_, l, u] = x[0].lu();
                 l.sin().matmul(u)
             },
-            &[random(&[2, 4, 2], 12)],
+            vec![random(&[2, 4, 2], 12)],
         ),
         case(
             "lu_solve",
             |x| x[0].lu_solve(x[0].tape().constant(x[1].detach().value()), x[2]),
-            &[lu, pivots, b.clone()],
+            vec![lu, pivots, b.clone()],
         ),
-        case("cholesky_solve", |x| x[0].cholesky_solve(x[1], false), &[b.clone(), l.clone()]),
-        case("cholesky_solve, upper", |x| x[0].cholesky_solve(x[1], true), &[b.clone(), l.transpose(-2, -1)]),
+        case("cholesky_solve", |x| x[0].cholesky_solve(x[1], false), vec![b.clone(), l.clone()]),
+        case("cholesky_solve, upper", |x| x[0].cholesky_solve(x[1], true), vec![b.clone(), l.transpose(-2, -1)]),
     ];
     macro_rules! triangular {
         ($($name:literal $upper:literal $left:literal $unit:literal;)*) => {
             $(cases.push(case($name, |x| {
                 let b = if $left { x[1] } else { x[1].transpose(-2, -1) };
                 x[0].solve_triangular(b, $upper, $left, $unit)
-            }, &[batch.clone(), b.clone()]));)*
+            }, vec![batch.clone(), b.clone()]));)*
         };
     }
     triangular! {

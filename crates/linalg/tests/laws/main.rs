@@ -1,12 +1,8 @@
 //! The tests of linear algebra: values by definition and from PyTorch, derivatives, batches, refusals.
 
-#[path = "decompositions.rs"]
 mod decompositions;
-#[path = "definitions.rs"]
 mod definitions;
-#[path = "derivatives.rs"]
 mod derivatives;
-#[path = "refusals.rs"]
 mod refusals;
 
 use wengert_autograd::Generator;

@@ -1,0 +1,186 @@
+//! The work on a range of the matrices of a batch: small ones in lanes, others one by one.
+
+use wengert_tensor::{Error, Float};
+
+use super::failure::Failure;
+use super::lanes::{self, LARGEST, Lanes, WIDTH};
+use super::simd::vectorized;
+use super::triangular::{self, Triangle};
+use super::{cholesky, lu};
+
+/// The least number of small matrices that are computed in lanes.
+const LEAST_COUNT: usize = 4;
+
+/// Returns true if matrices of `n` columns are computed in lanes.
+fn in_lanes(n: usize, count: usize) -> bool {
+    n <= LARGEST && count >= LEAST_COUNT
+}
+
+fn buffer<T: Float>(size: usize) -> Vec<Lanes<T>> {
+    vec![[T::ZERO; WIDTH]; size]
+}
+
+/// Returns the first failure of a group. `orders` are the orders of failures, 0 for none, and `first` is the index of the first matrix.
+fn first_failure(orders: &[usize], first: usize) -> Result<(), Failure> {
+    match orders.iter().position(|&order| order > 0) {
+        Some(lane) => Err(Failure::Pivot { matrix: first + lane, order: orders[lane] }),
+        None => Ok(()),
+    }
+}
+
+/// Replaces each matrix of a range by its Cholesky factor. `first` is the index of the first one.
+pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), Failure> {
+    let size = n * n;
+    if !in_lanes(n, data.len() / size) {
+        for (matrix, a) in (first..).zip(data.chunks_exact_mut(size)) {
+            if let Some(order) = cholesky::cholesky(a, n)? {
+                return Err(Failure::Pivot { matrix, order });
+            }
+        }
+        return Ok(());
+    }
+    let mut a = buffer(size);
+    vectorized(|| {
+        for (group, data) in data.chunks_mut(size * WIDTH).enumerate() {
+            lanes::gather(data, size, &mut a);
+            let failed = lanes::cholesky(&mut a, n);
+            lanes::scatter(&a, data, size);
+            first_failure(&failed[..data.len() / size], first + group * WIDTH)?;
+        }
+        Ok(())
+    })
+}
+
+/// Factors each matrix of a range. `first` is the index of the first one. If `refuse` is true, a zero on the diagonal is a failure.
+pub(crate) fn factor_all<T: Float>(
+    data: &mut [T],
+    (rows, columns): (usize, usize),
+    pivots: &mut [T],
+    (first, refuse): (usize, bool),
+) -> Result<(), Failure> {
+    let size = rows * columns;
+    if rows == columns && in_lanes(rows, data.len() / size) {
+        let (mut a, mut p) = (buffer(size), buffer(rows));
+        return vectorized(|| {
+            let groups = data.chunks_mut(size * WIDTH).zip(pivots.chunks_mut(rows * WIDTH));
+            for (group, (data, pivots)) in groups.enumerate() {
+                lanes::gather(data, size, &mut a);
+                let zeros = lanes::factor(&mut a, rows, &mut p);
+                lanes::scatter(&a, data, size);
+                lanes::scatter(&p, pivots, rows);
+                if refuse {
+                    first_failure(&zeros[..data.len() / size], first + group * WIDTH)?;
+                }
+            }
+            Ok(())
+        });
+    }
+    let parts = data.chunks_exact_mut(size).zip(pivots.chunks_exact_mut(rows.min(columns)));
+    for (matrix, (a, pivots)) in (first..).zip(parts) {
+        if let Some(order) = lu::factor(a, (rows, columns), pivots)?
+            && refuse
+        {
+            return Err(Failure::Pivot { matrix, order });
+        }
+    }
+    Ok(())
+}
+
+/// Replaces each matrix of a range by its factors, and writes the inverses to `inverses`, which are zero. `first` is the index of the first
+/// matrix. If `refuse` is true, a singular matrix is a failure.
+pub(crate) fn invert_all<T: Float>(
+    data: &mut [T],
+    inverses: &mut [T],
+    n: usize,
+    (first, refuse): (usize, bool),
+) -> Result<(), Failure> {
+    let size = n * n;
+    if in_lanes(n, data.len() / size) {
+        let (mut a, mut x, mut pivots) = (buffer(size), buffer(size), buffer(n));
+        return vectorized(|| {
+            let groups = data.chunks(size * WIDTH).zip(inverses.chunks_mut(size * WIDTH));
+            for (group, (data, inverses)) in groups.enumerate() {
+                lanes::gather(data, size, &mut a);
+                let zeros = lanes::factor(&mut a, n, &mut pivots);
+                if refuse {
+                    first_failure(&zeros[..data.len() / size], first + group * WIDTH)?;
+                }
+                x.fill([T::ZERO; WIDTH]);
+                for row in 0..n {
+                    x[row * n + row] = [T::ONE; WIDTH];
+                }
+                lanes::lu_solve(&a, &pivots, &mut x, (n, n));
+                lanes::scatter(&x, inverses, size);
+            }
+            Ok(())
+        });
+    }
+    let mut pivots = vec![T::ZERO; n];
+    for (matrix, (a, inverse)) in (first..).zip(data.chunks_exact_mut(size).zip(inverses.chunks_exact_mut(size))) {
+        if let Some(order) = lu::factor(a, (n, n), &mut pivots)?
+            && refuse
+        {
+            return Err(Failure::Pivot { matrix, order });
+        }
+        for row in 0..n {
+            inverse[row * n + row] = T::ONE;
+        }
+        lu::lu_solve(a, &pivots, inverse, (n, n))?;
+    }
+    Ok(())
+}
+
+/// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the triangular matrices `a`.
+pub(crate) fn solve_triangular_all<T: Float>(
+    triangle: Triangle,
+    a: &[T],
+    b: &mut [T],
+    (n, width): (usize, usize),
+) -> Result<(), Error> {
+    let size = n * n;
+    if in_lanes(n.max(width), b.len() / (n * width)) {
+        let (mut matrices, mut x) = (buffer(size), buffer(n * width));
+        vectorized(|| {
+            for (a, b) in a.chunks(size * WIDTH).zip(b.chunks_mut(n * width * WIDTH)) {
+                lanes::gather(a, size, &mut matrices);
+                lanes::gather(b, n * width, &mut x);
+                lanes::solve_triangular(triangle, &matrices, &mut x, (n, width));
+                lanes::scatter(&x, b, n * width);
+            }
+        });
+        return Ok(());
+    }
+    for (a, b) in a.chunks_exact(size).zip(b.chunks_exact_mut(n * width)) {
+        triangular::solve_triangular(triangle, a, n, b, (n, width))?;
+    }
+    Ok(())
+}
+
+/// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the factors `lu` and `pivots` of A.
+pub(crate) fn lu_solve_all<T: Float>(
+    lu: &[T],
+    pivots: &[T],
+    b: &mut [T],
+    (n, width): (usize, usize),
+) -> Result<(), Error> {
+    let size = n * n;
+    if in_lanes(n.max(width), b.len() / (n * width)) {
+        let (mut matrices, mut p, mut x) = (buffer(size), buffer(n), buffer(n * width));
+        vectorized(|| {
+            let factors = lu.chunks(size * WIDTH).zip(pivots.chunks(n * WIDTH));
+            for ((lu, pivots), b) in factors.zip(b.chunks_mut(n * width * WIDTH)) {
+                lanes::gather(lu, size, &mut matrices);
+                lanes::gather(pivots, n, &mut p);
+                lanes::gather(b, n * width, &mut x);
+                lanes::lu_solve(&matrices, &p, &mut x, (n, width));
+                lanes::scatter(&x, b, n * width);
+            }
+        });
+        return Ok(());
+    }
+    let factors = lu.chunks_exact(size).zip(pivots.chunks_exact(n));
+    for ((lu, pivots), b) in factors.zip(b.chunks_exact_mut(n * width)) {
+        lu::lu_solve(lu, pivots, b, (n, width))?;
+    }
+    Ok(())
+}

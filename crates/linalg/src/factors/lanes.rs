@@ -1,0 +1,197 @@
+//! Small matrices, one in each lane of the vectors. So every instruction works on several matrices of a batch.
+//!
+//! Each function does the arithmetic of the function for one matrix, in the same order. So a matrix has the same result in a batch and
+//! alone.
+
+use wengert_tensor::Float;
+
+use super::triangular::Triangle;
+
+/// The number of matrices that are computed together. With 16, a group fills two vectors of f64 with AVX-512, or one of f32.
+pub(crate) const WIDTH: usize = 16;
+
+/// The largest matrix that is computed in lanes. The group of f64 matrices of this size takes 32 KiB, the size of a first-level cache.
+pub(crate) const LARGEST: usize = 16;
+
+/// The same element of each matrix of a group.
+pub(crate) type Lanes<T> = [T; WIDTH];
+
+/// Writes the matrices of `data`, each of `size` elements, to the lanes. The last matrix is repeated in lanes without a matrix.
+#[inline(always)]
+pub(crate) fn gather<T: Float>(data: &[T], size: usize, lanes: &mut [Lanes<T>]) {
+    let count = data.len() / size;
+    for lane in 0..WIDTH {
+        let matrix = &data[lane.min(count - 1) * size..][..size];
+        for (element, &value) in lanes.iter_mut().zip(matrix) {
+            element[lane] = value;
+        }
+    }
+}
+
+/// Writes the lanes to the matrices of `data`, each of `size` elements.
+#[inline(always)]
+pub(crate) fn scatter<T: Float>(lanes: &[Lanes<T>], data: &mut [T], size: usize) {
+    for (lane, matrix) in data.chunks_exact_mut(size).enumerate() {
+        for (value, element) in matrix.iter_mut().zip(lanes) {
+            *value = element[lane];
+        }
+    }
+}
+
+#[inline(always)]
+fn map<T: Float>(f: impl Fn(usize) -> T) -> Lanes<T> {
+    let mut result = [T::ZERO; WIDTH];
+    for (lane, value) in result.iter_mut().enumerate() {
+        *value = f(lane);
+    }
+    result
+}
+
+/// Subtracts `factor` times `x` from `y`.
+#[inline(always)]
+fn subtract_scaled<T: Float>(y: &mut Lanes<T>, factor: &Lanes<T>, x: &Lanes<T>) {
+    for lane in 0..WIDTH {
+        y[lane] = y[lane] - factor[lane] * x[lane];
+    }
+}
+
+/// Adds `x` times `y` to `sum`.
+#[inline(always)]
+fn add_product<T: Float>(sum: &mut Lanes<T>, x: &Lanes<T>, y: &Lanes<T>) {
+    for lane in 0..WIDTH {
+        sum[lane] = sum[lane] + x[lane] * y[lane];
+    }
+}
+
+/// Replaces the matrices by their Cholesky factors. Returns the order of the first leading minor that is not positive; 0 if there is none.
+#[inline(always)]
+pub(crate) fn cholesky<T: Float>(a: &mut [Lanes<T>], n: usize) -> [usize; WIDTH] {
+    let mut failed = [0; WIDTH];
+    for row in 0..n {
+        let (before, own) = a.split_at_mut(row * n);
+        for column in 0..row {
+            let other = &before[column * n..][..n];
+            let mut sum = [T::ZERO; WIDTH];
+            for (x, y) in own[..column].iter().zip(other) {
+                add_product(&mut sum, x, y);
+            }
+            own[column] = map(|lane| (own[column][lane] - sum[lane]) / other[column][lane]);
+        }
+        let mut sum = [T::ZERO; WIDTH];
+        for x in &own[..row] {
+            add_product(&mut sum, x, x);
+        }
+        let square = map(|lane| own[row][lane] - sum[lane]);
+        for lane in 0..WIDTH {
+            if (square[lane] <= T::ZERO || square[lane].is_nan()) && failed[lane] == 0 {
+                failed[lane] = row + 1;
+            }
+        }
+        own[row] = map(|lane| square[lane].sqrt());
+        own[row + 1..n].fill([T::ZERO; WIDTH]);
+    }
+    failed
+}
+
+/// Exchanges the row `row` of each matrix with the row whose number, counted from 1, is in `pivot`.
+#[inline(always)]
+fn exchange<T: Float>(a: &mut [Lanes<T>], (rows, width): (usize, usize), row: usize, pivot: &Lanes<T>) {
+    for other in row + 1..rows {
+        let number = T::from_f64((other + 1) as f64);
+        let (before, after) = a.split_at_mut(other * width);
+        for (x, y) in before[row * width..][..width].iter_mut().zip(after) {
+            for lane in 0..WIDTH {
+                let (first, second, is_pivot) = (x[lane], y[lane], pivot[lane] == number);
+                x[lane] = if is_pivot { second } else { first };
+                y[lane] = if is_pivot { first } else { second };
+            }
+        }
+    }
+}
+
+/// Replaces square matrices by their factors L and U, and writes the row exchanges. Returns the number of the first zero on the diagonal of
+/// U, counted from 1; 0 if there is none.
+#[inline(always)]
+pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes<T>]) -> [usize; WIDTH] {
+    let mut zeros = [0; WIDTH];
+    for column in 0..n {
+        let magnitude = |x: T| if x < T::ZERO { -x } else { x };
+        let mut largest = map(|lane| magnitude(a[column * n + column][lane]));
+        let mut pivot = [T::from_f64((column + 1) as f64); WIDTH];
+        for row in column + 1..n {
+            let (number, element) = (T::from_f64((row + 1) as f64), &a[row * n + column]);
+            for lane in 0..WIDTH {
+                let candidate = magnitude(element[lane]);
+                let is_larger = candidate > largest[lane];
+                pivot[lane] = if is_larger { number } else { pivot[lane] };
+                largest[lane] = if is_larger { candidate } else { largest[lane] };
+            }
+        }
+        pivots[column] = pivot;
+        exchange(a, (n, n), column, &pivot);
+        let (before, after) = a.split_at_mut((column + 1) * n);
+        let own = &before[column * n..][..n];
+        let diagonal = own[column];
+        for lane in 0..WIDTH {
+            if diagonal[lane] == T::ZERO && zeros[lane] == 0 {
+                zeros[lane] = column + 1;
+            }
+        }
+        for other in after.chunks_exact_mut(n) {
+            let element = other[column];
+            let factor = map(|lane| if diagonal[lane] == T::ZERO { T::ZERO } else { element[lane] / diagonal[lane] });
+            other[column] = map(|lane| if diagonal[lane] == T::ZERO { element[lane] } else { factor[lane] });
+            for (y, x) in other[column + 1..].iter_mut().zip(&own[column + 1..]) {
+                subtract_scaled(y, &factor, x);
+            }
+        }
+    }
+    zeros
+}
+
+/// Replaces `b`, `n` rows of `width` elements, by the solutions X of A X = B.
+#[inline(always)]
+pub(crate) fn solve_triangular<T: Float>(
+    triangle: Triangle,
+    a: &[Lanes<T>],
+    b: &mut [Lanes<T>],
+    (n, width): (usize, usize),
+) {
+    for step in 0..n {
+        let row = if triangle.upper { n - 1 - step } else { step };
+        let known = if triangle.upper { row + 1..n } else { 0..row };
+        let coefficients = &a[row * n..][..n];
+        let (before, rest) = b.split_at_mut(row * width);
+        let (own, after) = rest.split_at_mut(width);
+        let solved =
+            |other: usize| if triangle.upper { &after[(other - row - 1) * width..] } else { &before[other * width..] };
+        if width == 1 {
+            let mut sum = [T::ZERO; WIDTH];
+            for other in known {
+                add_product(&mut sum, &coefficients[other], &solved(other)[0]);
+            }
+            own[0] = map(|lane| own[0][lane] - sum[lane]);
+        } else {
+            for other in known {
+                for (y, x) in own.iter_mut().zip(solved(other)) {
+                    subtract_scaled(y, &coefficients[other], x);
+                }
+            }
+        }
+        if !triangle.unit {
+            for x in own {
+                *x = map(|lane| x[lane] / coefficients[row][lane]);
+            }
+        }
+    }
+}
+
+/// Replaces `b`, `n` rows of `width` elements, by the solutions X of A X = B, where `lu` and `pivots` are the factors of A.
+#[inline(always)]
+pub(crate) fn lu_solve<T: Float>(lu: &[Lanes<T>], pivots: &[Lanes<T>], b: &mut [Lanes<T>], (n, width): (usize, usize)) {
+    for (row, pivot) in pivots.iter().enumerate() {
+        exchange(b, (n, width), row, pivot);
+    }
+    solve_triangular(Triangle { upper: false, unit: true }, lu, b, (n, width));
+    solve_triangular(Triangle { upper: true, unit: false }, lu, b, (n, width));
+}
