@@ -2,6 +2,7 @@
 
 mod definitions;
 mod derivatives;
+mod pytorch;
 mod refusals;
 
 use wengert_autograd::Generator;
