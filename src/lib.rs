@@ -225,6 +225,10 @@ mod guide {
         CourseProject "course/project.md"
     }
 
+    #[cfg(feature = "linalg")]
+    chapters! {
+        LinearAlgebra "linear-algebra.md"
+    }
     #[cfg(feature = "distributions")]
     chapters! {
         Distributions "distributions.md"

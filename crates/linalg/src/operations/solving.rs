@@ -92,6 +92,8 @@ pub trait Solving: Array {
     /// Returns the solution X `[…, n, k]` of A X = B, where B is `self` `[…, n, k]` and `l` is the Cholesky factor of A: A = L Lᵀ, or
     /// A = Uᵀ U if `upper` is true. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
     ///
+    /// The other triangle of `l` is not read, and its gradient is zero. In PyTorch its gradient is not zero.
+    ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
     /// use wengert::linalg::prelude::*;
