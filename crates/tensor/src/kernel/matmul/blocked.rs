@@ -143,7 +143,7 @@ mod tests {
                     let outer = if turned { columns } else { rows };
                     let inner = rows * columns / outer;
                     let place = |at: usize| if turned { (at % inner, at / inner) } else { (at / inner, at % inner) };
-                    (0..rows * columns).map(|at| place(at)).map(|(i, j)| element(i, j, seed)).collect()
+                    (0..rows * columns).map(place).map(|(i, j)| element(i, j, seed)).collect()
                 };
                 let (left, right) = (order(m, k, 1), order(k, n, 5));
                 let matrix = |data, rows, columns| {
@@ -156,7 +156,11 @@ mod tests {
                     for (at, got) in out.into_iter().enumerate() {
                         let (i, j) = (at / n, at % n);
                         let sum: f64 = (0..k).map(|l| element(i, l, 1) * element(l, j, 5)).sum();
-                        assert_eq!(got, sum + if add { at as f64 } else { 0.0 }, "{m} {n} {k} {turned} {add}: {i}, {j}");
+                        assert_eq!(
+                            got,
+                            sum + if add { at as f64 } else { 0.0 },
+                            "{m} {n} {k} {turned} {add}: {i}, {j}"
+                        );
                     }
                 }
             }

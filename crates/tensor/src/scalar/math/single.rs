@@ -2,6 +2,7 @@
 // This lint is off because coefficients have enough digits to identify their source.
 #![allow(clippy::excessive_precision)]
 
+#[cfg(target_arch = "x86_64")]
 use crate::Unary;
 use crate::scalar::math::{FloatMath, fma, from_std, polynomial, wide};
 
