@@ -3,6 +3,7 @@
 
 mod any_thread_count_gives_the_same_bits;
 mod endurance;
+mod equal_bits;
 mod every_engine;
 mod faults;
 mod hostile_files_need_bounded_memory;

@@ -1,11 +1,11 @@
 //! Conformance with PyTorch: runs a set of cases whose expected values, gradients and errors PyTorch computed.
 //!
 //! ```text
-//! cargo test -p wengert-tests --test conformance -- [--verbose] [FILTER]
+//! cargo test -p wengert-tests --test conformance -- [--verbose] [--every=N] [FILTER]
 //! ```
 //!
 //! The set is `conformance/data`, or the folder in the environment variable `CONFORMANCE_DIR`. `conformance/data/FORMAT.md`
-//! describes the format. A filter selects the cases whose id contains it. Every case runs on eager tensors, and also on a tape
+//! describes the format. A filter selects the cases whose id contains it. `--every=N` selects one case in N of them. Every case runs on eager tensors, and also on a tape
 //! if an input requires a gradient. It passes if both agree with PyTorch. `conformance/skip.rs` lists the cases that the design
 //! excludes, with reasons. Operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`.
 //! The exit code is 1 if a case failed or the set could not be read.
@@ -42,10 +42,13 @@ pub fn run() -> ExitCode {
     // The reference gives no compatibility warning, so the runner gives none.
     wengert_tensor::compat::set_process(wengert_tensor::compat::Rules::pytorch());
     let mut report = Report::default();
-    let mut filter = String::new();
+    let (mut filter, mut every) = (String::new(), 1);
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--verbose" => report.verbose = true,
+            option if option.starts_with("--every=") => {
+                every = option["--every=".len()..].parse().ok().filter(|&every| every > 0).unwrap_or(1);
+            }
             // An option of the test runner.
             option if option.starts_with('-') => {}
             text => filter = text.to_owned(),
@@ -70,17 +73,17 @@ pub fn run() -> ExitCode {
         set.reference
     );
     panics::silence();
-    for case in set.cases.iter().filter(|case| case.id.contains(&filter)) {
+    for case in set.cases.iter().filter(|case| case.id.contains(&filter)).step_by(every) {
         report.add(&case.id, tensor_case(case, &set));
     }
-    for case in set.shape_cases.iter().filter(|case| case.id.contains(&filter)) {
+    for case in set.shape_cases.iter().filter(|case| case.id.contains(&filter)).step_by(every) {
         report.add(&case.id, shape_case(case));
     }
     if report.total() == 0 {
         println!("no case has '{filter}' in its id");
         return ExitCode::FAILURE;
     }
-    let is_whole = filter.is_empty() && std::env::var_os("CONFORMANCE_DIR").is_none();
+    let is_whole = filter.is_empty() && every == 1 && std::env::var_os("CONFORMANCE_DIR").is_none();
     let are_pages_right = !is_whole || pages_agree(&report);
     if report.finish() && are_pages_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
