@@ -8,7 +8,7 @@
 //!
 //! // In each training step, a tape records the loss and returns it with its gradients.
 //! let generator = &mut Generator::new(0);
-//! let mut model = Linear::new(2, 1, generator);
+//! let mut model: Linear = Linear::new(2, 1, generator);
 //! let mut adam = Adam::new(0.3);
 //! for _ in 0..200 {
 //!     let (_, gradients) = Tape::training(generator)

@@ -782,7 +782,7 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
         CyclicLR::new(0.1, 0.2).step_sizes(0, 0);
         ReduceLROnPlateau::new(0.1).factor(2.0);
         Tensor::<f64>::eye(1 << 40);
-        Tensor::<f64>::arange(1 << 59);
+        Tensor::<f64>::arange(1usize << 59);
         Tensor::<f64>::linspace(0.0, 1.0, 1 << 59);
     }
 }
