@@ -62,7 +62,7 @@ pub mod tensor {
     //! | subject | place |
     //! |---|---|
     //! | a tensor, and every operation in one table | [`Tensor`], [`ops`] |
-    //! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`axis`], [`index_items`] |
+    //! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`Span`], [`Progression`], [`axis`], [`index_items`] |
     //! | the broadcasting rule | [`broadcast`], [`explain`](mod@explain), [`explain_named`], [`Explanation`], [`compat`] |
     //! | element types | [`DType`], [`Scalar`], [`Element`], [`Number`], [`Float`], [`Integer`] |
     //! | random numbers | [`Generator`] |
@@ -85,9 +85,9 @@ pub mod tensor {
     #[doc(inline)]
     pub use wengert_tensor::{
         Axes, Binary, Compare, DType, Dims, Element, Error, ExpandMismatch, Explanation, Float, Generator,
-        InstructionSet, Integer, Layout, Number, PoolStatistics, Position, Reduction, Scalar, Shape, Site, Sizes,
-        Strides, Tensor, Unary, View, axis, broadcast, clear_pool, compat, explain, explain_named, index_items,
-        instruction_set, num_threads, ops, pool_statistics, program, set_instruction_set, set_num_threads,
+        InstructionSet, Integer, Layout, Number, PoolStatistics, Position, Progression, Reduction, Scalar, Shape, Site,
+        Sizes, Span, Strides, Tensor, Unary, View, axis, broadcast, clear_pool, compat, explain, explain_named,
+        index_items, instruction_set, num_threads, ops, pool_statistics, program, set_instruction_set, set_num_threads,
         set_pool_capacity,
     };
 }

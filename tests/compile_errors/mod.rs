@@ -241,7 +241,9 @@ impl Compiler {
             argument
         };
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        // The paths in the library are relative to the workspace. From there, the notes show the lines of the library.
         let output = Command::new(rustc)
+            .current_dir(crate::sources::root())
             .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--color=never"])
             .arg(argument("--extern=wengert=", &self.library))
             .arg(argument("-Ldependency=", self.library.parent().expect("the library lies in a folder")))
