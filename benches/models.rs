@@ -237,10 +237,10 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
             let mut block = || (LayerNorm::new(d), Linear::new(d, 2 * d, g), Linear::new(2 * d, d, g));
             let blocks: Vec<_> = (0..l).map(|_| block()).collect();
             training(blocks, AdamW::new(1e-3), move |blocks, tape| {
-                let block = |z, (norm, up, down): &(LayerNorm, Linear, Linear)| {
+                let z = blocks.iter().fold(tape.constant(&x), |z, (norm, up, down): &(LayerNorm, Linear, Linear)| {
                     z + down.forward(up.forward(norm.forward(z)).silu())
-                };
-                mse_loss(blocks.iter().fold(tape.constant(&x), block), &y)
+                });
+                mse_loss(z, &y)
             })
         }
         _ => return Err(format!("unknown kind '{kind}', or not its numbers: {n:?}")),

@@ -8,7 +8,7 @@
 //!
 //! // In each training step, a tape records the loss and returns it with its gradients.
 //! let generator = &mut Generator::new(0);
-//! let mut model = Linear::new(2, 1, generator);
+//! let mut model: Linear = Linear::new(2, 1, generator);
 //! let mut adam = Adam::new(0.3);
 //! for _ in 0..200 {
 //!     let (_, gradients) = Tape::training(generator)
@@ -65,7 +65,7 @@ pub mod tensor {
     //! | subject | place |
     //! |---|---|
     //! | a tensor, and every operation in one table | [`Tensor`], [`ops`] |
-    //! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`axis`], [`index_items`] |
+    //! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`Span`], [`Progression`], [`axis`], [`index_items`] |
     //! | the broadcasting rule | [`broadcast`], [`explain`](mod@explain), [`explain_named`], [`Explanation`], [`compat`] |
     //! | element types | [`DType`], [`Scalar`], [`Element`], [`Number`], [`Float`], [`Integer`] |
     //! | random numbers | [`Generator`] |
@@ -88,9 +88,9 @@ pub mod tensor {
     #[doc(inline)]
     pub use wengert_tensor::{
         Axes, Binary, Compare, DType, Dims, Element, Error, ExpandMismatch, Explanation, Float, Generator,
-        InstructionSet, Integer, Layout, Number, PoolStatistics, Position, Reduction, Scalar, Shape, Site, Sizes,
-        Strides, Tensor, Unary, View, axis, broadcast, clear_pool, compat, explain, explain_named, index_items,
-        instruction_set, num_threads, ops, pool_statistics, program, set_instruction_set, set_num_threads,
+        InstructionSet, Integer, Layout, Number, PoolStatistics, Position, Progression, Reduction, Scalar, Shape, Site,
+        Sizes, Span, Strides, Tensor, Unary, View, axis, broadcast, clear_pool, compat, explain, explain_named,
+        index_items, instruction_set, num_threads, ops, pool_statistics, program, set_instruction_set, set_num_threads,
         set_pool_capacity,
     };
 }

@@ -761,7 +761,17 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
     average.update(&other);
     let mut confusion = ConfusionMatrix::new(2);
     let states = || States { steps: 0, tensors: vec![two.clone()] };
+    let (tape, samples) = (Tape::<f64>::new(), Samples::new(four.clone(), classes.clone()).unwrap());
+    let (mut lengths, mut spectral) = (WeightNorm::new(&scores), SpectralNorm::new(&scores, g));
+    (lengths.original0.value, spectral.v.value) = (four.clone(), four.clone());
     each_panics_here! {
+        lengths.weight(&tape);
+        spectral.weight(&tape);
+        WeightNorm::with_dim(&two, 1);
+        SpectralNorm::new(&two, g);
+        DataLoader::new(samples, 2).weighted([1.0], 4);
+        Fit::<f64>::new(1).accumulate(0);
+        Muon::new(0.1).step_tensors([&mut two.clone()], std::array::from_ref(&two));
         accuracy(&scores, &classes);
         cross_entropy(&scores, &classes);
         CrossEntropyLoss::new().of(&scores, &classes);
@@ -800,7 +810,7 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
         CyclicLR::new(0.1, 0.2).step_sizes(0, 0);
         ReduceLROnPlateau::new(0.1).factor(2.0);
         Tensor::<f64>::eye(1 << 40);
-        Tensor::<f64>::arange(1 << 59);
+        Tensor::<f64>::arange(1usize << 59);
         Tensor::<f64>::linspace(0.0, 1.0, 1 << 59);
     }
 }

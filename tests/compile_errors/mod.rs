@@ -144,6 +144,14 @@ const MISTAKES: &[Mistake] = &[
         explained: "expected `Var<'_>`, found `&Tensor<_>`",
     },
     Mistake {
+        name: "a closure over a layer kept in a variable",
+        items: "",
+        body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let f = |x| layer.forward(x).relu(); \
+               let _ = infer(f, &Tensor::ones([3, 2]));",
+        says: &[],
+        explained: "type annotations needed",
+    },
+    Mistake {
         name: "a layer called with a tensor of another type",
         items: "",
         body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let _ = layer.forward(&Tensor::<f64>::ones([3, 2]));",
@@ -233,7 +241,9 @@ impl Compiler {
             argument
         };
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        // The paths in the library are relative to the workspace. From there, the notes show the lines of the library.
         let output = Command::new(rustc)
+            .current_dir(crate::sources::root())
             .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--color=never"])
             .arg(argument("--extern=wengert=", &self.library))
             .arg(argument("-Ldependency=", self.library.parent().expect("the library lies in a folder")))
@@ -284,6 +294,8 @@ fn the_remedies_compile() {
                 let other = Linear::<f64>::new(2, 1, &mut Generator::new(0));
                 let data = Tensor::<f32>::ones([3, 2]);
                 let (prediction, _, _) = (infer(|x| layer.forward(x), &data), layer.forward(&data), x.slice(0, 1..));
+                let through = formula!(|x| layer.forward(x).relu());
+                let _ = infer(through, &data);
                 let tape = Tape::new();
                 let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
                 let _ = (y * scale, 2.0 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));

@@ -104,7 +104,7 @@
 //! | [`PixelShuffle`] | channels moved into pixels |
 //! | [`Upsample`] | resampled images ([`InterpolateMode`]) |
 //!
-//! The settings and parts of these layers: [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`], [`RowLimit`],
+//! The settings and parts of these layers: [`LayerInput`], [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`], [`RowLimit`],
 //! [`RecurrentBuilder`], [`RecurrentKind`], [`RecurrentState`], [`CellVariables`], [`Simple`], [`Gated`], [`LongShortTerm`],
 //! [`AttentionBuilder`], [`AttentionMasks`], [`AttentionCache`], [`DecoderCache`], [`TransformerOptions`].
 //!
@@ -199,7 +199,7 @@
 //! | item | contents |
 //! |---|---|
 //! | [`Module`], [`Leaf`], [`LeafMut`], [`AnyBuffer`], [`update_buffers`] | parameters and buffers by path; derived for structs |
-//! | [`Layer`], [`LayerInput`] | a map of one variable to another |
+//! | [`Layer`] | a map of one variable to another |
 //! | [`Parameter`], [`Buffer`] | a trained tensor; a tensor that no gradient changes |
 //! | [`init`], [`Generator`] | initial values of parameters; random numbers |
 //! | [`per_sample_gradients`] | the gradients of each sample |

@@ -17,7 +17,7 @@
 //! | subject | items |
 //! |---|---|
 //! | a tensor, and every operation in one table | [`Tensor`], [`ops`] |
-//! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`axis`], [`index_items`] |
+//! | shapes and arguments | [`Shape`], [`Sizes`], [`Dims`], [`Axes`], [`Position`], [`Span`], [`Progression`], [`axis`], [`index_items`] |
 //! | the broadcasting rule, explained in words and pictures | [`broadcast`], [`explain`](mod@explain), [`explain_named`], [`Explanation`] |
 //! | warnings, and PyTorch's rules before broadcasting | [`compat`] |
 //! | element types | [`DType`], [`Scalar`], [`Element`], [`Number`], [`Float`], [`Integer`] |

@@ -83,8 +83,9 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { drop_last: true, ..self }
     }
 
-    /// Limits an epoch to `samples` samples of the data set. For more samples than it has, see [`weighted`](Self::weighted). With [`shuffle`](Self::shuffle) each epoch has different samples. Otherwise each epoch has the
-    /// first samples. PyTorch: `num_samples` of `RandomSampler`.
+    /// Limits an epoch to `samples` samples of the data set. With [`shuffle`](Self::shuffle) each epoch has different samples. Otherwise
+    /// each epoch has the first samples. For more samples than the data set has, see [`weighted`](Self::weighted). PyTorch: `num_samples`
+    /// of `RandomSampler`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -198,7 +199,8 @@ impl<B: Send + 'static> DataLoader<B> {
     ///
     /// # Errors
     ///
-    /// If there is not one weight for each sample, if a weight is negative, infinite or NaN, or if the sum of the weights is 0 or infinite.
+    /// - The number of weights is not the number of samples.
+    /// - A weight is negative, infinite or NaN, or the sum of the weights is 0 or infinite.
     pub fn try_weighted(self, weights: impl Into<Vec<f64>>, samples: usize) -> Result<Self> {
         let (mut sums, all) = (weights.into(), self.all);
         let refused = |problem: String| Err(Error::Dataset(format!("weighted: {problem}")));

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::read_npy;
 
-    /// The expected bytes are those of `numpy.save` (NumPy 2) for `numpy.array([[1, 2, 3]], numpy.uint8)`.
+    /// The expected bytes were written by `numpy.save` (NumPy 2) for `numpy.array([[1, 2, 3]], numpy.uint8)`.
     #[test]
     fn the_bytes_are_numpys() {
         let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 3), }";

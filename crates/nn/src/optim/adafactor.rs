@@ -155,8 +155,10 @@ pub(super) mod tests {
     use wengert_autograd::prelude::*;
 
     use super::*;
+    use crate::{Checkpoint, Module as _};
 
-    /// Returns a parameter after three steps from k / 4 - ½ with the gradients sin((k + 1)(0.7 + t)) + p, for its elements k.
+    /// Returns the elements p of a parameter after three steps. Element k begins at k / 4 - ½, and its gradient in step t is
+    /// sin((k + 1)(0.7 + t)) + p.
     pub(in crate::optim) fn after_three_steps<O: Optimizer<f64>>(mut optimizer: O, shape: &[usize]) -> Vec<f64> {
         let count = shape.iter().product::<usize>();
         let numbers = Tensor::<f64>::arange(count).reshape(shape);
@@ -175,7 +177,7 @@ pub(super) mod tests {
         assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-13), "{found:?} {expected:?}");
     }
 
-    /// The expected values are those of `torch.optim.Adafactor` (PyTorch 2.15) in float64, with the same gradients.
+    /// The expected values were computed by `torch.optim.Adafactor` (PyTorch 2.15) in float64, with the same gradients.
     #[test]
     fn three_steps_are_pytorchs() {
         let new = Adafactor::<f64>::new;
@@ -208,6 +210,35 @@ pub(super) mod tests {
         assert_close(&after_three_steps(settings, &[2, 2, 3]), &cube);
         let ascent = [-0.4966444099022861, -0.25341564065303285, 0.003771360304481972, 0.25292299711107646];
         assert_close(&after_three_steps(new(0.01).maximize(), &[2, 2]), &ascent);
+    }
+
+    #[test]
+    fn states_of_all_shapes_are_saved_and_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let generator = &mut Generator::new(0);
+        let mut model =
+            vec![Parameter::new(Tensor::<f64>::randn([3, 2], generator)), Parameter::new(Tensor::ones([3]))];
+        let gradients = |model: &[Parameter<f64>]| {
+            let tape = Tape::new();
+            (tape.parameter(&model[0]).square().sum(1) * tape.parameter(&model[1])).sin().sum(..).backward()
+        };
+        let mut adafactor = Adafactor::new(0.1);
+        for _ in 0..2 {
+            let gradients = gradients(&model);
+            adafactor.step(&mut model, &gradients);
+        }
+        Checkpoint::new().model(&model).optimizer("own", &adafactor, &model).save(&path).unwrap();
+        let (mut other, mut restored) = (model.clone(), Adafactor::new(0.5));
+        let saved = Checkpoint::open(&path).unwrap();
+        assert_eq!(saved.shape("@optimizer.own.0.row_var").unwrap(), [3, 1]);
+        assert_eq!(saved.shape("@optimizer.own.0.col_var").unwrap(), [1, 2]);
+        assert_eq!(saved.shape("@optimizer.own.1.variance").unwrap(), [3]);
+        saved.load_optimizer("own", &mut restored, &other).unwrap();
+        let (first, second) = (gradients(&model), gradients(&other));
+        adafactor.step(&mut model, &first);
+        restored.step(&mut other, &second);
+        assert_eq!(other.to_vector(), model.to_vector());
     }
 
     #[test]

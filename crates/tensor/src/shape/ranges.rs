@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn slices_are_pythons() {
-        // The expected values are those of list(range(6))[...] in Python.
+        // Python returns the same for list(range(6))[...].
         let x = Tensor::<i64>::arange(6);
         let table = [
             (x.slice(0, 1..), vec![1, 2, 3, 4, 5]),
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn numbers_in_steps_are_pytorchs() {
-        // The expected values are those of torch.arange(...).
+        // PyTorch returns the same for torch.arange(...).
         assert_eq!(Tensor::<i64>::arange(2..5).to_vec(), [2, 3, 4]);
         assert_eq!(Tensor::<i64>::arange((5..0, -2)).to_vec(), [5, 3, 1]);
         assert_eq!(Tensor::<u8>::arange((0usize..6, 3)).to_vec(), [0, 3]);

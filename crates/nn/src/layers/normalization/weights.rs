@@ -77,6 +77,7 @@ impl<T: Float> WeightNorm<T> {
     }
 
     /// Splits a weight into its lengths and itself.
+    #[track_caller]
     fn split(weight: &Tensor<T>, dim: Option<usize>) -> Result<Self> {
         let axes = others(dim, weight.rank());
         let norm = match dim {
@@ -94,6 +95,7 @@ fn others(dim: Option<usize>, rank: usize) -> Vec<usize> {
 }
 
 /// Returns the norm over `axes`, which stay with size 1, or over all dimensions if `dim` is `None`.
+#[track_caller]
 fn norm_over<'t, T: Float>(v: &Var<'t, T>, dim: Option<usize>, axes: &[usize]) -> Result<Var<'t, T>> {
     Ok(if dim.is_some() { v.try_vector_norm_keepdim(2, axes)? } else { v.try_vector_norm(2, ..)? })
 }
@@ -194,7 +196,7 @@ mod tests {
         assert!(found.numel() == expected.len() && error < 1e-14, "{found} {expected:?}");
     }
 
-    /// The expected values are those of `parametrizations.weight_norm` in PyTorch 2.15, in float64.
+    /// The expected values were computed by `parametrizations.weight_norm` of PyTorch 2.15, in float64.
     #[test]
     fn lengths_and_directions_are_pytorchs() {
         let mut normed = WeightNorm::new(&weight());
@@ -228,7 +230,7 @@ mod tests {
         assert!(WeightNorm::try_with_dim(&Tensor::<f64>::ones([2]), 1).is_err());
     }
 
-    /// The expected values are those of `parametrizations.spectral_norm` in PyTorch 2.15, in float64.
+    /// The expected values were computed by `parametrizations.spectral_norm` of PyTorch 2.15, in float64.
     #[test]
     fn a_training_step_and_an_evaluation_are_pytorchs() {
         let generator = &mut Generator::new(0);
