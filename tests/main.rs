@@ -22,6 +22,7 @@ mod losses_are_pytorchs;
 mod optimizers_are_pytorchs;
 mod pages;
 mod plain_english;
+mod pool_protocol;
 mod schedules_are_pytorchs;
 mod semantics;
 mod sequences_are_pytorchs;

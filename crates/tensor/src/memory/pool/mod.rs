@@ -9,85 +9,27 @@
 //! the system has them, which avoids TLB misses.
 #![allow(unsafe_code)]
 
+mod shared;
+mod sync;
+
 use std::alloc::{Layout, alloc, dealloc};
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::memory::available::AllocationError;
+use crate::memory::pool::shared::{Buffers, Shared};
+use crate::memory::pool::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 pub(crate) use crate::thresholds::memory::MIN_POOLED;
 use crate::thresholds::memory::{CACHE_LINE, HUGE_PAGE, MIN_HUGE, POOL_CAPACITY};
 use crate::{DType, Scalar};
 
-static LIMIT: AtomicUsize = AtomicUsize::new(POOL_CAPACITY);
-static REUSED: AtomicU64 = AtomicU64::new(0);
-static FRESH: AtomicU64 = AtomicU64::new(0);
-static POOL: Mutex<Pool> = Mutex::new(Pool::new());
-
-struct Pool {
-    /// The buffers in the pool, by kind of element ([`kind`]) and size in bytes.
-    classes: BTreeMap<(u8, usize), Class>,
-    bytes: usize,
-    buffers: usize,
-    /// The number of requests until now.
-    requests: u64,
-}
-
-/// The buffers of one size.
-#[derive(Default)]
-struct Class {
-    free: Vec<Allocation>,
-    /// The number of the last request of this size.
-    requested: u64,
-}
-
-impl Pool {
-    const fn new() -> Self {
-        Pool { classes: BTreeMap::new(), bytes: 0, buffers: 0, requests: 0 }
-    }
-
-    /// Removes a buffer of `bytes` bytes, if there is one.
-    fn take(&mut self, kind: u8, bytes: usize) -> Option<Allocation> {
-        self.requests += 1;
-        let class = self.classes.entry((kind, bytes)).or_default();
-        class.requested = self.requests;
-        let memory = class.free.pop()?;
-        self.bytes -= bytes;
-        self.buffers -= 1;
-        Some(memory)
-    }
-
-    /// Adds a buffer. Returns the buffers that exceed `limit` bytes, which the caller drops after it has released the lock.
-    fn put(&mut self, kind: u8, memory: Allocation, limit: usize) -> Vec<Allocation> {
-        let mut removed = Vec::new();
-        let key = (kind, memory.bytes);
-        while self.bytes.saturating_add(memory.bytes) > limit {
-            let old = if memory.bytes <= limit { self.remove_older(key) } else { None };
-            let Some(old) = old else {
-                removed.push(memory);
-                return removed;
-            };
-            removed.push(old);
-        }
-        self.bytes += memory.bytes;
-        self.buffers += 1;
-        self.classes.entry(key).or_default().free.push(memory);
-        removed
-    }
-
-    /// Removes a buffer of the size that was requested longest ago. Returns `None` if no size was requested before size `key` was.
-    fn remove_older(&mut self, key: (u8, usize)) -> Option<Allocation> {
-        let newest = self.classes.get(&key).map_or(0, |class| class.requested);
-        let older = self.classes.values_mut().filter(|class| class.requested < newest && !class.free.is_empty());
-        let old = older.min_by_key(|class| class.requested)?.free.pop()?;
-        self.bytes -= old.bytes;
-        self.buffers -= 1;
-        Some(old)
-    }
-}
+static POOL: Shared<Allocation> = Shared {
+    buffers: Mutex::new(Buffers::new()),
+    limit: AtomicUsize::new(POOL_CAPACITY),
+    reused: AtomicU64::new(0),
+    fresh: AtomicU64::new(0),
+};
 
 /// Contents and counters of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,36 +48,25 @@ pub struct PoolStatistics {
 
 /// Returns the pool's contents and counters. Requests below 1 KiB do not use the pool and are not counted.
 pub fn pool_statistics() -> PoolStatistics {
-    let pool = lock();
+    let pool = POOL.lock();
     PoolStatistics {
         held_bytes: pool.bytes,
-        held_buffers: pool.buffers,
-        capacity: LIMIT.load(Ordering::Relaxed),
-        reused: REUSED.load(Ordering::Relaxed),
-        fresh: FRESH.load(Ordering::Relaxed),
+        held_buffers: pool.count,
+        capacity: POOL.limit.load(Ordering::Relaxed),
+        reused: POOL.reused.load(Ordering::Relaxed),
+        fresh: POOL.fresh.load(Ordering::Relaxed),
     }
 }
 
 /// Sets the maximum number of bytes in the pool (1 GiB by default); 0 switches it off. Excess buffers return to the system, first the
 /// buffers of the sizes that were requested longest ago.
 pub fn set_pool_capacity(bytes: usize) {
-    LIMIT.store(bytes, Ordering::Relaxed);
-    if lock().bytes > bytes {
-        clear_pool();
-    }
+    POOL.set_limit(bytes);
 }
 
 /// Returns all buffers in the pool to the system.
 pub fn clear_pool() {
-    let mut pool = lock();
-    (pool.bytes, pool.buffers) = (0, 0);
-    let classes = std::mem::take(&mut pool.classes);
-    drop(pool);
-    drop(classes);
-}
-
-fn lock() -> MutexGuard<'static, Pool> {
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+    POOL.clear();
 }
 
 /// Returns the kind of a type. Types of the same kind can reuse each other's buffers, because every bit pattern of one is valid for
@@ -232,8 +163,7 @@ impl<T> DerefMut for PooledBuffer<T> {
 impl<T> Drop for PooledBuffer<T> {
     fn drop(&mut self) {
         let Some(memory) = self.memory.take() else { return };
-        let removed = lock().put(self.kind, memory, LIMIT.load(Ordering::Relaxed));
-        drop(removed);
+        POOL.put(self.kind, memory.bytes, memory);
     }
 }
 
@@ -245,27 +175,74 @@ fn class(bytes: usize) -> usize {
 
 /// Returns true if the pool handles buffers of `len` elements.
 pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
-    len.saturating_mul(size_of::<T>()) >= MIN_POOLED && LIMIT.load(Ordering::Relaxed) > 0
+    len.saturating_mul(size_of::<T>()) >= MIN_POOLED && POOL.limit.load(Ordering::Relaxed) > 0
 }
 
 /// Returns a buffer of `len` elements (`bytes` bytes) with unspecified values, if the pool has one. The pool must
 /// [serve](serves) this length.
 pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<T>> {
-    let memory = lock().take(kind::<T>(), class(bytes))?;
-    REUSED.fetch_add(1, Ordering::Relaxed);
+    let memory = POOL.take(kind::<T>(), class(bytes))?;
     Some(PooledBuffer::new(memory, len))
 }
 
 /// Returns a buffer of `len` elements (`bytes` bytes) from fresh, zeroed memory.
 pub(crate) fn allocate<T: Scalar>(len: usize, bytes: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let memory = Allocation::zeroed(class(bytes))?;
-    FRESH.fetch_add(1, Ordering::Relaxed);
+    POOL.fresh.fetch_add(1, Ordering::Relaxed);
     Ok(PooledBuffer::new(memory, len))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A full pool gives way to the sizes that are requested now.
+    #[test]
+    fn a_pool_full_of_one_size_serves_another() {
+        let (mut pool, limit, [old, new]) = (Buffers::new(), 16 << 10, [4 << 10, 2 << 10]);
+        let cycle = |pool: &mut Buffers<usize>, bytes: usize| {
+            let taken = pool.take(0, bytes);
+            let removed: usize = pool.put(0, bytes, bytes, limit).iter().sum();
+            (taken.is_some(), removed)
+        };
+        let four: Vec<usize> = (0..4).map(|_| pool.take(0, old).unwrap_or(old)).collect();
+        four.into_iter().for_each(|memory| assert!(pool.put(0, old, memory, limit).is_empty()));
+        assert_eq!(cycle(&mut pool, new), (false, old));
+        assert_eq!(cycle(&mut pool, new), (true, 0));
+        // The rest of the old buffers are still there, and the totals are right.
+        assert_eq!(cycle(&mut pool, old), (true, 0));
+        assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
+        // A buffer that no capacity can hold removes no other buffer, and neither does one of an older size.
+        assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
+        assert_eq!(pool.put(0, 4 * new, 4 * new, limit).len(), 1);
+        assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
+    }
+
+    #[test]
+    fn a_smaller_limit_removes_all_buffers_and_an_equal_one_none() {
+        let pool = Shared {
+            buffers: Mutex::new(Buffers::new()),
+            limit: AtomicUsize::new(300),
+            reused: AtomicU64::new(0),
+            fresh: AtomicU64::new(0),
+        };
+        for kind in 0..3 {
+            pool.put(kind, 100, kind);
+        }
+        let held = || {
+            let buffers = pool.lock();
+            (buffers.bytes, buffers.count)
+        };
+        assert_eq!(held(), (300, 3));
+        pool.set_limit(300);
+        assert_eq!((held(), pool.take(1, 100), pool.take(1, 100), pool.take(7, 100)), ((300, 3), Some(1), None, None));
+        assert_eq!((held(), pool.reused.load(Ordering::Relaxed)), ((200, 2), 1));
+        pool.set_limit(199);
+        assert_eq!((held(), pool.take(0, 100)), ((0, 0), None));
+        pool.put(0, 100, 0);
+        pool.clear();
+        assert_eq!((held(), pool.take(0, 100)), ((0, 0), None));
+    }
 
     #[test]
     fn classes_waste_at_most_a_fifth_and_hold_whole_elements() {
@@ -274,31 +251,6 @@ mod tests {
             assert!(class >= bytes && class.is_multiple_of(64), "{bytes}");
             assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");
         }
-    }
-
-    /// A full pool gives way to the sizes that are requested now.
-    #[test]
-    fn a_pool_full_of_one_size_serves_another() {
-        let (mut pool, limit, [old, new]) = (Pool::new(), 16 << 10, [4 << 10, 2 << 10]);
-        let cycle = |pool: &mut Pool, bytes: usize| {
-            let taken = pool.take(0, bytes);
-            let reused = taken.is_some();
-            let memory = taken.unwrap_or_else(|| Allocation::zeroed(bytes).unwrap());
-            let removed: usize = pool.put(0, memory, limit).iter().map(|memory| memory.bytes).sum();
-            (reused, removed)
-        };
-        let four: Vec<Allocation> =
-            (0..4).map(|_| pool.take(0, old).unwrap_or_else(|| Allocation::zeroed(old).unwrap())).collect();
-        four.into_iter().for_each(|memory| assert!(pool.put(0, memory, limit).is_empty()));
-        assert_eq!(cycle(&mut pool, new), (false, old));
-        assert_eq!(cycle(&mut pool, new), (true, 0));
-        // The rest of the old buffers are still there, and the totals are right.
-        assert_eq!(cycle(&mut pool, old), (true, 0));
-        assert_eq!((pool.bytes, pool.buffers), (3 * old + new, 4));
-        // A buffer that no capacity can hold removes no other buffer, and neither does one of an older size.
-        assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
-        assert_eq!(pool.put(0, Allocation::zeroed(4 * new).unwrap(), limit).len(), 1);
-        assert_eq!((pool.bytes, pool.buffers), (3 * old + new, 4));
     }
 
     #[test]

@@ -1,0 +1,128 @@
+//! The buffers in the pool, shared by all threads. This file does not know how buffers are allocated. A test compiles it with the
+//! primitives of the crate `loom`, and checks it in every order in which threads can interleave.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use super::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
+
+/// Buffers of type `M` that are not in use, and counters.
+pub(super) struct Shared<M> {
+    pub(super) buffers: Mutex<Buffers<M>>,
+    /// The maximum number of bytes in the pool.
+    pub(super) limit: AtomicUsize,
+    pub(super) reused: AtomicU64,
+    pub(super) fresh: AtomicU64,
+}
+
+/// The buffers in the pool.
+pub(super) struct Buffers<M> {
+    /// The buffers by kind of element and size in bytes.
+    classes: BTreeMap<(u8, usize), Class<M>>,
+    pub(super) bytes: usize,
+    pub(super) count: usize,
+    /// The number of requests until now.
+    requests: u64,
+}
+
+/// The buffers of one size.
+struct Class<M> {
+    free: Vec<M>,
+    /// The number of the last request of this size.
+    requested: u64,
+}
+
+impl<M> Default for Class<M> {
+    fn default() -> Self {
+        Class { free: Vec::new(), requested: 0 }
+    }
+}
+
+impl<M> Shared<M> {
+    /// Removes a buffer of `bytes` bytes, if there is one.
+    pub(super) fn take(&self, kind: u8, bytes: usize) -> Option<M> {
+        let memory = self.lock().take(kind, bytes)?;
+        self.reused.fetch_add(1, Ordering::Relaxed);
+        Some(memory)
+    }
+
+    /// Adds a buffer of `bytes` bytes, and drops the buffers that exceed the limit.
+    pub(super) fn put(&self, kind: u8, bytes: usize, memory: M) {
+        let mut buffers = self.lock();
+        // The limit is read after the lock was taken. So this buffer is either removed by a change of the limit, or added under the new
+        // limit.
+        let removed = buffers.put(kind, bytes, memory, self.limit.load(Ordering::Relaxed));
+        drop(buffers);
+        drop(removed);
+    }
+
+    /// Sets the limit. Removes all buffers if they exceed it.
+    pub(super) fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Ordering::Relaxed);
+        let mut buffers = self.lock();
+        let removed = if buffers.bytes > bytes { buffers.clear() } else { BTreeMap::new() };
+        drop(buffers);
+        drop(removed);
+    }
+
+    /// Removes all buffers.
+    pub(super) fn clear(&self) {
+        let removed = self.lock().clear();
+        drop(removed);
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Buffers<M>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M> Buffers<M> {
+    pub(super) const fn new() -> Self {
+        Buffers { classes: BTreeMap::new(), bytes: 0, count: 0, requests: 0 }
+    }
+
+    /// Removes a buffer of `bytes` bytes, if there is one.
+    pub(super) fn take(&mut self, kind: u8, bytes: usize) -> Option<M> {
+        self.requests += 1;
+        let class = self.classes.entry((kind, bytes)).or_default();
+        class.requested = self.requests;
+        let memory = class.free.pop()?;
+        self.bytes -= bytes;
+        self.count -= 1;
+        Some(memory)
+    }
+
+    /// Adds a buffer. Returns the buffers that exceed `limit` bytes, which the caller drops after it has released the lock.
+    pub(super) fn put(&mut self, kind: u8, bytes: usize, memory: M, limit: usize) -> Vec<M> {
+        let mut removed = Vec::new();
+        while self.bytes.saturating_add(bytes) > limit {
+            let old = if bytes <= limit { self.remove_older((kind, bytes)) } else { None };
+            let Some(old) = old else {
+                removed.push(memory);
+                return removed;
+            };
+            removed.push(old);
+        }
+        self.bytes += bytes;
+        self.count += 1;
+        self.classes.entry((kind, bytes)).or_default().free.push(memory);
+        removed
+    }
+
+    /// Removes a buffer of the size that was requested longest ago. Returns `None` if no size was requested before size `key` was.
+    fn remove_older(&mut self, key: (u8, usize)) -> Option<M> {
+        let newest = self.classes.get(&key).map_or(0, |class| class.requested);
+        let older = self.classes.iter_mut().filter(|(_, class)| class.requested < newest && !class.free.is_empty());
+        let (&(_, bytes), class) = older.min_by_key(|(_, class)| class.requested)?;
+        let old = class.free.pop()?;
+        self.bytes -= bytes;
+        self.count -= 1;
+        Some(old)
+    }
+
+    /// Removes all buffers and returns them.
+    fn clear(&mut self) -> BTreeMap<(u8, usize), Class<M>> {
+        (self.bytes, self.count) = (0, 0);
+        std::mem::take(&mut self.classes)
+    }
+}
