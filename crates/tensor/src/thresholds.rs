@@ -301,6 +301,10 @@ pub(crate) mod scan {
 
     /// The smallest number of elements of a lane that several threads sort.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
+
+    /// The smallest number of elements of a lane for which the available memory is checked. For shorter lanes, the check takes longer than
+    /// the operation.
+    pub(crate) const MIN_CHECKED_LANE: usize = 1 << 20;
 }
 
 /// Thresholds for the tasks of other kernels.
@@ -338,8 +342,9 @@ pub(crate) mod memory {
     /// The smallest buffer, in bytes, that comes from the pool. For smaller ones, the allocator is as fast as the pool.
     pub(crate) const MIN_POOLED: usize = 1 << 10;
 
-    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it.
-    pub(crate) const POOL_CAPACITY: usize = 1 << 30;
+    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. 0 if the crate is compiled for a check of memory
+    /// errors (`tools/sanitizers.sh`), which sees no access beyond a buffer that the pool keeps.
+    pub(crate) const POOL_CAPACITY: usize = if option_env!("WENGERT_TEST_NO_POOL").is_some() { 0 } else { 1 << 30 };
 
     /// The size of a cache line, in bytes.
     pub(crate) const CACHE_LINE: usize = 64;
