@@ -1,7 +1,7 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed once, and only over the dimensions along
 //! which it varies.
 //!
-//! An expansion has the same value as its input. An operation on expanded operands is computed on the operands before the expansion. A sum
+//! An expansion has the same value as its input, and so has data that was expanded before it was recorded. An operation on expanded operands is computed on the operands before the expansion. A sum
 //! over an expanded dimension is a multiplication by its size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
@@ -112,7 +112,7 @@ impl<T: Float> Values<T> {
             let id = match expression.node(node).op {
                 Op::Number(number) => self.number(expression.number(number), node),
                 _ => {
-                    let shape = self.intern_trimmed(expression.shape(node));
+                    let shape = self.intern_trimmed(expression.data_shape(node));
                     self.push(Definition::Known(node), shape, node)
                 }
             };
@@ -128,6 +128,10 @@ impl<T: Float> Values<T> {
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
             Op::Other(_) if expression.is_alias(index) => id(self, 0),
+            Op::Other(_) if expression.is_checked(index) => {
+                let x = id(self, 0);
+                self.push(Definition::Node(index), self.list[x as usize].shape, index)
+            }
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
             Op::Reshape => {
                 let (x, to) = (id(self, 0), expression.shape(index));

@@ -68,8 +68,16 @@ impl<T: Float> Clone for Traced<'_, T> {
 impl<'e, T: Float> Traced<'e, T> {
     fn leaf(trace: &'e RefCell<Trace<T>>, data: &Tensor<T>) -> Self {
         let number = trace.borrow().data.len() as u32;
-        trace.borrow_mut().data.push(data.clone());
-        Self::push(trace, Op::Constant(number), [], data.shape())
+        let leaf = Self::push(trace, Op::Constant(number), [], data.shape());
+        let Trace { expression, data: leaves, .. } = &mut *trace.borrow_mut();
+        leaves.push(match data.unexpanded() {
+            Some(before) => {
+                expression.set_unexpanded(leaf.index, before.shape());
+                before
+            }
+            None => data.clone(),
+        });
+        leaf
     }
 
     fn push<const N: usize>(trace: &'e RefCell<Trace<T>>, op: Op, inputs: [Index; N], shape: &Shape) -> Self {
