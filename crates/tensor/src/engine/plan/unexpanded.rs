@@ -64,6 +64,9 @@ mod tests {
     use super::*;
     use crate::Tensor;
 
+    /// A view, the shapes before and after the expansion, and the number of elements of the smaller view.
+    type Case<'c> = (View, &'c [usize], &'c [usize], Option<usize>);
+
     /// Returns the elements of `view` of `x`.
     fn applied(view: &View, x: &Tensor<i64>) -> Tensor<i64> {
         match view.apply(x.layout()) {
@@ -93,7 +96,7 @@ mod tests {
         let diagonal = |offset, first, second| View::Diagonal { offset, first, second };
         let unfold = |axis, size, step| View::Unfold { axis, size, step };
         let reshape = |shape: &[usize]| View::Reshape(shape.into());
-        let cases: &[(View, &[usize], &[usize], Option<usize>)] = &[
+        let cases: &[Case] = &[
             (View::Permute([1, 0].into_iter().collect()), &[3], &[4, 3], Some(3)),
             (View::Permute([2, 0, 1].into_iter().collect()), &[2, 1, 3], &[2, 4, 3], Some(6)),
             (View::Permute([1, 0].into_iter().collect()), &[4, 3], &[4, 3], None),

@@ -1,8 +1,9 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed once, and only over the dimensions along
 //! which it varies.
 //!
-//! An expansion has the same value as its input, and so has data that was expanded before it was recorded. An operation on expanded operands is computed on the operands before the expansion. A sum
-//! over an expanded dimension is a multiplication by its size. So the gradient of a sum of any size is a single number.
+//! An expansion has the same value as its input, and so has data that was expanded before it was recorded. An operation on expanded operands
+//! is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by its size. So the gradient of a
+//! sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
 //! on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: they neither add nor remove an

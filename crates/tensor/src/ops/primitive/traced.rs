@@ -19,7 +19,9 @@ pub(crate) fn computed<T: Float>(composite: &impl Composite, x: &Tensor<T>, at: 
     let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
     check_fits::<T>(&result.shape(), at)?;
-    result.to_tensor(at)
+    // The result of an expanded tensor is expanded. But a result of an operation on tensors can be written in place.
+    let value = result.to_tensor(at)?;
+    if value.layout().has_internal_overlap() { value.copied(at) } else { Ok(value) }
 }
 
 /// An expression, and the data of its leaves.
@@ -234,5 +236,19 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let values: Vec<Tensor<T>> = parts.iter().map(|part| part.to_tensor(at)).collect::<Result<_, _>>()?;
         Ok(parts[0].constant(&Tensor::apply_cat(&values, axis, at)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::thresholds::ops::MIN_FUSED;
+
+    #[test]
+    fn the_result_for_an_expanded_tensor_can_be_written_in_place() {
+        let x = Tensor::from([0.5]);
+        let mut y = x.expand([MIN_FUSED]).gelu();
+        y.add_(1.0);
+        assert!(y.is_contiguous() && y.iter().all(|y| (y - x.gelu().item() - 1.0).abs() < 1e-15));
     }
 }
