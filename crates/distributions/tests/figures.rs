@@ -260,3 +260,27 @@ fn errors_are_pytorchs_sentences() {
     assert_eq!(error.sentence(), "Poisson has no rsample: a discrete value has no derivative; use sample");
     assert_eq!(Poisson::new(&two).try_entropy().unwrap_err().sentence(), "Poisson has no entropy");
 }
+
+#[test]
+fn vectors_and_correlations() {
+    let cases = &cases()["vectors"];
+    let case = &cases["multivariate"];
+    let (loc, x) = (vector(&case[0]), matrix(&case[2]));
+    let covariances = stack(&[matrix(&case[1][0]), matrix(&case[1][1])], 0);
+    let ours = MultivariateNormal::new(&loc, &covariances);
+    assert_eq!((ours.batch_shape(), ours.event_shape()), (Shape::from([2]), Shape::from([3])));
+    assert_near("normal.log_prob", &ours.log_prob(&x), &case[3], 1e-13);
+    assert_near("normal.entropy", &ours.entropy(), &case[4], 1e-13);
+    assert_near("normal.variance", &ours.variance(), &case[5], 1e-14);
+    let single = MultivariateNormal::new(&loc * 0.5, &covariances.select(0, 0));
+    assert_near("normal.divergence", &kl_divergence(&ours, &single), &case[6], 1e-13);
+    let inverse = MultivariateNormal::from_precision(&loc, &covariances);
+    assert_near("normal.log_prob of a precision", &inverse.log_prob(&x), &case[7], 1e-13);
+    assert_near("normal.log_prob of one matrix", &single.log_prob(&x), &case[8], 1e-13);
+    let lkj = LkjCholesky::new(3, &Tensor::from([0.6, 2.5]));
+    assert_near("lkj.log_prob", &lkj.log_prob(matrix(&cases["lkj"][0])), &cases["lkj"][1], 1e-13);
+    let error = MultivariateNormal::try_new(&loc, &Tensor::ones([2, 2])).unwrap_err();
+    assert_eq!(error.sentence(), "covariance_matrix has the shape [2, 2], but loc has 3 numbers");
+    let error = LkjCholesky::try_new(1, &loc).unwrap_err();
+    assert_eq!(error.sentence(), "Expected dim to be an integer greater than or equal to 2. Found dim=1.");
+}
