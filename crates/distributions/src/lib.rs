@@ -29,7 +29,7 @@
 //!
 //! - Outside of the support the logarithm of the density is -∞, in PyTorch often NaN or the formula's value. After
 //!   [`validate`](Validate::validate) it is an error with PyTorch's sentence.
-//! - Samples are a function of a [`Generator`](wengert_tensor::Generator): the same on every platform and with any number of threads.
+//! - Samples are a function of a [`Generator`](wengert_tensor::Generator) and the parameters: the same with any number of threads.
 //! - Discrete values are whole numbers in the element type.
 
 mod combined;
