@@ -140,6 +140,12 @@ def vectors():
     transforms = [td.AffineTransform(0.5, -2.0), td.SigmoidTransform(), td.ExpTransform(), td.TanhTransform()]
     images = td.TransformedDistribution(td.Normal(0.2, 0.7), transforms)
     image = torch.tensor([0.77, 0.8, 0.9, 0.95])
+    loc, x3 = torch.tensor([0.5, -1.0, 2.0]), torch.tensor([[0.0, 0.0, 0.0], [1.0, -2.0, 2.5]])
+    covariances = torch.tensor([[[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]], [[1.0, 0.0, 0.2], [0.0, 3.0, 0.0], [0.2, 0.0, 1.5]]])
+    normal, other = td.MultivariateNormal(loc, covariances), td.MultivariateNormal(loc * 0.5, covariances[0])
+    inverse = td.MultivariateNormal(loc, precision_matrix=covariances)
+    lkj = td.LKJCholesky(3, torch.tensor([0.6, 2.5]))
+    factors = torch.linalg.cholesky(torch.tensor([[1.0, 0.3, -0.2], [0.3, 1.0, 0.5], [-0.2, 0.5, 1.0]]))
     truncated = st.truncnorm(-0.5, 2.0, 1.0, 2.0)
     return {
         "dirichlet": [a.tolist(), x.tolist(), numbers(dirichlet.log_prob(x)), numbers(dirichlet.entropy()), numbers(dirichlet.variance)],
@@ -147,6 +153,12 @@ def vectors():
         "stick": [z.tolist(), numbers(shares), numbers(stick.log_abs_det_jacobian(z, shares))],
         "mixture": [REAL, numbers(mixture.log_prob(points)), numbers(mixture.cdf(points)), numbers([mixture.mean, mixture.variance])],
         "transformed": [image.tolist(), numbers(images.log_prob(image)), numbers(images.cdf(image))],
+        "multivariate": [
+            loc.tolist(), covariances.tolist(), x3.tolist(), numbers(normal.log_prob(x3)), numbers(normal.entropy()),
+            numbers(normal.variance), numbers(td.kl_divergence(normal, other)), numbers(inverse.log_prob(x3)),
+            numbers(other.log_prob(x3)),
+        ],
+        "lkj": [factors.tolist(), numbers(lkj.log_prob(factors))],
         # A normal distribution of mean 1 and scale 2 between 0 and 5.
         "truncated": [POSITIVE[:4], numbers(truncated.logpdf(POSITIVE[:4])), numbers(truncated.cdf(POSITIVE[:4])), numbers(truncated.ppf(SHARES))],
     }

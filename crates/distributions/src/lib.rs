@@ -21,6 +21,7 @@
 //! | positive numbers | [`Exponential`], [`Gamma`], [`InverseGamma`], [`LogNormal`], [`Weibull`], [`HalfNormal`], [`HalfCauchy`] |
 //! | an interval | [`Uniform`], [`Beta`], [`Truncated`] |
 //! | counts | [`Poisson`], [`NegativeBinomial`], [`Geometric`], [`Bernoulli`], [`Binomial`], [`Multinomial`] |
+//! | vectors, correlations | [`MultivariateNormal`], [`LkjCholesky`] |
 //! | classes, shares of classes | [`Categorical`], [`Dirichlet`] |
 //! | made of others | [`Independent`], [`MixtureSameFamily`], [`TransformedDistribution`] with [`Transform`] |
 //!
@@ -28,7 +29,7 @@
 //!
 //! - Outside of the support the logarithm of the density is -∞, in PyTorch often NaN or the formula's value. After
 //!   [`validate`](Validate::validate) it is an error with PyTorch's sentence.
-//! - Samples are a function of a [`Generator`](wengert_tensor::Generator): the same on every platform and with any number of threads.
+//! - Samples are a function of a [`Generator`](wengert_tensor::Generator) and the parameters: the same with any number of threads.
 //! - Discrete values are whole numbers in the element type.
 
 mod combined;
@@ -36,6 +37,7 @@ mod distribution;
 mod divergence;
 mod expression;
 mod families;
+mod multivariate;
 mod sampling;
 mod support;
 mod transformed;
@@ -51,6 +53,7 @@ pub use families::normal::{HalfNormal, LogNormal, Normal};
 pub use families::student::{Cauchy, HalfCauchy, StudentT};
 pub use families::trials::{Bernoulli, Binomial, Geometric, NegativeBinomial};
 pub use families::uniform::Uniform;
+pub use multivariate::{LkjCholesky, MultivariateNormal};
 pub use transformed::{Transform, TransformedDistribution};
 pub use vectors::{Categorical, Dirichlet, Multinomial};
 
@@ -58,9 +61,9 @@ pub use vectors::{Categorical, Dirichlet, Multinomial};
 pub mod prelude {
     pub use crate::{
         Bernoulli, Beta, Binomial, Categorical, Cauchy, Dirichlet, Distribution, Exponential, Gamma, Geometric, Gumbel,
-        HalfCauchy, HalfNormal, Independent, InverseGamma, Laplace, LogNormal, MixtureSameFamily, Multinomial,
-        NegativeBinomial, Normal, Poisson, StudentT, Transform, TransformedDistribution, Truncated, Uniform, Validate,
-        Weibull,
+        HalfCauchy, HalfNormal, Independent, InverseGamma, Laplace, LkjCholesky, LogNormal, MixtureSameFamily,
+        Multinomial, MultivariateNormal, NegativeBinomial, Normal, Poisson, StudentT, Transform,
+        TransformedDistribution, Truncated, Uniform, Validate, Weibull,
     };
 }
 

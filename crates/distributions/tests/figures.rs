@@ -203,17 +203,17 @@ fn outside_of_the_support() {
         assert_eq!(values.to_vec(), [-inf; 3]);
     }
     assert_eq!(Exponential::new(one).cdf(&x).to_vec(), [0.0; 3]);
-    assert_eq!(Beta::new(one, 2.0).cdf(&Tensor::from([1.5, inf])).to_vec(), [1.0, 1.0]);
-    assert!(Normal::new(one, 1.0).icdf(&Tensor::from([-0.1, 1.1])).iter().all(f64::is_nan));
-    assert_eq!(Uniform::new(&Tensor::scalar(0.0), 1.0).log_prob(&Tensor::from([0.0, 1.0])).to_vec(), [0.0, -inf]);
+    assert_eq!(Beta::new(one, 2.0).cdf(Tensor::from([1.5, inf])).to_vec(), [1.0, 1.0]);
+    assert!(Normal::new(one, 1.0).icdf(Tensor::from([-0.1, 1.1])).iter().all(f64::is_nan));
+    assert_eq!(Uniform::new(&Tensor::scalar(0.0), 1.0).log_prob(Tensor::from([0.0, 1.0])).to_vec(), [0.0, -inf]);
     assert!(Normal::new(one, 1.0).log_prob(f64::NAN).item().is_nan());
     assert!(Gamma::new(one, 1.0).log_prob(f64::NAN).item().is_nan());
     assert_eq!(
-        Dirichlet::new(&Tensor::from([1.0, 1.0])).log_prob(&Tensor::from([[0.5, 0.6], [1.5, -0.5]])).to_vec(),
+        Dirichlet::new(&Tensor::from([1.0, 1.0])).log_prob(Tensor::from([[0.5, 0.6], [1.5, -0.5]])).to_vec(),
         [-inf; 2]
     );
     assert_eq!(
-        Multinomial::new(2, &Tensor::from([0.5, 0.5])).log_prob(&Tensor::from([[1.0, 2.0], [3.0, -1.0]])).to_vec(),
+        Multinomial::new(2, &Tensor::from([0.5, 0.5])).log_prob(Tensor::from([[1.0, 2.0], [3.0, -1.0]])).to_vec(),
         [-inf; 2]
     );
     // The gradient is 0 there, not NaN.
@@ -226,9 +226,9 @@ fn outside_of_the_support() {
 #[test]
 fn degenerate_trials() {
     let certain = &Tensor::from([0.0, 1.0]);
-    assert_eq!(Bernoulli::new(certain).log_prob(&Tensor::from([0.0, 1.0])).to_vec(), [0.0, 0.0]);
+    assert_eq!(Bernoulli::new(certain).log_prob(Tensor::from([0.0, 1.0])).to_vec(), [0.0, 0.0]);
     assert_eq!(Bernoulli::new(certain).entropy().to_vec(), [0.0, 0.0]);
-    assert!(Binomial::new(3.0, certain).log_prob(&Tensor::from([0.0, 3.0])).abs().amax(..).item() < 1e-15);
+    assert!(Binomial::new(3.0, certain).log_prob(Tensor::from([0.0, 3.0])).abs().amax(..).item() < 1e-15);
     assert_eq!(Categorical::new(certain).entropy().item(), 0.0);
     assert_eq!(Categorical::new(certain).log_prob(0.0).item(), f64::NEG_INFINITY);
 }
@@ -254,9 +254,33 @@ fn errors_are_pytorchs_sentences() {
     );
     let error = Normal::try_new(&two, &Tensor::ones([3])).unwrap_err();
     assert!(error.to_string().contains(file!()) && error.sentence().starts_with("The size of tensor a (2)"), "{error}");
-    let error = Normal::new(&two, 1.0).try_log_prob(&Tensor::ones([3])).unwrap_err();
+    let error = Normal::new(&two, 1.0).try_log_prob(Tensor::ones([3])).unwrap_err();
     assert!(error.to_string().contains(file!()), "{error}");
     let error = Poisson::new(&two).try_rsample([], &mut Generator::new(0)).unwrap_err();
     assert_eq!(error.sentence(), "Poisson has no rsample: a discrete value has no derivative; use sample");
     assert_eq!(Poisson::new(&two).try_entropy().unwrap_err().sentence(), "Poisson has no entropy");
+}
+
+#[test]
+fn vectors_and_correlations() {
+    let cases = &cases()["vectors"];
+    let case = &cases["multivariate"];
+    let (loc, x) = (vector(&case[0]), matrix(&case[2]));
+    let covariances = stack(&[matrix(&case[1][0]), matrix(&case[1][1])], 0);
+    let ours = MultivariateNormal::new(&loc, &covariances);
+    assert_eq!((ours.batch_shape(), ours.event_shape()), (Shape::from([2]), Shape::from([3])));
+    assert_near("normal.log_prob", &ours.log_prob(&x), &case[3], 1e-13);
+    assert_near("normal.entropy", &ours.entropy(), &case[4], 1e-13);
+    assert_near("normal.variance", &ours.variance(), &case[5], 1e-14);
+    let single = MultivariateNormal::new(&loc * 0.5, &covariances.select(0, 0));
+    assert_near("normal.divergence", &kl_divergence(&ours, &single), &case[6], 1e-13);
+    let inverse = MultivariateNormal::from_precision(&loc, &covariances);
+    assert_near("normal.log_prob of a precision", &inverse.log_prob(&x), &case[7], 1e-13);
+    assert_near("normal.log_prob of one matrix", &single.log_prob(&x), &case[8], 1e-13);
+    let lkj = LkjCholesky::new(3, &Tensor::from([0.6, 2.5]));
+    assert_near("lkj.log_prob", &lkj.log_prob(matrix(&cases["lkj"][0])), &cases["lkj"][1], 1e-13);
+    let error = MultivariateNormal::try_new(&loc, &Tensor::ones([2, 2])).unwrap_err();
+    assert_eq!(error.sentence(), "covariance_matrix has the shape [2, 2], but loc has 3 numbers");
+    let error = LkjCholesky::try_new(1, &loc).unwrap_err();
+    assert_eq!(error.sentence(), "Expected dim to be an integer greater than or equal to 2. Found dim=1.");
 }

@@ -167,6 +167,28 @@ fn derivatives_of_samples_have_the_right_means() {
 }
 
 #[test]
+fn vectors_and_correlations() {
+    let (x, loc) = (Tensor::from([[0.3, -0.4], [1.0, 2.0]]), Tensor::from([0.1, 0.2]));
+    let l = Tensor::from([[1.2, 0.0], [0.4, 0.8]]);
+    assert_gradcheck!(check(), |x, m, l| MultivariateNormal::from_scale_tril(m, l.tril(0)).log_prob(x), &x, &loc, &l);
+    let covariance = |l: &Tensor<f64>| l.matmul(l.t());
+    assert_gradcheck!(
+        check(),
+        |x, m, c| MultivariateNormal::new(m, (c + c.t()) * 0.5).log_prob(x),
+        &x,
+        &loc,
+        &covariance(&l)
+    );
+    assert_gradcheck!(
+        check(),
+        |m, l| MultivariateNormal::from_scale_tril(m, l.tril(0)).rsample([3], &mut Generator::new(1)),
+        &loc,
+        &l
+    );
+    assert_gradcheck!(check(), |eta, l| LkjCholesky::new(2, eta).log_prob(l.tril(0)), &Tensor::from([0.7, 2.0]), &l);
+}
+
+#[test]
 fn discrete_samples_have_no_derivative() {
     let tape = Tape::<f64>::new();
     let rate = tape.var(&Tensor::scalar(3.0));

@@ -131,3 +131,34 @@ fn seeds_types_and_tapes() {
     assert_eq!(Normal::new(&Tensor::<f32>::zeros([0, 3]), 1.0).sample([2], &mut Generator::new(1)).shape(), &[2, 0, 3]);
     assert!(Gamma::new(&number(-1.0), 1.0).sample([], &mut Generator::new(0)).item().is_nan());
 }
+
+#[test]
+fn vectors_and_correlations() {
+    let covariance = Tensor::from([[2.0, 0.5], [0.5, 1.0]]);
+    let x = MultivariateNormal::new(&Tensor::from([1.0, -1.0]), &covariance).sample([N], &mut Generator::new(1));
+    let centred = &x - &Tensor::from([1.0, -1.0]);
+    let found = centred.t().matmul(&centred) / N as f64;
+    // The variance of a product of two normal numbers is at most twice the product of their variances.
+    let error = 5.0 * (2.0 * 4.0 / N as f64).sqrt();
+    assert!((found - covariance).abs().amax(..).item() < error);
+    assert!(centred.mean(0).abs().amax(..).item() < 5.0 * (2.0 / N as f64).sqrt());
+
+    // The correlation r of two rows has a beta distribution: (r + 1) / 2 with both parameters η - 1 + d / 2.
+    for (dim, eta) in [(2, 1.0), (3, 0.6), (4, 2.5)] {
+        let l = LkjCholesky::new(dim, &number(eta)).sample([N], &mut Generator::new(2));
+        assert_eq!(l.shape(), &[N, dim, dim]);
+        let correlations = l.matmul(l.transpose(-2, -1));
+        assert!((correlations.diagonal(0, -2, -1) - 1.0).abs().amax(..).item() < 1e-14);
+        let parameter = eta - 1.0 + dim as f64 / 2.0;
+        let beta = Beta::new(&number(parameter), parameter);
+        for row in 1..dim {
+            let r = correlations.select(1, row).select(1, 0);
+            let mut sorted = ((r + 1.0) * 0.5).to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let shares = beta.cdf(Tensor::from_vec(sorted, [N])).to_vec();
+            let distance = shares.iter().enumerate().map(|(k, share)| (share - (k as f64 + 0.5) / N as f64).abs());
+            let distance = distance.fold(0.0, f64::max);
+            assert!(distance < 2.0 / (N as f64).sqrt(), "{dim} {eta} {row}: {distance}");
+        }
+    }
+}

@@ -17,7 +17,7 @@ use crate::numeric::jet::factorial;
 /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
 /// use wengert::{prelude::*, special::prelude::*};
 ///
-/// let x = Tensor::from([-40.0, 0.0, 1.0]);
+/// let x = Tensor::<f64>::from([-40.0, 0.0, 1.0]);
 /// assert!((x.log_ndtr().get(&[0]).unwrap() + 804.608442013754).abs() < 1e-12); // ln Φ(-40), although Φ(-40) is 0
 /// assert_eq!(Tensor::from([[1.0], [2.0]]).betaln(&Tensor::from([1.0, 2.0, 3.0])).shape(), &[2, 3]);
 /// ```
@@ -115,7 +115,7 @@ pub trait Special: Array {
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
     /// use wengert::{prelude::*, special::prelude::*};
     ///
-    /// let share = Tensor::from([1.0]).gammainc(2.0).item();
+    /// let share = Tensor::<f64>::from([1.0]).gammainc(2.0).item();
     /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);
     /// ```
     fn try_gammainc(&self, x: impl Operand<Self>) -> Result<Self> {
@@ -175,7 +175,7 @@ pub trait Special: Array {
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
     /// use wengert::{prelude::*, special::prelude::*};
     ///
-    /// let share = Tensor::from([2.0]).betainc(1.0, 0.5).item(); // x²
+    /// let share = Tensor::<f64>::from([2.0]).betainc(1.0, 0.5).item(); // x²
     /// assert!((share - 0.25).abs() < 1e-15);
     /// ```
     fn try_betainc(&self, b: impl Operand<Self>, x: impl Operand<Self>) -> Result<Self> {

@@ -1,0 +1,302 @@
+//! The multivariate normal distribution, and a distribution of correlation matrices.
+
+use wengert_linalg::{Array as Matrices, Factoring, Solving};
+use wengert_macros::twins;
+use wengert_special::{Array, Special};
+use wengert_tensor::ops::{IntoArray, Operand, Products, Result, Views, try_cat};
+use wengert_tensor::{Generator, Scalar, Shape, Site, Tensor, View};
+
+use crate::distribution::{Distribution, Noise, array, expanded};
+use crate::divergence::Divergence;
+use crate::expression::{Expr, of};
+use crate::families::LN_SQRT_2PI;
+use crate::families::gamma::Beta;
+use crate::support::{joint, refused};
+
+/// The normal distribution of n numbers with the mean `loc` `[…, n]` and the covariance L Lᵀ, with L = `scale_tril` `[…, n, n]` lower
+/// triangular with a positive diagonal: exp(-|L⁻¹ (x - loc)|² / 2) / (|L| (2π)^(n/2)). PyTorch: `MultivariateNormal`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let covariance = Tensor::from([[4.0, 1.0], [1.0, 1.0]]);
+/// let normal = MultivariateNormal::new(&Tensor::from([1.0, 0.0]), &covariance);
+/// assert!((normal.variance() - Tensor::from([4.0, 1.0])).abs().amax(..).item() < 1e-15);
+/// assert_eq!(normal.rsample([5], &mut Generator::new(0)).shape(), &[5, 2]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct MultivariateNormal<A> {
+    loc: A,
+    scale_tril: A,
+}
+
+#[twins]
+impl<A: Array + Matrices> MultivariateNormal<A> {
+    /// Returns the distribution with this mean and this covariance matrix. The batch dimensions broadcast.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or a covariance matrix is not positive-definite. A variable reports the latter when its value is computed.
+    pub fn try_new(loc: impl IntoArray<Array = A>, covariance: impl Operand<A>) -> Result<Self, A::Error> {
+        let loc = loc.array();
+        let covariance = array(covariance, &loc);
+        check_shapes(&loc, &covariance, "covariance_matrix", Site::here("new"))?;
+        Ok(MultivariateNormal { scale_tril: covariance.try_cholesky(false)?, loc })
+    }
+
+    /// Returns the distribution with this mean and this Cholesky factor of the covariance, whose upper triangle is 0.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit.
+    pub fn try_from_scale_tril(loc: impl IntoArray<Array = A>, scale_tril: impl Operand<A>) -> Result<Self, A::Error> {
+        let loc = loc.array();
+        let scale_tril = array(scale_tril, &loc);
+        check_shapes(&loc, &scale_tril, "scale_tril", Site::here("from_scale_tril"))?;
+        Ok(MultivariateNormal { loc, scale_tril })
+    }
+
+    /// Returns the distribution with this mean and this inverse of the covariance.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or a matrix is not positive-definite. A variable reports the latter when its value is computed.
+    pub fn try_from_precision(loc: impl IntoArray<Array = A>, precision: impl Operand<A>) -> Result<Self, A::Error> {
+        let loc = loc.array();
+        let precision = array(precision, &loc);
+        check_shapes(&loc, &precision, "precision_matrix", Site::here("from_precision"))?;
+        // With both orders reversed, P = U Uᵀ for the upper triangle U. So the factor of P⁻¹ is the inverse of Uᵀ.
+        let factor = precision.try_flip([-2, -1])?.try_cholesky(false)?;
+        let factor = factor.try_flip([-2, -1])?.try_transpose(-2, -1)?;
+        let identity = loc.constant(&Tensor::eye(loc.shape().last().copied().unwrap_or(0)));
+        Ok(MultivariateNormal { scale_tril: factor.try_solve_triangular(&identity, false, true, false)?, loc })
+    }
+}
+
+/// Refuses a matrix that is not square or that does not fit the mean.
+fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(), A::Error> {
+    let (n, shape) = (loc.shape(), matrix.shape());
+    if n.rank() == 0 {
+        return Err(refused(at, "loc must be at least one-dimensional."));
+    }
+    if shape.rank() < 2 {
+        let message = format!("{name} must be at least two-dimensional, with optional leading batch dimensions");
+        return Err(refused(at, message));
+    }
+    let n = n.last().copied().unwrap_or(0);
+    if shape[shape.rank() - 2..] != [n, n] {
+        return Err(refused(at, format!("{name} has the shape {shape}, but loc has {n} numbers")));
+    }
+    joint::<A::Error>(&[lead(loc, 1), lead(matrix, 2)], at).map(|_| ())
+}
+
+/// Returns the shape without the last `count` dimensions.
+fn lead<A: Array>(x: &A, count: usize) -> Shape {
+    let shape = x.shape();
+    Shape::from(&shape[..shape.rank() - count])
+}
+
+impl<A: Array + Matrices> MultivariateNormal<A> {
+    /// Returns the mean.
+    pub fn loc(&self) -> &A {
+        &self.loc
+    }
+
+    /// Returns the Cholesky factor of the covariance.
+    pub fn scale_tril(&self) -> &A {
+        &self.scale_tril
+    }
+
+    /// Returns the number of numbers of an event.
+    fn size(&self) -> usize {
+        self.loc.shape().last().copied().unwrap_or(0)
+    }
+
+    /// Returns |L⁻¹ x|² for vectors `x` `[…, n]`.
+    fn squared_distance(&self, x: &A) -> Result<A> {
+        let l = &self.scale_tril;
+        // A single matrix takes all vectors at once, as the rows of a matrix.
+        let y = if l.shape().rank() == 2 {
+            let rows = x.try_reshape([-1, self.size() as isize])?;
+            l.try_transpose(-2, -1)?.try_solve_triangular(&rows, true, false, false)?.try_reshape(&*x.shape())?
+        } else {
+            l.try_solve_triangular(&x.try_unsqueeze(-1)?, false, true, false)?.try_squeeze(-1)?
+        };
+        of(&y).square().sum_last(1).get()
+    }
+
+    /// Returns ln |L|.
+    fn logarithm(&self) -> Expr<A> {
+        Expr::from(self.scale_tril.try_diagonal(0, -2, -1)).ln().sum_last(1)
+    }
+
+    /// Returns the batch shape with the shape of an event.
+    fn full_shape(&self) -> Shape {
+        self.batch_shape().iter().copied().chain([self.size()]).collect()
+    }
+}
+
+impl<A: Array + Matrices> Distribution<A> for MultivariateNormal<A> {
+    fn name(&self) -> &'static str {
+        "MultivariateNormal"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        let shapes = [lead(&self.loc, 1), lead(&self.scale_tril, 2)];
+        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+    }
+
+    fn event_shape(&self) -> Shape {
+        Shape::from([self.size()])
+    }
+
+    #[track_caller]
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let at = Site::here("rsample");
+        let shape = shape.into().iter().chain(self.full_shape().iter()).copied().collect();
+        let normal = Noise { shape, generator, beside: self.loc.clone(), at }.normal()?;
+        let l = &self.scale_tril;
+        let scaled = if l.shape().rank() == 2 && normal.shape().rank() > 1 {
+            normal.try_matmul(&l.try_transpose(-2, -1)?)?
+        } else {
+            l.try_matmul(&normal.try_unsqueeze(-1)?)?.try_squeeze(-1)?
+        };
+        (of(&scaled) + &self.loc).get()
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let x = expanded(array(value, &self.loc), &self.full_shape(), Site::here("log_prob"))?;
+        let distance = self.squared_distance(&(of(&x) - &self.loc).get()?)?;
+        (of(&distance) * -0.5 - self.logarithm() - self.size() as f64 * LN_SQRT_2PI).get()
+    }
+
+    #[track_caller]
+    fn try_entropy(&self) -> Result<A> {
+        let entropy = (self.logarithm() + self.size() as f64 * (0.5 + LN_SQRT_2PI)).get()?;
+        expanded(entropy, &self.batch_shape(), Site::here("entropy"))
+    }
+
+    #[track_caller]
+    fn try_mean(&self) -> Result<A> {
+        expanded(self.loc.clone(), &self.full_shape(), Site::here("mean"))
+    }
+
+    #[track_caller]
+    fn try_variance(&self) -> Result<A> {
+        let variance = of(&self.scale_tril).square().sum_last(1).get()?;
+        expanded(variance, &self.full_shape(), Site::here("variance"))
+    }
+}
+
+impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateNormal<A> {
+    fn divergence(&self, q: &MultivariateNormal<A>) -> Result<A, A::Error> {
+        let distance = q.squared_distance(&(of(&self.loc) - &q.loc).get()?)?;
+        let ratio = q.scale_tril.try_solve_triangular(&self.scale_tril, false, true, false)?;
+        let trace = of(&ratio).square().sum_last(2);
+        ((trace + &distance - self.size() as f64) * 0.5 + q.logarithm() - self.logarithm()).get()
+    }
+}
+
+/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices with the density of |L Lᵀ|^(η - 1) with η = `concentration` > 0:
+/// uniform correlation matrices for η = 1, matrices near the identity for large η (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random
+/// correlation matrices based on vines and extended onion method", 2009). `rsample` has gradients, unlike PyTorch's. PyTorch: `LKJCholesky`.
+///
+/// ```
+/// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
+/// use wengert::{distributions::prelude::*, prelude::*};
+///
+/// let l = LkjCholesky::new(3, &Tensor::scalar(0.5)).sample([], &mut Generator::new(0));
+/// let correlations = l.matmul(&l.t());
+/// assert!((correlations.diagonal(0, 0, 1) - 1.0f64).abs().amax(..).item() < 1e-15);
+/// ```
+#[derive(Clone, Debug)]
+pub struct LkjCholesky<A> {
+    dim: usize,
+    concentration: A,
+}
+
+#[twins]
+impl<A: Array> LkjCholesky<A> {
+    /// Returns the distribution of factors of `dim` rows.
+    ///
+    /// # Errors
+    ///
+    /// If `dim` is below 2. The sentence is PyTorch's.
+    pub fn try_new(dim: usize, concentration: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
+        if dim < 2 {
+            let message = format!("Expected dim to be an integer greater than or equal to 2. Found dim={dim}.");
+            return Err(refused(Site::here("new"), message));
+        }
+        Ok(LkjCholesky { dim, concentration: concentration.array() })
+    }
+}
+
+impl<A: Array> LkjCholesky<A> {
+    /// Returns the numbers that `value` gives for 0 to `dim` - 2, as a vector for each copy.
+    fn constants(&self, value: impl Fn(f64) -> f64) -> Result<A> {
+        let numbers = (0..self.dim - 1).map(|k| A::Elem::from_f64(value(k as f64))).collect();
+        let vector = self.concentration.constant(&Tensor::try_from_vec(numbers, [self.dim - 1])?);
+        let shape = self.concentration.shape().iter().copied().chain([self.dim - 1]).collect();
+        vector.apply_view(View::Expand(shape), Site::here("constants"))
+    }
+
+    /// Returns a matrix `[dim - 1, dim]` of ones where `is_one` is true, and zeros.
+    fn pattern(&self, is_one: impl Fn(usize, usize) -> bool) -> A {
+        let one = |index: &[usize]| A::Elem::from_f64(f64::from(u8::from(is_one(index[0], index[1]))));
+        self.concentration.constant(&Tensor::from_fn([self.dim - 1, self.dim], one))
+    }
+}
+
+impl<A: Array> Distribution<A> for LkjCholesky<A> {
+    fn name(&self) -> &'static str {
+        "LKJCholesky"
+    }
+
+    fn batch_shape(&self) -> Shape {
+        self.concentration.shape()
+    }
+
+    fn event_shape(&self) -> Shape {
+        Shape::from([self.dim, self.dim])
+    }
+
+    /// Each row is a point on the half sphere: a beta number is the squared length of its part left of the diagonal, whose direction is
+    /// uniform. In row i from 0, this part has i elements, so the first parameter is i / 2. PyTorch has i - 1/2, which gives another
+    /// distribution for three or more rows.
+    #[track_caller]
+    fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
+        let (at, dim) = (Site::here("rsample"), self.dim);
+        let shape: Shape = shape.into();
+        let spread = self.concentration.try_unsqueeze(-1)?;
+        let rest = (of(&spread) + 0.5 * (dim as f64 - 2.0) - &self.constants(|k| 0.5 * k)?).get()?;
+        let squares = Beta::try_new(&self.constants(|k| 0.5 * (k + 1.0))?, &rest)?.try_rsample(&shape, generator)?;
+        let squares = squares.try_unsqueeze(-1)?;
+        let full: Shape =
+            shape.iter().chain(self.concentration.shape().iter()).copied().chain([dim - 1, dim]).collect();
+        let normal = Noise { shape: full.clone(), generator, beside: spread, at }.normal()?;
+        let left = (of(&normal) * &self.pattern(|row, column| column <= row)).get()?;
+        let length = of(&left).square().sum_last(1).sqrt().get()?.try_unsqueeze(-1)?;
+        let diagonal = (1.0 - of(&squares)).sqrt() * &self.pattern(|row, column| column == row + 1);
+        let rows = (of(&left) / &length * of(&squares).sqrt() + diagonal).get()?;
+        let first = self.pattern(|_, column| column == 0).try_narrow(0, 0, 1)?;
+        let lead: Shape = full[..full.rank() - 2].iter().copied().chain([1, dim]).collect();
+        try_cat(&[first.apply_view(View::Expand(lead), at)?, rows], -2)
+    }
+
+    #[track_caller]
+    fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
+        let (n, eta) = ((self.dim - 1) as f64, &self.concentration);
+        let shape: Shape = eta.shape().iter().copied().chain([self.dim, self.dim]).collect();
+        let l = expanded(array(value, eta), &shape, Site::here("log_prob"))?;
+        let diagonal = l.try_diagonal(0, -2, -1)?.try_narrow(-1, 1, self.dim - 1)?;
+        // The exponent of diagonal element k + 2 of d: 2 (η - 1) + d - (k + 2).
+        let powers = (of(&eta.try_unsqueeze(-1)?) * 2.0 + &self.constants(|k| n - 3.0 - k)?).get()?;
+        let alpha = (of(eta) + 0.5 * n).get()?;
+        let shifted = (of(&alpha) - 0.5).get()?;
+        let size = Expr::from(shifted.try_multigammaln(self.dim - 1)) + 0.5 * n * std::f64::consts::PI.ln();
+        let size = size - of(&alpha).gammaln() * n;
+        ((of(&powers) * of(&diagonal).ln()).sum_last(1) - size).get()
+    }
+}
