@@ -42,6 +42,7 @@
 //! | checkpoints | [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
+//! | factors, solutions and determinants of matrices | `linalg`, with the feature `linalg` |
 //!
 //! # What to read next
 //!
@@ -133,6 +134,10 @@ pub mod autograd {
 pub use wengert_fft as fft;
 #[doc(inline)]
 pub use wengert_nn as nn;
+
+#[cfg(feature = "linalg")]
+#[doc(inline)]
+pub use wengert_linalg as linalg;
 
 #[doc(inline)]
 pub use wengert_autograd::{Gradients, Parameter, Tape, Var};

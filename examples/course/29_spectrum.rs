@@ -54,7 +54,12 @@ fn peaks(power: &Tensor<f64>, frequencies: &Tensor<f64>) -> Tensor<f64> {
 fn spectrum(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
     let column = |f: fn(&(f64, f64)) -> f64| Tensor::from(TONES.each_ref().map(f));
-    let truth = [column(|tone| tone.0), column(|tone| tone.1.ln()), Tensor::from([0.6, -0.8, 0.5]), Tensor::from([0.5, 0.4, -0.6])];
+    let truth = [
+        column(|tone| tone.0),
+        column(|tone| tone.1.ln()),
+        Tensor::from([0.6, -0.8, 0.5]),
+        Tensor::from([0.5, 0.4, -0.6]),
+    ];
     let (truth, layout) = ravel(&truth); // four tensors as one vector
     let clean = infer(|truth| tones(layout.unravel(&truth)), &truth);
     let recording = &clean + disturbance(generator) * 2.0;

@@ -247,7 +247,7 @@ pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
 /// Panics at the caller's line with the whole diagnostic.
 #[track_caller]
 #[cold]
-pub(crate) fn raise(error: Error) -> ! {
+pub(crate) fn raise(error: impl fmt::Display) -> ! {
     panic!("{error}")
 }
 

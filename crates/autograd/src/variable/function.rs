@@ -1,13 +1,14 @@
 //! Operations with several results.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Views as _, try_cat};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::{Call, Error, Operation, Tape, Var};
+use crate::{BatchedCall, Call, Error, Operation, Tape, Var};
 
 /// A custom operation with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
 /// `torch.autograd.Function`. For one result see [`Operation`].
@@ -80,6 +81,15 @@ pub trait Function<T: Float = f32>: 'static {
     /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of an unused result is
     /// zeros. `None` stands for a derivative that is zero everywhere. The derivative panics if the list has another length than the inputs.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
+
+    /// Returns the results for all examples, each with the batch dimension first. A batched input has the batch dimension first too.
+    ///
+    /// By default (`None`), the function is recorded once for each example, and the results are stacked. That gives the same values, but
+    /// takes as long as a loop. PyTorch: the static method `vmap` of `torch.autograd.Function`.
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Vec<Var<'t, T>>> {
+        let _ = call;
+        None
+    }
 }
 
 /// One call of a [`Function`].
@@ -104,17 +114,36 @@ impl<T: Float> Tape<T> {
         function: impl Function<T>,
         inputs: &[Var<'t, T>],
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        let at = Site::here("apply_function");
+        self.record_function(function, inputs, Site::here("apply_function"))
+    }
+}
+
+impl<T: Float> Tape<T> {
+    /// Records a custom function for the line of code in `at` and returns its results.
+    ///
+    /// # Errors
+    ///
+    /// If the function refuses the inputs' shapes, no memory can hold results of the declared shapes, or an input belongs to another
+    /// tape.
+    #[doc(hidden)]
+    pub fn record_function<'t>(
+        &'t self,
+        function: impl Function<T>,
+        inputs: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
         let shapes = function.shapes(&shapes).map_err(|message| Error::Refused { message, at })?;
         let operation = Packed { function, shapes: shapes.clone(), last: RefCell::default(), at };
-        let packed = self.try_apply(operation, inputs)?;
+        let refused = |message| Error::Refused { message, at: Site { operation: operation.name(), ..at } };
+        let shape = Operation::<T>::shape(&operation, &[]).map_err(refused)?;
+        let packed = self.record_operation(Rc::new(operation), inputs, &shape, at)?;
         unpacked(packed, &shapes)
     }
 }
 
-/// The operation that runs a function. It flattens the results and concatenates them to one vector, because an operation has a single
-/// result.
+/// The operation that runs a function. If there are several results, it flattens and concatenates them to one vector, because an operation
+/// has a single result.
 struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
@@ -140,17 +169,21 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
         let total = self.shapes.iter().try_fold(0, add).filter(|&total| total <= isize::MAX as usize / size_of::<T>());
         let refusal =
             || format!("'{}' declares results that no memory can hold: {:?}", self.function.name(), self.shapes);
-        total.map(|total| Shape::from([total])).ok_or_else(refusal)
+        let total = total.ok_or_else(refusal)?;
+        Ok(if let [shape] = &self.shapes[..] { shape.clone() } else { Shape::from([total]) })
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        let results = self.function.run(inputs)?;
+        let mut results = self.function.run(inputs)?;
         let declared = |(result, shape): (&Tensor<T>, &Shape)| result.shape() == shape;
         if results.len() != self.shapes.len() || !results.iter().zip(&self.shapes).all(declared) {
             let shapes: Vec<&Shape> = results.iter().map(Tensor::shape).collect();
             let message =
                 format!("'{}' gave results of shapes {shapes:?}, but declared {:?}", self.function.name(), self.shapes);
             return Err(Error::Refused { message, at: self.at });
+        }
+        if results.len() == 1 {
+            return Ok(results.swap_remove(0));
         }
         let flat = results.iter().map(|result| result.try_flatten(0, -1)).collect::<Result<Vec<_>, _>>()?;
         Ok(try_cat(&flat, 0)?)
@@ -177,10 +210,51 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
         });
         gradients[input].map(|index| tape.at(index))
     }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let results = self.function.batch(call)?;
+        let expected: Vec<Shape> = self.shapes.iter().map(|shape| call.with_batch(shape)).collect();
+        let packed = match &results[..] {
+            _ if results.len() != expected.len() => {
+                Err(Error::Refused { message: self.count(results.len()), at: self.at })
+            }
+            [result] => Ok(*result),
+            _ => packed_batch(&results, &expected, self.function.name(), self.at),
+        };
+        Some(packed.unwrap_or_else(|error| crate::raise(error)))
+    }
 }
 
-/// Splits the vector into the results of the function.
+impl<F> Packed<F> {
+    /// Returns the sentence about a batching rule that gave `count` results.
+    fn count(&self, count: usize) -> String {
+        format!("the batching rule gave {count} results, but the function declared {}", self.shapes.len())
+    }
+}
+
+/// Flattens and concatenates the results for all examples, each with the batch dimension first.
+fn packed_batch<'t, T: Float>(
+    results: &[Var<'t, T>],
+    expected: &[Shape],
+    operation: &'static str,
+    at: Site,
+) -> Result<Var<'t, T>, Error> {
+    let flat = results.iter().zip(expected).map(|(result, expected)| {
+        if result.shape() != *expected {
+            let (got, expected) = (Box::new(result.shape()), Box::new(expected.clone()));
+            return Err(Error::BatchShape { operation, got, expected, recorded: at.location });
+        }
+        let (size, example) = (expected[0], &expected[1..]);
+        result.try_reshape(Shape::from([size, example.iter().product()]))
+    });
+    try_cat(&flat.collect::<Result<Vec<_>, _>>()?, 1)
+}
+
+/// Splits the vector into the results of the function. A single result is not packed.
 fn unpacked<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
+    if shapes.len() == 1 {
+        return Ok(vec![packed]);
+    }
     let mut start = 0;
     let parts = shapes.iter().map(|shape| {
         let part = packed.try_narrow(0, start, shape.numel())?.try_reshape(shape)?;
@@ -248,6 +322,83 @@ mod tests {
         );
         // The gradient with respect to x of the sum of x y (x + y).
         assert_eq!(gradients, &x * &y * 2.0 + y.square());
+    }
+
+    /// The function (x y, Σ x) of vectors. `declared` is its number of results, 1 or 2, and `given` that of its batching rule.
+    struct ProductAndTotal {
+        declared: usize,
+        given: usize,
+    }
+
+    impl Function<f64> for ProductAndTotal {
+        fn name(&self) -> &'static str {
+            "product_and_total"
+        }
+
+        fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+            let shapes = [inputs[0].clone(), inputs[0][..inputs[0].rank() - 1].into()];
+            Ok(shapes[..self.declared].to_vec())
+        }
+
+        fn run(&self, inputs: &[Tensor<f64>]) -> Result<Vec<Tensor<f64>>, Error> {
+            let results = [inputs[0].try_mul(&inputs[1])?, inputs[0].try_sum(-1)?];
+            Ok(results[..self.declared].to_vec())
+        }
+
+        fn vjp<'t>(&self, call: &FunctionCall<'t, f64>, gradients: &[Var<'t, f64>]) -> Vec<Option<Var<'t, f64>>> {
+            let [x, y] = call.inputs[..] else { unreachable!() };
+            let total = gradients.get(1).map(|g| g.unsqueeze(-1));
+            vec![Some(total.map_or(gradients[0] * y, |total| gradients[0] * y + total)), Some(gradients[0] * x)]
+        }
+
+        fn batch<'t>(&self, call: &BatchedCall<'t, f64>) -> Option<Vec<Var<'t, f64>>> {
+            let inputs = [call.batched(0), call.batched(1)];
+            let function = ProductAndTotal { declared: self.given, given: self.given };
+            Some(inputs[0].tape().apply_function(function, &inputs))
+        }
+    }
+
+    #[test]
+    fn a_batching_rule_is_used() {
+        let (x, y) = (Tensor::from([[1.5, -2.0], [0.5, 3.0], [4.0, 0.0]]), Tensor::from([-0.5, 1.0]));
+        for count in [1, 2] {
+            let tape = Tape::<f64>::new();
+            let inputs = [tape.var(&x), tape.var(&y)];
+            let [gradients] = crate::transforms::Vmap::new().in_dims([Some(0), None]).record(
+                |[x, y]| {
+                    let function = ProductAndTotal { declared: count, given: count };
+                    let results = x.tape().apply_function(function, &[x, y]);
+                    [results.iter().fold(x.tape().constant(0.0), |sum, result| sum + result.square().sum(..)).grad([x])
+                        [0]]
+                },
+                inputs,
+            );
+            // The gradient with respect to x of Σ (x y)², and of (Σ x)².
+            let total = if count == 2 { x.sum_keepdim(1) * 2.0 } else { Tensor::zeros([3, 1]) };
+            assert_eq!(gradients.value(), &x * y.square() * 2.0 + total);
+            // One call for the example, and one for the batch: not one for each example.
+            assert_eq!(tape.calls("product_and_total").len(), 2);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the batching rule gave 1 results, but the function declared 2")]
+    fn a_batching_rule_with_other_results_is_refused() {
+        let x = Tensor::ones([3, 2]);
+        let function = |[x]: [Var<'_, f64>; 1]| {
+            let results = x.tape().apply_function(ProductAndTotal { declared: 2, given: 1 }, &[x, x]);
+            [results[0] * results[1]].map(|product| product.sum(..))
+        };
+        let _ = crate::transforms::Vmap::new().call(|inputs| function(inputs), [&x]);
+    }
+
+    #[test]
+    fn a_single_result_is_not_packed() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([3, 2]));
+        let nodes = tape.len();
+        let results = tape.apply_function(ProductAndTotal { declared: 1, given: 1 }, &[x, x]);
+        assert_eq!((results[0].shape(), tape.len()), (Shape::from([3, 2]), nodes + 1));
     }
 
     /// A function whose results do not have the shapes that it declares.

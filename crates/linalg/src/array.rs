@@ -1,0 +1,44 @@
+//! The arrays that the operations accept: tensors compute immediately, variables record.
+
+use wengert_autograd::{Error, Var};
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{self as tensor, Float, Site, Tensor};
+
+use crate::kernel::{Kernel, Recorded};
+
+/// An array of floating-point numbers whose last two dimensions are a matrix: a tensor or a recorded variable.
+pub trait Array: TensorLike<Elem: Float> {
+    /// Computes or records `kernel`. The inputs have equal batch dimensions.
+    ///
+    /// # Errors
+    ///
+    /// If a matrix has no result, or there is not enough memory.
+    #[doc(hidden)]
+    fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Self::Error>;
+}
+
+impl<T: Float> Array for Tensor<T> {
+    fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, tensor::Error> {
+        let inputs: Vec<Self> = inputs.iter().map(|&input| input.clone()).collect();
+        kernel.run(&inputs, at)
+    }
+}
+
+impl<T: Float> Array for Var<'_, T> {
+    fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Error> {
+        let inputs: Vec<Self> = inputs.iter().map(|&&input| input).collect();
+        inputs[0].tape().record_function(Recorded { kernel, at }, &inputs, at)
+    }
+}
+
+/// Computes or records a kernel with a single result.
+pub(crate) fn apply<A: Array>(kernel: impl Kernel, inputs: &[&A], at: Site) -> Result<A, A::Error> {
+    Ok(A::apply_kernel(kernel, inputs, at)?.swap_remove(0))
+}
+
+/// Computes or records a kernel with two results.
+pub(crate) fn apply_pair<A: Array>(kernel: impl Kernel, inputs: &[&A], at: Site) -> Result<[A; 2], A::Error> {
+    let mut results = A::apply_kernel(kernel, inputs, at)?.into_iter();
+    let mut next = || results.next().unwrap_or_else(|| unreachable!("the kernel has two results"));
+    Ok([next(), next()])
+}

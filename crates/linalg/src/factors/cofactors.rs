@@ -1,0 +1,98 @@
+//! The matrix of cofactors, also of singular matrices.
+
+use wengert_tensor::{Error, Float};
+
+use super::lu::{factor, lu_solve};
+
+/// Writes the cofactors of the `n` by `n` matrix `a`, which are |A| A⁻ᵀ for a regular matrix, to `result`, which is zero.
+///
+/// The adjugate of a product is the product of the adjugates in reverse order. With P A Q = L U and complete pivoting, U has zeros only at the
+/// end of its diagonal. If there are two, all cofactors are zero. If there is one, the adjugate of U has one column that is not zero.
+pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result<(), Error> {
+    if n == 1 {
+        result[0] = T::ONE;
+        return Ok(());
+    }
+    let (mut lu, mut pivots) = (a.to_vec(), vec![T::ZERO; n]);
+    if factor(&mut lu, (n, n), &mut pivots)?.is_some() {
+        singular(a, result, n);
+        return Ok(());
+    }
+    let mut determinant = T::ONE;
+    for row in 0..n {
+        let exchanged = pivots[row].to_f64() as usize != row + 1;
+        determinant = determinant * if exchanged { -lu[row * n + row] } else { lu[row * n + row] };
+    }
+    let mut inverse = vec![T::ZERO; n * n];
+    for row in 0..n {
+        inverse[row * n + row] = T::ONE;
+    }
+    lu_solve(&lu, &pivots, &mut inverse, (n, n))?;
+    for row in 0..n {
+        for column in 0..n {
+            result[row * n + column] = determinant * inverse[column * n + row];
+        }
+    }
+    Ok(())
+}
+
+/// Writes the cofactors of a matrix whose determinant is zero. With the rank n - 1 they are the product of a column and a row: the vectors
+/// that the matrix and its transpose map to zero.
+fn singular<T: Float>(a: &[T], result: &mut [T], n: usize) {
+    let mut u = a.to_vec();
+    let (mut rows, mut columns): (Vec<usize>, Vec<usize>) = ((0..n).collect(), (0..n).collect());
+    let mut product = T::ONE;
+    for step in 0..n - 1 {
+        let (mut best, mut largest) = ((step, step), T::ZERO);
+        for row in step..n {
+            for column in step..n {
+                let element = u[row * n + column];
+                let magnitude = if element < T::ZERO { -element } else { element };
+                if magnitude > largest {
+                    (best, largest) = ((row, column), magnitude);
+                }
+            }
+        }
+        if largest == T::ZERO {
+            return;
+        }
+        for (list, other) in [(&mut rows, best.0), (&mut columns, best.1)] {
+            if other != step {
+                list.swap(step, other);
+                product = -product;
+            }
+        }
+        for column in 0..n {
+            u.swap(step * n + column, best.0 * n + column);
+        }
+        for row in 0..n {
+            u.swap(row * n + step, row * n + best.1);
+        }
+        let pivot = u[step * n + step];
+        product = product * pivot;
+        for row in step + 1..n {
+            let factor = u[row * n + step] / pivot;
+            u[row * n + step] = factor;
+            for column in step + 1..n {
+                u[row * n + column] = u[row * n + column] - factor * u[step * n + column];
+            }
+        }
+    }
+    // x solves U x = 0 and y solves Lᵀ y = e, each with the last element 1. The last element of U is zero or a rounding error.
+    let (mut x, mut y) = (vec![T::ZERO; n], vec![T::ZERO; n]);
+    (x[n - 1], y[n - 1]) = (T::ONE, T::ONE);
+    for row in (0..n - 1).rev() {
+        let (mut right, mut left) = (T::ZERO, T::ZERO);
+        for other in row + 1..n {
+            right = right + u[row * n + other] * x[other];
+            left = left + u[other * n + row] * y[other];
+        }
+        x[row] = -right / u[row * n + row];
+        y[row] = -left;
+    }
+    for (row, &left) in rows.iter().zip(&y) {
+        for (column, &right) in columns.iter().zip(&x) {
+            result[row * n + column] = product * left * right;
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Factors of one matrix, and solutions with them. A matrix is a slice, row by row.
+//!
+//! Large problems are divided in halves until the parts fit the caches. So most of the work is in products of matrices.
+
+mod cholesky;
+mod cofactors;
+mod failure;
+mod lu;
+mod products;
+mod simd;
+mod triangular;
+
+pub(crate) use cholesky::cholesky;
+pub(crate) use cofactors::cofactors;
+pub(crate) use failure::Failure;
+pub(crate) use lu::{exchange_rows, factor, factor_all, invert_all, lu_solve};
+pub(crate) use triangular::{Triangle, solve_triangular};

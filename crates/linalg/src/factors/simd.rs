@@ -1,0 +1,40 @@
+//! Loops compiled for the vector instructions of the machine.
+
+#[cfg(target_arch = "x86_64")]
+use pulp::x86::{V3, V4};
+use wengert_tensor::{InstructionSet, instruction_set};
+
+/// Calls `work` compiled for the instruction set in use. All functions that `work` calls must be `#[inline(always)]`; others are compiled
+/// for the least machine.
+#[inline]
+pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    match instruction_set() {
+        InstructionSet::Avx512 => {
+            if let Some(set) = V4::try_new() {
+                return set.vectorize(Work(work));
+            }
+        }
+        InstructionSet::Avx2 => {
+            if let Some(set) = V3::try_new() {
+                return set.vectorize(Work(work));
+            }
+        }
+        _ => {}
+    }
+    work()
+}
+
+/// A closure that is inlined into the function with vector instructions.
+#[cfg(target_arch = "x86_64")]
+struct Work<F>(F);
+
+#[cfg(target_arch = "x86_64")]
+impl<R, F: FnOnce() -> R> pulp::NullaryFnOnce for Work<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn call(self) -> R {
+        (self.0)()
+    }
+}

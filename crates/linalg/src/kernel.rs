@@ -1,0 +1,55 @@
+//! An operation on batches of matrices, which computes with tensors and has a derivative rule.
+
+use wengert_autograd::{BatchedCall, Error, Function, FunctionCall, Var};
+use wengert_tensor::{self as tensor, Float, Shape, Site, Tensor};
+
+/// An operation on batches of matrices. The inputs have equal batch dimensions, because operations expand them before.
+///
+/// All dimensions before the last ones are a batch. So the operation for a batch of calls is the same operation.
+pub trait Kernel: Clone + 'static {
+    /// The name for graphs.
+    const NAME: &'static str;
+
+    /// Returns the shapes of the results. The operation has checked the inputs' shapes before.
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape>;
+
+    /// Computes the results.
+    ///
+    /// # Errors
+    ///
+    /// If a matrix has no result, or there is not enough memory.
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
+
+    /// Returns the gradients with respect to the inputs. `None` means that the derivative is zero everywhere.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
+}
+
+/// A kernel on a tape, with the line that called the operation.
+pub(crate) struct Recorded<K> {
+    pub(crate) kernel: K,
+    pub(crate) at: Site,
+}
+
+impl<T: Float, K: Kernel> Function<T> for Recorded<K> {
+    fn name(&self) -> &'static str {
+        K::NAME
+    }
+
+    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+        Ok(self.kernel.shapes(inputs))
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error> {
+        Ok(self.kernel.run(inputs, self.at)?)
+    }
+
+    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        self.kernel.vjp(call, gradients)
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Vec<Var<'t, T>>> {
+        let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
+        let again = Recorded { kernel: self.kernel.clone(), at: self.at };
+        Some(inputs.first()?.tape().apply_function(again, &inputs))
+    }
+}

@@ -1,0 +1,48 @@
+//! Linear algebra: factors, solutions, inverses and determinants of matrices. PyTorch: `torch.linalg`.
+//!
+//! The last two dimensions of an array are a matrix, and the dimensions before them are a batch. Each operation is a method of tensors and
+//! of recorded variables. The derivatives consist of recorded operations, so they have derivatives too.
+//!
+//! ```
+//! # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+//! use wengert::linalg::prelude::*;
+//! use wengert::prelude::*;
+//!
+//! let a = Tensor::from([[4.0, 2.0], [2.0, 3.0]]);
+//! let b = Tensor::from([8.0, 8.0]);
+//! assert!((a.solve(&b) - Tensor::from([1.0, 2.0])).abs().amax(..).item() < 1e-15);
+//!
+//! // The derivative of log |A| is the inverse of A, transposed.
+//! let tape = Tape::<f64>::new();
+//! let x = tape.var(&a);
+//! let [dx] = x.slogdet()[1].grad([x]);
+//! assert!((dx.value() - a.inv().t()).abs().amax(..).item() < 1e-15);
+//! ```
+//!
+//! | subject | methods |
+//! |---|---|
+//! | systems of equations | [`solve`](Solving::solve), [`solve_triangular`](Solving::solve_triangular), [`cholesky_solve`](Solving::cholesky_solve), [`lu_solve`](Solving::lu_solve) |
+//! | factors | [`cholesky`](Factoring::cholesky), [`lu`](Factoring::lu), [`lu_factor`](Factoring::lu_factor) |
+//! | inverses and powers | [`inv`](Inverting::inv), [`matrix_power`](Inverting::matrix_power) |
+//! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
+
+mod array;
+mod factors;
+mod kernel;
+mod matrices;
+mod operations;
+
+pub use array::Array;
+pub use operations::{Determinants, Factoring, Inverting, Solving};
+
+/// The traits of all operations, without names.
+pub mod prelude {
+    pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _};
+}
+
+/// Panics at the caller's line with the whole diagnostic.
+#[track_caller]
+#[cold]
+pub(crate) fn raise(error: impl std::fmt::Display) -> ! {
+    panic!("{error}")
+}

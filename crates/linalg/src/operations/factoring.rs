@@ -1,0 +1,175 @@
+//! Factors of matrices: Cholesky, and P L U.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, Diagonals as _, Products as _, Views as _};
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::lu::{Singular, factor, permutation};
+use super::substitution;
+use crate::array::{Array, apply};
+use crate::factors::{self, Failure, Triangle};
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, check_square, copy_of, for_each_range, refusal, sizes, transposed};
+
+/// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
+#[twins]
+pub trait Factoring: Array {
+    /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ, or the upper
+    /// triangular U with A = Uᵀ U if `upper` is true. Reads only this triangle of A. PyTorch: `linalg.cholesky`.
+    ///
+    /// The gradient is symmetric, as in PyTorch. The derivative is in I. Murray, "Differentiation of the Cholesky decomposition" (2016).
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[4.0, 2.0], [2.0, 10.0]]);
+    /// assert_eq!(a.cholesky(false), Tensor::from([[2.0, 0.0], [1.0, 3.0]]));
+    /// assert_eq!(a.cholesky(true), Tensor::from([[2.0, 1.0], [0.0, 3.0]]));
+    ///
+    /// let error = Tensor::from([[1.0, 2.0], [2.0, 1.0]]).try_cholesky(false).unwrap_err();
+    /// assert_eq!(
+    ///     error.sentence(),
+    ///     "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading \
+    ///      minor of order 2 is not positive-definite)."
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the matrices are not square, or one of them is not positive-definite (also if it contains NaN). A variable reports the latter
+    /// when its value is computed.
+    fn try_cholesky(&self, upper: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("cholesky");
+        check_square("linalg.cholesky", &self.shape(), at)?;
+        match upper {
+            true => transposed(&apply(Cholesky, &[&transposed(self)?], at)?),
+            false => apply(Cholesky, &[self], at),
+        }
+    }
+
+    /// Returns the factors `[P, L, U]` of matrices `[…, m, n]` with A = P L U. With k = min(m, n), P is a permutation matrix `[…, m, m]`,
+    /// L `[…, m, k]` is lower triangular with ones on its diagonal, and U `[…, k, n]` is upper triangular. Singular matrices have these
+    /// factors too. PyTorch: `linalg.lu`.
+    ///
+    /// The derivatives of L and U are not finite for singular matrices. P has no derivative.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[1.0, 2.0], [4.0, 4.0]]);
+    /// let [p, l, u] = a.lu();
+    /// assert_eq!(p, Tensor::from([[0.0, 1.0], [1.0, 0.0]]));
+    /// assert_eq!(l, Tensor::from([[1.0, 0.0], [0.25, 1.0]]));
+    /// assert_eq!(u, Tensor::from([[4.0, 4.0], [0.0, 1.0]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the array has less than two dimensions.
+    fn try_lu(&self) -> Result<[Self; 3], Self::Error> {
+        let at = Site::here("lu");
+        check_matrix("linalg.lu", &self.shape(), at)?;
+        let (rows, columns) = sizes(&self.shape());
+        let least = rows.min(columns);
+        let [lu, pivots] = factor(self, Singular::Accepted, at)?;
+        let eye = Tensor::eye(rows).try_narrow(1, 0, least)?;
+        let l = lu.try_narrow(-1, 0, least)?.try_tril(-1)?.try_add(&self.constant(&eye))?;
+        Ok([permutation(&pivots, rows, at)?, l, lu.try_narrow(-2, 0, least)?.try_triu(0)?])
+    }
+
+    /// Returns L and U of matrices `[…, m, n]` in one matrix `[…, m, n]`, and the row exchanges `[…, min(m, n)]`. L is below the diagonal,
+    /// without its ones, and U is the rest. Row i was exchanged with the row of the i-th number, counted from 1 as in LAPACK. PyTorch:
+    /// `linalg.lu_factor`, whose row exchanges are integers.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[1.0, 2.0], [4.0, 4.0]]);
+    /// let [lu, pivots] = a.lu_factor();
+    /// assert_eq!(lu, Tensor::from([[4.0, 4.0], [0.25, 1.0]]));
+    /// assert_eq!(pivots.to_vec(), [2.0, 2.0]);
+    /// assert_eq!(lu.lu_solve(&pivots, Tensor::from([[3.0], [8.0]])), Tensor::from([[1.0], [1.0]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the array has less than two dimensions, or U has a zero on its diagonal. A variable reports the latter when its value is
+    /// computed.
+    fn try_lu_factor(&self) -> Result<[Self; 2], Self::Error> {
+        let at = Site::here("lu_factor");
+        check_matrix("torch.lu_factor", &self.shape(), at)?;
+        factor(self, Singular::LuFactor, at)
+    }
+}
+
+impl<A: Array> Factoring for A {}
+
+fn check_matrix(operation: &str, shape: &Shape, at: Site) -> Result<(), Error> {
+    if shape.rank() >= 2 {
+        return Ok(());
+    }
+    let message = "Expected tensor with 2 or more dimensions. Got size:";
+    Err(refusal(at, format!("{operation}: {message} {shape} instead")))
+}
+
+/// The lower triangular L with A = L Lᵀ.
+#[derive(Clone, Copy, Debug)]
+struct Cholesky;
+
+impl Kernel for Cholesky {
+    const NAME: &'static str = "cholesky";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone()]
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let mut l = copy_of(&inputs[0])?;
+        let (n, _) = sizes(l.shape());
+        if l.numel() == 0 {
+            return Ok(vec![l]);
+        }
+        let (count, batch) = (l.numel() / (n * n), batch_of(l.shape(), 2));
+        let done = for_each_range(count, n * n * n / 4, [l.make_mut()], |first, _, [data]| {
+            for (matrix, a) in (first..).zip(data.chunks_exact_mut(n * n)) {
+                if let Some(order) = factors::cholesky(a, n)? {
+                    return Err(Failure::Pivot { matrix, order });
+                }
+            }
+            Ok(())
+        });
+        done.map_err(|failure| {
+            failure.error(&batch, at, |element, order| {
+                format!(
+                    "linalg.cholesky: {element}The factorization could not be completed because the input is not positive-definite \
+                     (the leading minor of order {order} is not positive-definite)."
+                )
+            })
+        })?;
+        Ok(vec![l])
+    }
+
+    /// With Φ the lower triangle with half of the diagonal, the gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let at = Site::here(Self::NAME);
+        let result = || -> Result<_, wengert_autograd::Error> {
+            let l = transposed(&call.outputs[0])?;
+            let product = l.try_matmul(&gradients[0].try_tril(0)?)?;
+            // The symmetric part of Φ is a quarter of the sum of `twice`, which is 2 Φ, and its transpose.
+            let strict = product.try_tril(-1)?;
+            let twice = product.try_tril(0)?.try_add(&strict)?;
+            let symmetric = twice.try_add(&transposed(&twice)?)?.try_mul(0.25)?;
+            let upper = Triangle { upper: true, unit: false };
+            let half = substitution::solve(upper, &l, &symmetric, at)?;
+            Ok(vec![Some(substitution::solve(upper, &l, &transposed(&half)?, at)?)])
+        };
+        result().unwrap_or_else(|error| crate::raise(error))
+    }
+}

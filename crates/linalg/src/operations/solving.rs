@@ -1,0 +1,163 @@
+//! Systems of linear equations.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{ArrayOperand, Views as _};
+use wengert_tensor::{Error, Site};
+
+use super::lu::{L, Singular, SolveWith, U, factor, permutation};
+use super::substitution;
+use crate::array::{Array, apply};
+use crate::factors::Triangle;
+use crate::matrices::{check_equation, check_rank, check_square, joined, refusal, sizes, transposed};
+
+/// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch, which broadcasts.
+#[twins]
+pub trait Solving: Array {
+    /// Returns the solution X `[…, n, k]` of A X = B, where A is `self`, square matrices `[…, n, n]`. The batch dimensions broadcast.
+    /// PyTorch: `linalg.solve`.
+    ///
+    /// `b` may be one vector `[n]`, or a batch of vectors `[…, n]` whose batch dimensions equal those of A. The result is then of the same
+    /// kind. A `b` of any other shape is matrices `[…, n, k]`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[2.0, 1.0], [0.0, 4.0]]);
+    /// assert_eq!(a.solve(Tensor::from([4.0, 8.0])).to_vec(), [1.0, 2.0]);
+    /// assert_eq!(a.solve(Tensor::from([[4.0, 2.0], [8.0, 0.0]])), Tensor::from([[1.0, 1.0], [2.0, 0.0]]));
+    ///
+    /// let error = Tensor::<f64>::zeros([2, 2]).try_solve(Tensor::from([1.0, 1.0])).unwrap_err();
+    /// assert_eq!(error.sentence(), "torch.linalg.solve: The solver failed because the input matrix is singular.");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or a matrix is singular. A variable reports the latter when its value is computed.
+    fn try_solve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let (b, at) = (&b.into_array(self), Site::here("solve"));
+        check_square("linalg.solve", &self.shape(), at)?;
+        let (shape, own) = (b.shape(), self.shape());
+        let is_vector = shape.rank() == 1 || shape.rank() + 1 == own.rank() && shape[..] == own[..own.rank() - 1];
+        let columns = if is_vector { b.try_unsqueeze(-1)? } else { b.clone() };
+        check_rank("linalg.solve", "B", &columns.shape(), at)?;
+        check_equation("linalg.solve", &own, &columns.shape(), true, at)?;
+        let [lu, pivots] = factor(&self.try_detach()?, Singular::Solve, at)?;
+        let [a, lu, pivots, columns] = joined([(self, 2), (&lu, 2), (&pivots, 1), (&columns, 2)], at)?;
+        let x = apply(SolveWith { adjoint: false }, &[&a, &lu, &pivots, &columns], at)?;
+        if is_vector { x.try_squeeze(-1) } else { Ok(x) }
+    }
+
+    /// Returns the solution X of A X = B, or of X A = B if `left` is false, where A is `self`, triangular matrices `[…, n, n]`. B is
+    /// `[…, n, k]`, or `[…, k, n]` if `left` is false. The batch dimensions broadcast. PyTorch: `linalg.solve_triangular`.
+    ///
+    /// A is the upper triangle of `self` if `upper` is true, else the lower triangle. The other triangle is not read. If `unitriangular` is
+    /// true, the diagonal is taken as ones and not read. A zero on the diagonal gives ∞ or NaN, without an error.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[2.0, 1.0], [7.0, 4.0]]);
+    /// let b = Tensor::from([[4.0], [8.0]]);
+    /// assert_eq!(a.solve_triangular(&b, true, true, false), Tensor::from([[1.0], [2.0]]));
+    /// assert_eq!(a.solve_triangular(b.t(), true, false, false), Tensor::from([[2.0, 1.5]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit.
+    fn try_solve_triangular(
+        &self,
+        b: impl ArrayOperand<Self>,
+        upper: bool,
+        left: bool,
+        unitriangular: bool,
+    ) -> Result<Self, Self::Error> {
+        let (b, at, name) = (&b.into_array(self), Site::here("solve_triangular"), "linalg.solve_triangular");
+        check_square(name, &self.shape(), at)?;
+        check_rank(name, "B", &b.shape(), at)?;
+        check_equation(name, &self.shape(), &b.shape(), left, at)?;
+        let [a, b] = joined([(self, 2), (b, 2)], at)?;
+        let triangle = Triangle { upper, unit: unitriangular };
+        if left {
+            return substitution::solve(triangle, &a, &b, at);
+        }
+        // X A = B if and only if Aᵀ Xᵀ = Bᵀ.
+        transposed(&substitution::solve(triangle.transposed(), &transposed(&a)?, &transposed(&b)?, at)?)
+    }
+
+    /// Returns the solution X `[…, n, k]` of A X = B, where B is `self` `[…, n, k]` and `l` is the Cholesky factor of A: A = L Lᵀ, or
+    /// A = Uᵀ U if `upper` is true. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let l = Tensor::from([[2.0, 0.0], [1.0, 3.0]]);
+    /// let b = Tensor::from([[8.0], [22.0]]);
+    /// assert_eq!(b.cholesky_solve(&l, false), Tensor::from([[1.0], [2.0]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit.
+    fn try_cholesky_solve(&self, l: impl ArrayOperand<Self>, upper: bool) -> Result<Self, Self::Error> {
+        let (l, at) = (&l.into_array(self), Site::here("cholesky_solve"));
+        for (name, rank) in [("b", self.shape().rank()), ("u", l.shape().rank())] {
+            if rank < 2 {
+                let message = format!("{name} should have at least 2 dimensions, but has {rank} dimensions instead");
+                return Err(refusal(at, message).into());
+            }
+        }
+        check_factor(&l.shape(), &self.shape(), at)?;
+        let [b, l] = joined([(self, 2), (l, 2)], at)?;
+        let (lower, other) = (Triangle { upper, unit: false }, Triangle { upper: !upper, unit: false });
+        let across = transposed(&l)?;
+        let (first, second) = if upper { ((other, &across), (lower, &l)) } else { ((lower, &l), (other, &across)) };
+        substitution::solve(second.0, second.1, &substitution::solve(first.0, first.1, &b, at)?, at)
+    }
+
+    /// Returns the solution X `[…, n, k]` of A X = B, where `self` and `pivots` are the results of
+    /// [`lu_factor`](crate::Factoring::lu_factor) for A, and `b` is `[…, n, k]`. The batch dimensions broadcast. PyTorch:
+    /// `linalg.lu_solve`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit.
+    fn try_lu_solve(&self, pivots: impl ArrayOperand<Self>, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let (pivots, b) = (&pivots.into_array(self), &b.into_array(self));
+        let (at, name) = (Site::here("lu_solve"), "linalg.lu_solve");
+        check_square("torch.linalg.lu_solve", &self.shape(), at)?;
+        check_rank(name, "B", &b.shape(), at)?;
+        let own = self.shape();
+        if pivots.shape()[..] != own[..own.rank() - 1] {
+            let message = format!("{name}: Number of pivots per batch should be same as the dimension of the matrix");
+            return Err(refusal(at, message).into());
+        }
+        check_equation(name, &own, &b.shape(), true, at)?;
+        let [lu, pivots, b] = joined([(self, 2), (pivots, 1), (b, 2)], at)?;
+        let (n, _) = sizes(&own);
+        let exchanged = wengert_tensor::ops::Products::try_matmul(&transposed(&permutation(&pivots, n, at)?)?, &b)?;
+        substitution::solve(U, &lu, &substitution::solve(L, &lu, &exchanged, at)?, at)
+    }
+}
+
+impl<A: Array> Solving for A {}
+
+/// Returns an error unless the factor `l` is square and has as many rows as `b`.
+fn check_factor(l: &[usize], b: &[usize], at: Site) -> Result<(), Error> {
+    let ((rows, columns), (n, width)) = (sizes(l), sizes(b));
+    if rows != columns {
+        let message = "A must be batches of square matrices, but they are";
+        return Err(refusal(at, format!("{message} {rows} by {columns} matrices")));
+    }
+    if rows == n {
+        return Ok(());
+    }
+    let message = "Incompatible matrix sizes for cholesky_solve: each A matrix is";
+    Err(refusal(at, format!("{message} {rows} by {rows} but each b matrix is {n} by {width}")))
+}

@@ -1,0 +1,196 @@
+//! Values by definition: products of the factors, residuals, and known determinants.
+
+use wengert_linalg::prelude::*;
+use wengert_tensor::prelude::*;
+
+use crate::{difference, positive_definite, random, regular};
+
+/// Sizes on both sides of every limit of the blocks.
+const SIZES: [usize; 13] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 33, 65, 100, 150];
+
+/// The bound of the error of a product or solution with `n` by `n` matrices whose elements are up to `scale`.
+fn bound(n: usize, scale: f64) -> f64 {
+    // The residual of an elimination grows like n² ε in the worst case that is met in practice.
+    (n * n + 8) as f64 * f64::EPSILON * scale
+}
+
+#[test]
+fn cholesky_factors_multiply_to_the_matrix() {
+    for n in SIZES {
+        for shape in [vec![n, n], vec![3, n, n], vec![20, n, n], vec![2, 0, n, n]] {
+            if n > 40 && shape[0] == 20 {
+                continue;
+            }
+            let a = positive_definite(&shape, 1);
+            let l = a.cholesky(false);
+            assert!(difference(&l.matmul(l.transpose(-2, -1)), &a) <= bound(n, n as f64 + 1.0), "{shape:?}");
+            assert_eq!(l, l.tril(0));
+            assert_eq!(a.cholesky(true), l.transpose(-2, -1).contiguous());
+            // Only one triangle is read.
+            assert_eq!(a.tril(0).cholesky(false), l);
+            assert_eq!(a.triu(0).cholesky(true), l.transpose(-2, -1));
+        }
+    }
+}
+
+#[test]
+fn lu_factors_multiply_to_the_matrix() {
+    for rows in SIZES {
+        for columns in [rows, rows + 3, rows / 2, 20] {
+            for shape in [vec![rows, columns], vec![2, 9, rows, columns]] {
+                if rows > 40 && shape.len() > 2 {
+                    continue;
+                }
+                let a = random(&shape, 2);
+                let [p, l, u] = a.lu();
+                assert!(difference(&p.matmul(&l).matmul(&u), &a) <= bound(rows.max(columns), 8.0), "{shape:?}");
+                assert_eq!((&l, &u), (&l.tril(0), &u.triu(0)));
+                assert!(l.numel() == 0 || l.abs().amax(..).item() == 1.0, "no factor is above 1 with row exchanges");
+                assert!(difference(&p.matmul(p.transpose(-2, -1)), &identities(p.shape())) == 0.0);
+            }
+        }
+    }
+}
+
+/// Returns identity matrices in a batch.
+fn identities(shape: &[usize]) -> Tensor<f64> {
+    Tensor::eye(shape[shape.len() - 1]).broadcast_to(shape)
+}
+
+#[test]
+fn solutions_have_small_residuals() {
+    for n in SIZES {
+        for (a, b) in [
+            (vec![n, n], vec![n]),
+            (vec![n, n], vec![n, 3]),
+            (vec![n, n], vec![n, 40]),
+            (vec![3, n, n], vec![n, 2]),
+            (vec![n, n], vec![2, 3, n, 2]),
+            (vec![2, 1, n, n], vec![3, n, 1]),
+            (vec![21, n, n], vec![21, n, 1]),
+            (vec![2, n, n], vec![2, n]),
+        ] {
+            let (a, b) = (regular(&a, 3), random(&b, 4));
+            let x = a.solve(&b);
+            let batch_of_vectors =
+                b.rank() == 1 || b.rank() + 1 == a.rank() && b.shape()[..] == a.shape()[..a.rank() - 1];
+            let product = if batch_of_vectors { a.matmul(x.unsqueeze(-1)).squeeze(-1) } else { a.matmul(&x) };
+            let b = b.broadcast_to(product.shape());
+            assert!(difference(&product, &b) <= bound(n, 8.0), "{} {}", a.shape(), b.shape());
+            if !batch_of_vectors {
+                let [lu, pivots] = a.lu_factor();
+                assert!(difference(&lu.lu_solve(&pivots, &b), &x) <= bound(n, 8.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn triangular_solutions() {
+    for n in SIZES {
+        for (upper, left, unit) in [0, 1, 2, 3, 4, 5, 6, 7].map(|k| (k & 1 == 1, k & 2 == 2, k & 4 == 4)) {
+            for width in [1, 2, 50] {
+                let whole = regular(&[2, n, n], 5);
+                let a = if upper { whole.triu(0) } else { whole.tril(0) };
+                let a = if unit { &a / (n as f64 + 1.0) } else { a };
+                let b = random(&if left { [2, n, width] } else { [2, width, n] }, 6);
+                // Large numbers in the other triangle change nothing, and neither does the diagonal if it is taken as ones.
+                let other = if upper { whole.tril(-1) } else { whole.triu(1) } * 1e9;
+                let x = (&a + other).solve_triangular(&b, upper, left, unit);
+                let eye = identities(a.shape());
+                let a = if unit { if upper { a.triu(1) + eye } else { a.tril(-1) + eye } } else { a };
+                let product = if left { a.matmul(&x) } else { x.matmul(&a) };
+                assert!(difference(&product, &b) <= bound(n, 8.0), "{n} {upper} {left} {unit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cholesky_solutions() {
+    for n in [0, 1, 5, 40] {
+        let (a, b) = (positive_definite(&[3, 1, n, n], 7), random(&[2, n, 2], 8));
+        for upper in [false, true] {
+            let x = b.cholesky_solve(a.cholesky(upper), upper);
+            assert!(difference(&a.matmul(&x), &b.broadcast_to([3, 2, n, 2])) <= bound(n, 8.0));
+        }
+    }
+}
+
+#[test]
+fn inverses_and_powers() {
+    for n in SIZES {
+        for shape in [vec![n, n], vec![3, n, n], vec![19, n, n]] {
+            if n > 40 && shape[0] == 19 {
+                continue;
+            }
+            let a = regular(&shape, 9);
+            let eye = identities(&shape);
+            assert!(difference(&a.matmul(a.inv()), &eye) <= bound(n, 4.0), "{shape:?}");
+            let small = &a / (n as f64 + 2.0);
+            assert_eq!((small.matrix_power(0), small.matrix_power(1)), (eye.contiguous(), small.clone()));
+            let cube = small.matmul(&small).matmul(&small);
+            assert!(difference(&small.matrix_power(3), &cube) <= bound(n, 8.0));
+            assert!(difference(&a.matrix_power(-2), &a.inv().matmul(a.inv())) <= bound(n, 8.0));
+        }
+    }
+}
+
+/// Returns the determinant by expansion along the first row.
+fn expanded(a: &[Vec<f64>]) -> f64 {
+    let minor = |skipped: usize| -> Vec<Vec<f64>> {
+        let without =
+            |row: &Vec<f64>| (0..row.len()).filter(|&column| column != skipped).map(|column| row[column]).collect();
+        a[1..].iter().map(without).collect()
+    };
+    let Some(first) = a.first() else { return 1.0 };
+    let sign = |column: usize| if column % 2 == 0 { 1.0 } else { -1.0 };
+    first.iter().enumerate().map(|(column, &x)| sign(column) * x * expanded(&minor(column))).sum()
+}
+
+#[test]
+fn determinants_equal_their_expansion() {
+    for n in 0..7 {
+        let a = random(&[20, n, n], 10);
+        let (values, [signs, logarithms]) = (a.det(), a.slogdet());
+        for example in 0..20 {
+            let rows: Vec<Vec<f64>> = (0..n).map(|row| a.select(0, example).select(0, row).to_vec()).collect();
+            let expected = expanded(&rows);
+            assert!((values.get(&[example]).unwrap() - expected).abs() <= bound(n, 4.0 * 3f64.powi(n as i32)));
+            let (sign, logarithm) = (signs.get(&[example]).unwrap(), logarithms.get(&[example]).unwrap());
+            assert!((sign * logarithm.exp() - expected).abs() <= bound(n, 4.0 * 3f64.powi(n as i32)));
+        }
+    }
+    assert_eq!(Tensor::<f64>::zeros([2, 0, 3, 3]).det().shape(), &[2, 0]);
+    let [sign, logarithm] = Tensor::<f64>::ones([3, 3]).slogdet();
+    assert_eq!((sign.item(), logarithm.item()), (0.0, f64::NEG_INFINITY));
+    assert!(Tensor::full([2, 2], f64::NAN).det().item().is_nan());
+}
+
+/// Checks the cofactors of singular matrices: of rank n - 1, of lower rank, and nilpotent ones.
+#[test]
+fn gradients_of_determinants_are_cofactors() {
+    let nilpotent = |n: usize| Tensor::from_fn([n, n], |index| f64::from(index[0] + 1 == index[1]));
+    let column = Tensor::from([[1.0, -2.0, 0.5, 3.0]]);
+    let mut cases =
+        vec![nilpotent(2), nilpotent(9), Tensor::zeros([1, 1]), Tensor::zeros([3, 3]), Tensor::ones([2, 2])];
+    cases.push(column.t().matmul(&column));
+    cases.push(Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [5.0, 7.0, 9.0]]));
+    cases.push(Tensor::from([[0.0, 2.0, 3.0], [0.0, 5.0, 6.0], [0.0, 7.0, 1.0]]));
+    cases.push(random(&[5, 5], 11));
+    for a in cases {
+        let n = a.shape()[0];
+        let tape = wengert_autograd::Tape::<f64>::new();
+        let x = tape.var(&a);
+        let gradient = x.det().grad([x])[0].value();
+        let cofactor = |index: &[usize]| {
+            let kept = |skipped: usize| (0..n).filter(move |&other| other != skipped);
+            let rows: Vec<Vec<f64>> = kept(index[0])
+                .map(|row| kept(index[1]).map(|column| a.get(&[row, column]).unwrap()).collect())
+                .collect();
+            expanded(&rows) * if (index[0] + index[1]) % 2 == 0 { 1.0 } else { -1.0 }
+        };
+        let expected = Tensor::from_fn([n, n], cofactor);
+        assert!(difference(&gradient, &expected) <= bound(n, 40.0), "{a}: {gradient} {expected}");
+    }
+}

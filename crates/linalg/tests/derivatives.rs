@@ -1,0 +1,172 @@
+//! Derivatives of orders 1 and 2 in both modes, and batches, for every operation of one table.
+
+use wengert_autograd::transforms::Vmap;
+use wengert_autograd::{GradCheck, Var};
+use wengert_linalg::prelude::*;
+use wengert_tensor::prelude::*;
+
+use crate::{difference, positive_definite, random, regular};
+
+type Operation = for<'t> fn(&[Var<'t, f64>]) -> Var<'t, f64>;
+
+/// An operation as a function of its inputs, and the inputs.
+struct Case {
+    name: &'static str,
+    f: Operation,
+    inputs: Vec<Tensor<f64>>,
+}
+
+/// Returns the symmetric part.
+fn symmetric<'t>(x: Var<'t, f64>) -> Var<'t, f64> {
+    (x + x.transpose(-2, -1)) * 0.5
+}
+
+fn cases() -> Vec<Case> {
+    let case = |name, f: Operation, inputs: &[Tensor<f64>]| Case { name, f, inputs: inputs.to_vec() };
+    let (a, batch) = (regular(&[3, 3], 1), regular(&[2, 3, 3], 2));
+    let (b, vector) = (random(&[3, 2], 3), random(&[3], 4));
+    let definite = positive_definite(&[2, 3, 3], 5);
+    let l = definite.cholesky(false);
+    let [lu, pivots] = batch.lu_factor();
+    let mut cases = vec![
+        case("cholesky", |x| symmetric(x[0]).cholesky(false), &[definite.clone()]),
+        case("cholesky, upper", |x| symmetric(x[0]).cholesky(true), &[definite]),
+        case("cholesky, empty", |x| x[0].cholesky(false).sum(..) + 1.0, &[Tensor::zeros([2, 0, 0])]),
+        case("solve", |x| x[0].solve(x[1]), &[a.clone(), b.clone()]),
+        case("solve, vector", |x| x[0].solve(x[1]), &[a.clone(), vector.clone()]),
+        case("solve, broadcast", |x| x[0].solve(x[1]), &[batch.clone(), b.clone()]),
+        case("solve, broadcast matrix", |x| x[0].solve(x[1]), &[a.clone(), random(&[2, 3, 1], 6)]),
+        case("inv", |x| x[0].inv(), &[batch.clone()]),
+        case("det", |x| x[0].det(), &[random(&[2, 3, 3], 7)]),
+        case("det, 1", |x| x[0].det(), &[random(&[1, 1], 7)]),
+        case("slogdet", |x| x[0].slogdet()[1], &[random(&[2, 3, 3], 8)]),
+        case("matrix_power, 3", |x| x[0].matrix_power(3), &[random(&[2, 3, 3], 9)]),
+        case("matrix_power, -2", |x| x[0].matrix_power(-2), &[batch.clone()]),
+        case("lu_factor", |x| x[0].lu_factor()[0], &[random(&[2, 3, 3], 10)]),
+        case(
+            "lu, square",
+            |x| {
+                let [_, l, u] = x[0].lu();
+                l.sin() + u
+            },
+            &[random(&[3, 3], 10)],
+        ),
+        case(
+            "lu, wide",
+            |x| {
+                let [_, l, u] = x[0].lu();
+                l.matmul(u.sin())
+            },
+            &[random(&[2, 2, 4], 11)],
+        ),
+        case(
+            "lu, tall",
+            |x| {
+                let [_, l, u] = x[0].lu();
+                l.sin().matmul(u)
+            },
+            &[random(&[2, 4, 2], 12)],
+        ),
+        case(
+            "lu_solve",
+            |x| x[0].lu_solve(x[0].tape().constant(x[1].detach().value()), x[2]),
+            &[lu, pivots, b.clone()],
+        ),
+        case("cholesky_solve", |x| x[0].cholesky_solve(x[1], false), &[b.clone(), l.clone()]),
+        case("cholesky_solve, upper", |x| x[0].cholesky_solve(x[1], true), &[b.clone(), l.transpose(-2, -1)]),
+    ];
+    macro_rules! triangular {
+        ($($name:literal $upper:literal $left:literal $unit:literal;)*) => {
+            $(cases.push(case($name, |x| {
+                let b = if $left { x[1] } else { x[1].transpose(-2, -1) };
+                x[0].solve_triangular(b, $upper, $left, $unit)
+            }, &[batch.clone(), b.clone()]));)*
+        };
+    }
+    triangular! {
+        "triangular, lower" false true false;
+        "triangular, upper" true true false;
+        "triangular, lower, right" false false false;
+        "triangular, upper, right" true false false;
+        "triangular, lower, unit" false true true;
+        "triangular, upper, unit" true true true;
+        "triangular, lower, right, unit" false false true;
+        "triangular, upper, right, unit" true false true;
+    }
+    cases
+}
+
+#[test]
+fn derivatives_of_both_orders_and_modes() {
+    for Case { name, f, inputs } in cases() {
+        let inputs: Vec<&Tensor<f64>> = inputs.iter().collect();
+        if let Err(failure) = GradCheck::new().check_slice(f, &inputs) {
+            panic!("{name}: {failure}");
+        }
+    }
+}
+
+/// Checks that a batch equals a loop over its examples, for values and for gradients, and that it records no loop.
+#[test]
+fn batches_equal_loops() {
+    for Case { name, f, inputs } in cases() {
+        let size = 3;
+        let examples: Vec<Vec<Tensor<f64>>> =
+            (0..size).map(|k| inputs.iter().map(|x| x * (1.0 + 0.25 * k as f64)).collect()).collect();
+        // The row exchanges stay integers, and the batch of `lu_solve` would read values.
+        if name == "lu_solve" {
+            continue;
+        }
+        let stacked: Vec<Tensor<f64>> = (0..inputs.len())
+            .map(|position| stack(&examples.iter().map(|x| x[position].clone()).collect::<Vec<_>>(), 0))
+            .collect();
+        let values = |x: &[Var<'_, f64>]| f(x).value();
+        let gradient = |x: Var<'_, f64>, y: Var<'_, f64>| (y * y.sin()).sum(..).grad_or_zeros([x])[0].value();
+        let expected: Vec<(Tensor<f64>, Tensor<f64>)> = examples
+            .iter()
+            .map(|example| {
+                let tape = wengert_autograd::Tape::<f64>::new();
+                let x: Vec<Var<'_, f64>> = example.iter().map(|x| tape.var(x)).collect();
+                (values(&x), gradient(x[0], f(&x)))
+            })
+            .collect();
+        let got = match &stacked[..] {
+            [x] => Vmap::new().call(|[x]| with_gradient(f, &[x]), [x]),
+            [x, y] => Vmap::new().call(|[x, y]| with_gradient(f, &[x, y]), [x, y]),
+            _ => unreachable!(),
+        };
+        for (example, (value, gradient)) in expected.iter().enumerate() {
+            let scale = 1.0
+                + [value, gradient]
+                    .map(|x| if x.numel() == 0 { 0.0 } else { x.abs().amax(..).item() })
+                    .iter()
+                    .sum::<f64>();
+            assert!(difference(&got[0].select(0, example), value) <= 1e-13 * scale, "{name}");
+            assert!(difference(&got[1].select(0, example), gradient) <= 1e-12 * scale, "{name}");
+        }
+    }
+}
+
+/// Returns the value, and the gradient of a number made from it with respect to the first input.
+fn with_gradient<'t>(f: Operation, x: &[Var<'t, f64>]) -> [Var<'t, f64>; 2] {
+    let y = f(x);
+    [y, (y * y.sin()).sum(..).grad_or_zeros([x[0]])[0]]
+}
+
+#[test]
+fn a_batch_is_one_call() {
+    let tape = wengert_autograd::Tape::<f64>::new();
+    let (a, b) = (tape.var(&regular(&[5, 3, 3], 1)), tape.var(&random(&[5, 3], 2)));
+    let [x] = Vmap::new().record(|[a, b]| [a.solve(b)], [a, b]);
+    assert_eq!(tape.calls("solve").len(), 2, "one for the example and one for the batch");
+    assert!(difference(&x.value(), &a.value().solve(b.value())) <= 1e-15);
+}
+
+/// Checks that a wrong rule is found: the derivative of the inverse, applied to another function with the same values.
+#[test]
+fn the_check_finds_a_wrong_derivative() {
+    let a = regular(&[3, 3], 1);
+    // The value of A⁻¹ with the derivative of 2 A⁻¹.
+    let wrong = GradCheck::new().order(1).check(|[x]| x.inv() * 2.0 - x.detach().inv(), [&a]);
+    assert!(wrong.is_err());
+}

@@ -1,0 +1,34 @@
+//! The tests of linear algebra: values by definition and from PyTorch, derivatives, batches, refusals.
+
+#[path = "definitions.rs"]
+mod definitions;
+#[path = "derivatives.rs"]
+mod derivatives;
+#[path = "refusals.rs"]
+mod refusals;
+
+use wengert_autograd::Generator;
+use wengert_tensor::prelude::*;
+
+/// Returns matrices of normally distributed numbers.
+fn random(shape: &[usize], seed: u64) -> Tensor<f64> {
+    Tensor::randn(shape, &mut Generator::new(seed))
+}
+
+/// Returns symmetric positive-definite matrices whose smallest eigenvalue is at least `n` / 4.
+fn positive_definite(shape: &[usize], seed: u64) -> Tensor<f64> {
+    let (x, n) = (random(shape, seed), shape[shape.len() - 1]);
+    x.matmul(x.transpose(-2, -1)) * 0.5 + Tensor::eye(n) * (n as f64 / 4.0)
+}
+
+/// Returns matrices that are diagonally dominant, so that they have a small condition number.
+fn regular(shape: &[usize], seed: u64) -> Tensor<f64> {
+    let n = shape[shape.len() - 1];
+    random(shape, seed) * 0.5 + Tensor::eye(n) * (n as f64)
+}
+
+/// Returns the largest difference of elements. The shapes must be equal.
+fn difference(x: &Tensor<f64>, y: &Tensor<f64>) -> f64 {
+    assert_eq!(x.shape(), y.shape());
+    if x.numel() == 0 { 0.0 } else { (x - y).abs().amax(..).item() }
+}

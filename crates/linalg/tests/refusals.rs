@@ -1,0 +1,106 @@
+//! Refused shapes and matrices, with PyTorch's sentences and the caller's line.
+
+use wengert_autograd::Tape;
+use wengert_linalg::prelude::*;
+use wengert_tensor::prelude::*;
+
+/// Checks that an operation on tensors, and on variables when recorded or evaluated, has the error `sentence` at a line of this file.
+macro_rules! refused {
+    ($(|$($x:ident),+| $call:expr, [$($input:expr),+] => $sentence:expr;)*) => {$({
+        let eager = (|$($x: &Tensor<f64>),+| $call.map(drop).unwrap_err())($(&$input),+);
+        assert_eq!(eager.sentence(), $sentence);
+        assert!(eager.to_string().contains(file!()), "{eager}");
+        let tape = Tape::<f64>::new();
+        let recorded = (|$($x: wengert_autograd::Var<'_, f64>),+| match $call {
+            Ok(result) => result.try_value().map(drop).unwrap_err(),
+            Err(error) => error,
+        })($(tape.var(&$input)),+);
+        assert_eq!(recorded.sentence(), $sentence);
+        assert!(recorded.to_string().contains(file!()), "{recorded}");
+    })*};
+}
+
+fn ones(shape: &[usize]) -> Tensor<f64> {
+    Tensor::ones(shape)
+}
+
+fn indefinite() -> Tensor<f64> {
+    Tensor::from([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+}
+
+/// The sentences are those of PyTorch 2.15 for the same calls.
+#[test]
+fn sentences() {
+    let pair = wengert_tensor::ops::stack(&[Tensor::eye(3), indefinite()], 0);
+    let singular = wengert_tensor::ops::stack(&[Tensor::eye(3), ones(&[3, 3])], 0);
+    let square = "A must be batches of square matrices, but they are 3 by 2 matrices";
+    let rank = "The input tensor A must have at least 2 dimensions.";
+    let minor = "The factorization could not be completed because the input is not positive-definite (the leading minor of order";
+    let zero = "is zero, the inversion could not be completed because the input matrix is singular.";
+    refused! {
+        |a| a.try_cholesky(false), [ones(&[3])] => format!("linalg.cholesky: {rank}");
+        |a| a.try_cholesky(false), [ones(&[3, 2])] => format!("linalg.cholesky: {square}");
+        |a| a.try_cholesky(false), [indefinite()] => format!("linalg.cholesky: {minor} 2 is not positive-definite).");
+        |a| a.try_cholesky(true), [pair] => format!("linalg.cholesky: (Batch element 1): {minor} 2 is not positive-definite).");
+        |a| a.try_cholesky(true), [Tensor::full([2, 2], f64::NAN)] => format!("linalg.cholesky: {minor} 1 is not positive-definite).");
+        |a, b| a.try_solve(b), [ones(&[3]), ones(&[3])] => format!("linalg.solve: {rank}");
+        |a, b| a.try_solve(b), [ones(&[3, 2]), ones(&[3])] => format!("linalg.solve: {square}");
+        |a, b| a.try_solve(b), [Tensor::eye(3), ones(&[])] => "linalg.solve: The input tensor B must have at least 2 dimensions.";
+        |a, b| a.try_solve(b), [Tensor::eye(3), ones(&[2, 3])]
+            => "linalg.solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 2x3)";
+        |a, b| a.try_solve(b), [Tensor::eye(3), ones(&[2])]
+            => "linalg.solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 2x1)";
+        |a, b| a.try_solve(b), [Tensor::eye(3).expand([2, 3, 3]), ones(&[1, 3])]
+            => "linalg.solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 1x3)";
+        |a, b| a.try_solve(b), [Tensor::eye(3).expand([2, 3, 3]), ones(&[4, 3, 3])]
+            => "The size of tensor a (4) must match the size of tensor b (2) at non-singleton dimension 0";
+        |a, b| a.try_solve(b), [ones(&[3, 3]), ones(&[3])]
+            => "torch.linalg.solve: The solver failed because the input matrix is singular.";
+        |a, b| a.try_solve(b), [singular, ones(&[3, 2])]
+            => "torch.linalg.solve: (Batch element 1): The solver failed because the input matrix is singular.";
+        |a| a.try_inv(), [ones(&[3])] => format!("linalg.inv: {rank}");
+        |a| a.try_inv(), [ones(&[3, 2])] => format!("linalg.inv: {square}");
+        |a| a.try_inv(), [ones(&[3, 3])] => format!("linalg.inv: The diagonal element 2 {zero}");
+        |a| a.try_inv(), [singular] => format!("linalg.inv: (Batch element 1): The diagonal element 2 {zero}");
+        |a| a.try_matrix_power(2), [ones(&[3, 2])] => format!("linalg.matrix_power: {square}");
+        |a| a.try_matrix_power(-2), [ones(&[3, 3])] => format!("linalg.inv: The diagonal element 2 {zero}");
+        |a| a.try_det(), [ones(&[3])] => format!("linalg.det: {rank}");
+        |a| a.try_det(), [ones(&[3, 2])] => format!("linalg.det: {square}");
+        |a| a.try_slogdet().map(|[sign, _]| sign), [ones(&[3, 2])] => format!("linalg.slogdet: {square}");
+        |a| a.try_lu().map(|[p, _, _]| p), [ones(&[3])] => "linalg.lu: Expected tensor with 2 or more dimensions. Got size: [3] instead";
+        |a| a.try_lu_factor().map(|[lu, _]| lu), [ones(&[2, 3, 3])] => "torch.linalg.lu_factor: (Batch element 0): U[2,2] is zero and \
+            using it on lu_solve would result in a division by zero. If you still want to perform the factorization, consider calling \
+            linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)";
+        |a, p, b| a.try_lu_solve(p, b), [ones(&[3, 3]), ones(&[3]), ones(&[2, 2])]
+            => "linalg.lu_solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 2x2)";
+        |a, p, b| a.try_lu_solve(p, b), [ones(&[3, 3]), ones(&[2]), ones(&[3, 1])]
+            => "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix";
+        |a, b| a.try_solve_triangular(b, true, true, false), [ones(&[3, 3]), ones(&[3])]
+            => "linalg.solve_triangular: The input tensor B must have at least 2 dimensions.";
+        |a, b| a.try_solve_triangular(b, true, true, false), [ones(&[3, 2]), ones(&[3, 1])] => format!("linalg.solve_triangular: {square}");
+        |a, b| a.try_solve_triangular(b, true, false, false), [ones(&[3, 3]), ones(&[3, 1])]
+            => "linalg.solve_triangular: Incompatible shapes of A and B for the equation XA = B (3x3 and 3x1)";
+        |b, l| b.try_cholesky_solve(l, false), [ones(&[3]), ones(&[3, 3])] => "b should have at least 2 dimensions, but has 1 dimensions instead";
+        |b, l| b.try_cholesky_solve(l, false), [ones(&[3, 2]), ones(&[3])] => "u should have at least 2 dimensions, but has 1 dimensions instead";
+        |b, l| b.try_cholesky_solve(l, false), [ones(&[3, 2]), ones(&[3, 2])] => square;
+        |b, l| b.try_cholesky_solve(l, false), [ones(&[3, 2]), ones(&[2, 2])]
+            => "Incompatible matrix sizes for cholesky_solve: each A matrix is 2 by 2 but each b matrix is 3 by 2";
+    }
+}
+
+/// A shape whose elements no memory can hold is an error, and no abort.
+#[test]
+fn huge_batches_are_errors() {
+    let many = Tensor::<f64>::eye(3).expand([1usize << 50, 3, 3]);
+    assert!(many.try_inv().is_err());
+    assert!(many.try_det().is_err());
+    assert!(many.try_solve(Tensor::ones([3, 1])).is_err());
+}
+
+#[test]
+#[should_panic(
+    expected = "linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices\n  --> crates/linalg/tests/refusals.rs"
+)]
+fn a_panic_names_the_callers_line() {
+    let _ = Tensor::<f32>::ones([2, 3]).inv();
+}
