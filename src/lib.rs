@@ -222,6 +222,8 @@ mod guide {
         Course27 "course/27-pole.md"
         Course28 "course/28-tool.md"
         Course29 "course/29-spectrum.md"
+        Course30 "course/30-gaussian-process.md"
+        Course31 "course/31-mixture-newton.md"
         CourseProject "course/project.md"
     }
 

@@ -29,7 +29,7 @@ pub enum ConvolveMode {
 pub trait Convolves: Array {
     /// Returns the convolutions z_k = Σ x_j y_(k-j) of real signals along the last dimension. All other dimensions broadcast. The error
     /// of every element is relative to the largest elements, as rounding spreads over the spectrum. A NaN makes its whole signal NaN.
-    /// `torchaudio.functional.fftconvolve`, `scipy.signal.fftconvolve`.
+    /// PyTorch: `torchaudio.functional.fftconvolve`; SciPy: `signal.fftconvolve`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }

@@ -12,7 +12,7 @@ pub(crate) enum Kind {
     Inverse,
     /// The first half of the forward transform of real numbers: `[…, n]` to `[…, n/2 + 1, 2]`.
     ToHalf,
-    /// The inverse transform of a spectrum with conjugate symmetry, of which half is given: `[…, n/2 + 1, 2]` to `[…, n]`.
+    /// The inverse transform of half of a spectrum with conjugate symmetry: `[…, n/2 + 1, 2]` to `[…, n]`.
     FromHalf,
 }
 

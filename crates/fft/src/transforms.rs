@@ -93,7 +93,7 @@ pub trait Transforms: Array {
         half_line(self, n, dim, norm, Site::here("irfft"))
     }
 
-    /// Returns the real spectra `[…, n]` of signals with conjugate symmetry, of which half `[…, m, 2]` is given. `n` is 2 (m - 1) by
+    /// Returns the real spectra `[…, n]` of half signals `[…, m, 2]`, whose other half mirrors them (conjugated). `n` is 2 (m - 1) by
     /// default. PyTorch: `torch.fft.hfft`.
     ///
     /// # Errors

@@ -121,7 +121,7 @@ fn check_weights<T: Float>(kind: &str, weights: &Tensor<T>, n: usize, at: Site) 
         at,
         "cov(): expected {kind} to have the same numel as there are observations in the input but got {count} != {n}"
     );
-    ensure!(weights.iter().all(|weight| !(weight < T::ZERO)), at, "cov(): {kind} cannot be negative");
+    ensure!(!weights.iter().any(|weight| weight < T::ZERO), at, "cov(): {kind} cannot be negative");
     Ok(())
 }
 
