@@ -134,7 +134,7 @@ fn frequencies_and_shifts() {
     assert_eq!(fftfreq::<f64>(4, 0.25).to_vec(), [0.0, 1.0, -2.0, -1.0]);
     assert_eq!(rfftfreq::<f32>(5, 2.0).to_vec(), [0.0, 0.1, 0.2]);
     assert_eq!(fftfreq::<f64>(0, 1.0).shape(), &[0]);
-    for n in 0..6 {
+    for n in 0..6usize {
         let x = Tensor::<f64>::arange(n);
         let expected: Vec<f64> = (0..n).map(|i| ((i + n.div_ceil(2)) % n) as f64).collect();
         assert_eq!(x.fftshift(0).to_vec(), expected, "{n}");

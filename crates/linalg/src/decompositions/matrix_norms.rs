@@ -48,7 +48,8 @@ impl fmt::Display for MatrixOrder {
 /// Norms and condition numbers of matrices.
 #[twins]
 pub trait MatrixNorms: Array {
-    /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. These are removed, or have size 1 if `keepdim`.
+    /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. These are removed. With
+    /// `matrix_norm_keepdim` they stay, with size 1.
     ///
     /// At zeros and ties the derivatives follow the vector norms, `amax` and `amin`, and the singular values.
     /// PyTorch: `torch.linalg.matrix_norm`.
@@ -69,12 +70,8 @@ pub trait MatrixNorms: Array {
     ///
     /// If the array has fewer than two dimensions, the two are equal or missing, or the order is no matrix norm. The negative orders refuse
     /// empty matrices.
-    fn try_matrix_norm(
-        &self,
-        ord: impl Into<MatrixOrder>,
-        dims: [isize; 2],
-        keepdim: bool,
-    ) -> Result<Self, Self::Error> {
+    #[keepdim]
+    fn try_matrix_norm(&self, ord: impl Into<MatrixOrder>, dims: [isize; 2]) -> Result<Self, Self::Error> {
         matrix_norm(self, ord.into(), dims, keepdim, Site::here("matrix_norm"))
     }
 

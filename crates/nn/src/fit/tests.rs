@@ -344,8 +344,8 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
     assert_eq!(last, resumed.to_vector());
     expected.apply_to(&mut model);
     assert_ne!(last, model.to_vector());
-    let losses = history.epochs().iter().map(|epoch| epoch.validation.as_ref().unwrap().loss);
-    if losses.clone().last() == losses.reduce(f64::min) {
+    let losses: Vec<f64> = history.epochs().iter().map(|epoch| epoch.validation.as_ref().unwrap().loss).collect();
+    if losses.last().copied() == losses.iter().copied().reduce(f64::min) {
         let mut best = self::model();
         crate::load(&mut best, whole.path().join(BEST)).unwrap();
         assert_eq!(best.to_vector(), model.to_vector());
