@@ -27,8 +27,8 @@ fn run<T: Float>(name: &str, wanted: &str) {
             let shape: Vec<usize> = lead.iter().chain(&[n, columns]).copied().collect();
             Tensor::<T>::randn(&shape[..], &mut Generator::new(1))
         };
-        let (x, b, eye) = (random(n), random(1), Tensor::<T>::eye(n) * n);
-        let (definite, a) = (x.matmul(x.transpose(-2, -1)) + &eye, x + &eye);
+        let (x, b, eye) = (random(n), random(1), Tensor::<T>::eye(n).mul(n as f64));
+        let (definite, a) = (x.matmul(x.transpose(-2, -1)).add(&eye), x.add(&eye));
         let l = definite.cholesky(false);
         let calls: [(&str, &dyn Fn() -> Tensor<T>); 5] = [
             ("cholesky", &|| definite.cholesky(false)),

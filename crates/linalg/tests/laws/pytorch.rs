@@ -43,7 +43,7 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f
         let shape = x.shape();
         let count = shape.numel();
         let weights: Vec<f64> = (start..start + count).map(|k| weight((k + 1) as f64)).collect();
-        sum = sum + (*x * tape.constant(&Tensor::from_vec(weights, &shape))).sum(..);
+        sum += (*x * tape.constant(Tensor::from_vec(weights, &shape))).sum(..);
         start += count;
     }
     sum
