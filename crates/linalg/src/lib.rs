@@ -27,6 +27,7 @@
 //! | QR, eigenvalues, singular values, the exponential | [`Decompositions`] |
 //! | least squares, the pseudoinverse, the rank | [`LeastSquaresProblems`] |
 //! | norms and condition numbers of matrices | [`MatrixNorms`] |
+//! | products of several matrices | [`multi_dot`] |
 //! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
 
 mod array;
@@ -40,6 +41,7 @@ mod numerics;
 mod operations;
 
 pub use array::Array;
+pub use decompositions::chain::{multi_dot, try_multi_dot};
 pub use decompositions::decompose::{Decompositions, QrMode, Uplo};
 pub use decompositions::least_squares::{LeastSquares, LeastSquaresProblems, Tolerance};
 pub use decompositions::matrix_norms::{MatrixNorms, MatrixOrder};

@@ -85,6 +85,18 @@ pub trait Decompositions: Array {
     /// left out; PyTorch gives infinities or NaN there. The gradient is PyTorch's, which belongs to symmetric changes of A.
     /// PyTorch: `torch.linalg.eigh`.
     ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let a = Tensor::from([[2.0, 1.0], [1.0, 2.0]]);
+    /// let (values, vectors) = a.eigh(Uplo::Lower);
+    /// assert!((&values - Tensor::from([1.0, 3.0])).abs().amax(..).item() < 1e-14);
+    /// let back = (&vectors * values.unsqueeze(-2)).matmul(vectors.t());
+    /// assert!((back - &a).abs().amax(..).item() < 1e-14);
+    /// ```
+    ///
     /// # Errors
     ///
     /// If A is not square, or an element is NaN or infinite.

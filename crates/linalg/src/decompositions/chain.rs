@@ -1,0 +1,147 @@
+//! Products of several matrices in the order with the fewest multiplications.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{Products as _, Result, Views as _};
+use wengert_tensor::{Error, Shape, Site};
+
+use crate::array::Array;
+use crate::matrices::refusal;
+
+/// Returns the product of two or more matrices, computed in the order with the fewest multiplications. The first and the last may be vectors.
+/// PyTorch: `torch.linalg.multi_dot`.
+///
+/// The order is found in time n³ for n matrices (Cormen et al., "Introduction to Algorithms", section 15.2).
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+/// use wengert::linalg::multi_dot;
+/// use wengert::prelude::*;
+///
+/// let (column, row) = (Tensor::<f64>::ones([100, 1]), Tensor::ones([1, 100]));
+/// // Here the row times the last vector comes first.
+/// assert_eq!(multi_dot(&[column, row, Tensor::ones([100])]), Tensor::full([100], 100.0));
+/// ```
+///
+/// # Errors
+///
+/// If there are fewer than two arrays, one has other dimensions, or the sizes do not match.
+#[twins]
+pub fn try_multi_dot<A: Array>(arrays: &[A]) -> Result<A> {
+    let at = Site::here("multi_dot");
+    let shapes: Vec<Shape> = arrays.iter().map(|array| array.shape()).collect();
+    check(&shapes, at)?;
+    let last = arrays.len() - 1;
+    let (first_is_vector, last_is_vector) = (shapes[0].rank() == 1, shapes[last].rank() == 1);
+    let mut matrices = arrays.to_vec();
+    if first_is_vector {
+        matrices[0] = matrices[0].try_unsqueeze(0)?;
+    }
+    if last_is_vector {
+        matrices[last] = matrices[last].try_unsqueeze(1)?;
+    }
+    let mut sizes = vec![matrices[0].shape()[0]];
+    sizes.extend(matrices.iter().map(|matrix| matrix.shape()[1]));
+    for (position, pair) in sizes[1..last + 1].iter().zip(&matrices[1..]).enumerate() {
+        if *pair.0 != pair.1.shape()[0] {
+            let (x, y, next) = (&shapes[position], &shapes[position + 1], position + 1);
+            let message =
+                format!("multi_dot(): tensors {position} and {next} with shapes {x} and {y} cannot be multiplied");
+            return Err(refusal(at, message).into());
+        }
+    }
+    let mut product = multiplied(&matrices, &splits(&sizes), 0, last)?;
+    if last_is_vector {
+        product = product.try_squeeze(-1)?;
+    }
+    if first_is_vector { product.try_squeeze(0) } else { Ok(product) }
+}
+
+/// Checks the number of arrays and their dimensions.
+fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
+    let refused = |message: String| Err(refusal(at, format!("multi_dot(): {message}")));
+    if shapes.len() < 2 {
+        return refused(format!("expected at least 2 tensors but got {}", shapes.len()));
+    }
+    for (position, shape) in shapes.iter().enumerate() {
+        let rank = shape.rank();
+        let end = match position {
+            0 => Some("first"),
+            _ if position + 1 == shapes.len() => Some("last"),
+            _ => None,
+        };
+        match end {
+            Some(end) if !(1..=2).contains(&rank) => {
+                return refused(format!("the {end} tensor must be 1D or 2D but got {rank}D"));
+            }
+            None if rank != 2 => return refused(format!("tensor {position} must be 2D but got {rank}D")),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns for each range of matrices, from `i` to `j`, the last matrix of the first factor. Matrix k has the sizes k and k + 1.
+fn splits(sizes: &[usize]) -> Vec<Vec<usize>> {
+    let count = sizes.len() - 1;
+    let size = |i: usize| sizes[i] as f64;
+    let mut costs = vec![vec![0.0; count]; count];
+    let mut splits = vec![vec![0; count]; count];
+    for length in 1..count {
+        for i in 0..count - length {
+            let j = i + length;
+            let cost = |k: usize| costs[i][k] + costs[k + 1][j] + size(i) * size(k + 1) * size(j + 1);
+            let best = (i + 1..j).fold(i, |best, k| if cost(k) < cost(best) { k } else { best });
+            (costs[i][j], splits[i][j]) = (cost(best), best);
+        }
+    }
+    splits
+}
+
+/// Returns the product of the matrices `i` to `j`.
+fn multiplied<A: Array>(matrices: &[A], splits: &[Vec<usize>], i: usize, j: usize) -> Result<A> {
+    if i == j {
+        return Ok(matrices[i].clone());
+    }
+    let split = splits[i][j];
+    multiplied(matrices, splits, i, split)?.try_matmul(&multiplied(matrices, splits, split + 1, j)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_product_in_every_order() {
+        let x = Tensor::<f64>::from_fn([2, 3], |i| (i[0] * 3 + i[1]) as f64);
+        let y = Tensor::from_fn([3, 1], |i| i[0] as f64 - 1.0);
+        let z = Tensor::from_fn([1, 4], |i| i[1] as f64);
+        let v = Tensor::from([1.0, 2.0, 0.0, -1.0]);
+        // Small whole numbers, so that every order is exact.
+        assert_eq!(multi_dot(&[x.clone(), y.clone(), z.clone()]), x.matmul(&y).matmul(&z));
+        assert_eq!(multi_dot(&[x.clone(), y.clone(), z.clone(), v.clone()]), x.matmul(&y).matmul(&z).matmul(&v));
+        assert_eq!(multi_dot(&[v.clone(), z.t(), y.t()]).shape(), &[3]);
+        assert_eq!(multi_dot(&[v.clone(), v.clone()]).item(), 6.0);
+        // A column times a row has the most elements, so it comes last.
+        assert_eq!(splits(&[9, 1, 9, 1])[0][2], 0);
+        assert_eq!(splits(&[1, 9, 1, 9])[0][2], 1);
+    }
+
+    #[test]
+    fn sentences_are_pytorchs() {
+        let ones = |shape: &[usize]| Tensor::<f64>::ones(shape);
+        let table: [(&[Tensor<f64>], &str); 4] = [
+            (&[ones(&[2, 3])], "multi_dot(): expected at least 2 tensors but got 1"),
+            (
+                &[ones(&[2, 3]), ones(&[2, 3])],
+                "multi_dot(): tensors 0 and 1 with shapes [2, 3] and [2, 3] cannot be multiplied",
+            ),
+            (&[ones(&[2, 3]), ones(&[3, 3, 3])], "multi_dot(): the last tensor must be 1D or 2D but got 3D"),
+            (&[ones(&[2, 3]), ones(&[3, 3, 3]), ones(&[3])], "multi_dot(): tensor 1 must be 2D but got 3D"),
+        ];
+        for (arrays, sentence) in table {
+            assert_eq!(try_multi_dot(arrays).unwrap_err().sentence(), sentence);
+        }
+    }
+}
