@@ -13,8 +13,8 @@ use crate::families::LN_SQRT_2PI;
 use crate::families::gamma::Beta;
 use crate::support::{joint, refused};
 
-/// The normal distribution of n numbers with the mean `loc` `[…, n]` and the covariance L Lᵀ, with L = `scale_tril` `[…, n, n]` lower
-/// triangular with a positive diagonal: exp(-|L⁻¹ (x - loc)|² / 2) / (|L| (2π)^(n/2)). PyTorch: `MultivariateNormal`.
+/// The normal distribution of n numbers. The mean is `loc` `[…, n]`. The covariance is L Lᵀ, with L = `scale_tril` `[…, n, n]` lower
+/// triangular with a positive diagonal. The density is exp(-|L⁻¹ (x - loc)|² / 2) / (|L| (2π)^(n/2)). PyTorch: `MultivariateNormal`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -199,8 +199,8 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
     }
 }
 
-/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices with the density of |L Lᵀ|^(η - 1) with η = `concentration` > 0:
-/// uniform correlation matrices for η = 1, matrices near the identity for large η (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random
+/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices. The density of the matrices is proportional to
+/// |L Lᵀ|^(η - 1) with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random
 /// correlation matrices based on vines and extended onion method", 2009). `rsample` has gradients, unlike PyTorch's. PyTorch: `LKJCholesky`.
 ///
 /// ```
@@ -262,8 +262,8 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         Shape::from([self.dim, self.dim])
     }
 
-    /// Each row is a point on the half sphere: a beta number is the squared length of its part left of the diagonal, whose direction is
-    /// uniform. In row i from 0, this part has i elements, so the first parameter is i / 2. PyTorch has i - 1/2, which gives another
+    /// Each row is a point on the half sphere. The part left of the diagonal has a uniform direction, and its squared length is a beta
+    /// number. In row i from 0, this part has i elements, so the first parameter is i / 2. PyTorch has i - 1/2, which gives another
     /// distribution for three or more rows.
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {

@@ -1,8 +1,8 @@
 //! Draws from distributions whose quantile functions are slow or have no derivative, as elementwise operations.
 //!
 //! A draw is a function of its parameters and of the state of a generator. So a tape may compute it late or twice, and gets the same
-//! values. The derivative of a gamma or beta draw x with respect to a parameter θ is implicit: -∂F(x; θ)/∂θ / p(x; θ), where F is the
-//! distribution function and p the density (M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients", 2018).
+//! values. The derivative of a gamma or beta draw x with respect to a parameter θ is implicit. It is -∂F(x; θ)/∂θ / p(x; θ), where F
+//! is the distribution function and p the density (M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients", 2018).
 
 use wengert_autograd::Call;
 use wengert_autograd::prelude::*;

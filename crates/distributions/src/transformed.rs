@@ -41,7 +41,7 @@ pub enum Transform<A> {
     Softplus,
     /// The hyperbolic tangent. PyTorch: `TanhTransform`.
     Tanh,
-    /// K - 1 numbers in the last dimension to K positive numbers with the sum 1: each takes a share of the rest of a stick. PyTorch:
+    /// K - 1 numbers in the last dimension to K positive numbers with the sum 1. Each number takes a share of the rest of a stick. PyTorch:
     /// `StickBreakingTransform`.
     StickBreaking,
 }

@@ -75,7 +75,8 @@ pub trait Special: Array {
         self.apply_unary(Unary::Lgamma, Site::here("gammaln"))
     }
 
-    /// Returns the logarithm of the gamma function of matrices of `p` rows: the sum of ln Γ(x - i/2) for i below `p`, plus p (p - 1)/4 ln π.
+    /// Returns the logarithm of the gamma function of matrices of `p` rows. It is the sum of ln Γ(x - i/2) for i below `p`, plus
+    /// p (p - 1)/4 ln π.
     /// PyTorch: `special.multigammaln`.
     ///
     /// # Errors
@@ -157,8 +158,8 @@ pub trait Special: Array {
         apply(Function::Gammainc { order: 1, upper: false }, inputs, at)?.try_neg()?.try_div(&density)
     }
 
-    /// Returns the derivative of a draw `x` from the beta distribution with respect to `self` if `input` is 0, or to `b` if it is 1, at a
-    /// fixed [share](Self::betainc). PyTorch: `_dirichlet_grad`.
+    /// Returns the derivative of a draw `x` from the beta distribution at a fixed [share](Self::betainc). The derivative is with respect to
+    /// `self` if `input` is 0, and to `b` if it is 1. PyTorch: `_dirichlet_grad`.
     #[doc(hidden)]
     fn try_beta_draw_slope(&self, b: impl Operand<Self>, x: impl Operand<Self>, input: usize) -> Result<Self> {
         let at = Site::here("beta_draw_slope");
@@ -168,8 +169,8 @@ pub trait Special: Array {
         apply(Function::Betainc { orders }, inputs, at)?.try_neg()?.try_div(&density)
     }
 
-    /// Returns the share of the integral B(a, b) = ∫ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt from 0 to `x`, where a is `self`: the distribution function of the beta
-    /// distribution. NaN if a or b is negative, or x is outside of [0, 1]. SciPy: `special.betainc`.
+    /// Returns the share of the integral B(a, b) = ∫ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt from 0 to `x`, where a is `self`. It is the distribution function of
+    /// the beta distribution. NaN if a or b is negative, or x is outside of [0, 1]. SciPy: `special.betainc`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }

@@ -46,8 +46,12 @@ fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> Var<'t, T>
 fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>, input: usize) -> Var<'t, T> {
     let x = inputs[0];
     match function {
-        // φ(x) / Φ(x), and Φ(x) = exp(-x²/2) erfcx(-x / √2) / 2
-        Function::LogNdtr => (x * -FRAC_1_SQRT_2).erfcx().reciprocal() * FRAC_2_PI.sqrt(),
+        Function::LogNdtr => {
+            // φ(x) / Φ(x). Below 0, where both underflow, Φ(x) = exp(-x²/2) erfcx(-x / √2) / 2.
+            let above = (x.square() * -0.5 - z).exp() * (0.5 * FRAC_2_PI.sqrt());
+            let below = (x.clamp_max(0.0) * -FRAC_1_SQRT_2).erfcx().reciprocal() * FRAC_2_PI.sqrt();
+            where_(x.gt(0.0), above, below)
+        }
         Function::Ndtri => (z.square() * 0.5).exp() * (2.0 * PI).sqrt(),
         Function::Erfcx => x * z * 2.0 - FRAC_2_SQRT_PI,
         Function::Log1mexp => -(-x).expm1().reciprocal(),

@@ -57,6 +57,25 @@ fn the_third_order() {
     assert!((second(1.5).1 / difference - 1.0).abs() < 1e-6);
 }
 
+/// Far from 0, the logarithm of Φ is -x²/2 or 0, up to terms that decrease.
+#[test]
+fn derivatives_of_log_ndtr_in_the_tails() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([-100.0, 10.0, 100.0]));
+    let [first] = x.log_ndtr().sum(..).grad([x]);
+    let [second] = first.sum(..).grad([x]);
+    let (first, second) = (first.value().to_vec(), second.value().to_vec());
+    // The first terms of the asymptotic series.
+    assert!((first[0] / (100.0 + 0.01 - 2e-6 + 1e-9) - 1.0).abs() < 1e-11, "{first:?}");
+    assert!((second[0] / (-1.0 + 1e-4 - 6e-8) - 1.0).abs() < 1e-9, "{second:?}");
+    let density = (-50f64).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    assert!(
+        (first[1] / density - 1.0).abs() < 1e-13 && (second[1] / density + 10.0).abs() < 1e-12,
+        "{first:?} {second:?}"
+    );
+    assert_eq!((first[2], second[2]), (0.0, -0.0));
+}
+
 /// A wrong derivative is found: the check is not blind.
 #[test]
 #[should_panic(expected = "derivative")]

@@ -5,8 +5,8 @@ use std::f64::consts::PI;
 use super::gamma::{log1p_minus, polygamma, stirling_error};
 use super::jet::{Jet, continued_fraction, factorial};
 
-/// Computes xᵃ yᵇ / B(a, b) for x + y = 1. The exponent consists of the distances of x and y from their shares a / (a + b) and b / (a + b),
-/// and of the errors of Stirling's formula (the method of C. Loader, "Fast and accurate computation of binomial probabilities", 2000).
+/// Computes xᵃ yᵇ / B(a, b) for x + y = 1. The exponent has two parts. One is computed from the distances of x and y from their shares
+/// a / (a + b) and b / (a + b). The other is the errors of Stirling's formula (the method of C. Loader, "Fast and accurate computation of binomial probabilities", 2000).
 fn weight(a: f64, b: f64, [x, y]: [f64; 2]) -> f64 {
     let total = a + b;
     let distance = x * b - y * a; // (x - a / total) · total
@@ -34,11 +34,11 @@ pub(crate) fn beta_density(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// Computes the derivative of the orders `orders` with respect to a and b of the regularised incomplete beta function I(a, b, x), for
-/// x + y = 1. The arguments x and y are both given, so that neither loses digits near 0.
+/// Computes a derivative of the regularised incomplete beta function I(a, b, x), for x + y = 1. Its orders with respect to a and b are
+/// `orders`. The arguments x and y are both given, so that neither loses digits near 0.
 ///
-/// It uses the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on [jets](Jet), and I(a, b, x) = 1 -
-/// I(b, a, y) where the fraction converges faster on the right.
+/// It uses the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on [jets](Jet). Where the fraction of
+/// the complement converges faster, it uses I(a, b, x) = 1 - I(b, a, y).
 pub(crate) fn betainc(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
     let is_value = orders == [0, 0];
     if !(a >= 0.0 && b >= 0.0 && x >= 0.0 && y >= 0.0) || a == 0.0 && b == 0.0 || a.is_infinite() && b.is_infinite() {

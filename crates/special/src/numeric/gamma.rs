@@ -27,8 +27,8 @@ pub(crate) fn log1p_minus(d: f64, sum: f64) -> f64 {
     r * (sum - d)
 }
 
-/// Computes the difference between ln Γ(z) and Stirling's formula (z - 1/2) ln z - z + ln √(2π), for z > 0 (NIST Digital Library of
-/// Mathematical Functions, 5.11.1).
+/// Computes the difference between ln Γ(z) and Stirling's formula (z - 1/2) ln z - z + ln √(2π), for z > 0. The series is in the NIST
+/// Digital Library of Mathematical Functions, 5.11.1.
 pub(crate) fn stirling_error(z: f64) -> f64 {
     if z < 12.0 {
         return lgamma(z) - ((z - 0.5) * z.ln() - z + 0.5 * (2.0 * PI).ln());
