@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 use wengert::prelude::*;
+use wengert::tensor::Error;
 use wengert::tensor::ops::{
     ArrayOperand, Fractions, GridMode, GridPadding, QuantileInterpolation, ScatterReduction, TensorLike, try_bincount,
 };
-use wengert::tensor::{Error, Scalar};
 
 use crate::sources::text;
 
