@@ -1,6 +1,6 @@
-//! The mode of equal bits (`WENGERT_SIMD=portable`): short trainings, and every elementwise function, have the same bits on every platform and
-//! processor. The expected hashes were computed on x86-64 with AVX-512. They change only with the library. A second test runs the first on
-//! emulated processors, where qemu is installed.
+//! The mode of equal bits (`WENGERT_SIMD=portable`): short trainings, and every elementwise function, have the same bits on every platform
+//! and processor. The expected hashes were computed on x86-64 with AVX-512. They change only with the library. A second test runs the
+//! first on emulated processors, where qemu is installed.
 
 use wengert::nn::{GRU, LayerNorm, Tanh, TransformerEncoderLayer, TransformerOptions};
 use wengert::prelude::*;

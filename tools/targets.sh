@@ -4,12 +4,13 @@
 #     tools/targets.sh [x86_64] [aarch64]
 #
 # `x86_64` runs the tests of the crate `tensor` on processors without AVX2, and the pinned bits. `aarch64` builds and runs both for AArch64,
-# with NEON and in the mode of equal bits, and one case in 20 of the conformance set. Without arguments it runs both parts. It needs qemu-user.
-# The second part also needs Debian's rustc-web, libstd-rust-web-dev:arm64 and gcc-aarch64-linux-gnu. With CI=true, root's run installs them.
+# with NEON and in the mode of equal bits, and one case in 20 of the conformance set. Without arguments it runs both parts. It needs
+# qemu-user. The second part also needs Debian's rustc-web, libstd-rust-web-dev:arm64 and gcc-aarch64-linux-gnu. With CI=true, root's run
+# installs them.
 # The last lines name the parts that did not run. The exit code is 1 if a test failed.
 set -uo pipefail
 if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
-    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    sed -n '2,10s/^# \{0,1\}//p' "$0"
     exit 0
 fi
 cd "$(dirname "$0")/.."

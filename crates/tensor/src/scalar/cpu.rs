@@ -98,9 +98,9 @@ fn best() -> InstructionSet {
 /// The instruction set in use, as a number; 0 until it is chosen.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-/// Returns the instruction set in use. The environment variable `WENGERT_SIMD` (`portable` or `reproducible`, `neon`, `avx2`, `avx512`), read
-/// at the first operation, selects another one than the best. An unknown name, or a set that the processor lacks, is ignored with a warning in the
-/// log.
+/// Returns the instruction set in use. By default it is the best that the processor has. The environment variable `WENGERT_SIMD`, read at
+/// the first operation, selects another one: `portable` or `reproducible`, `neon`, `avx2`, `avx512`. An unknown name, or a set that the
+/// processor lacks, is ignored with a warning in the log.
 #[inline(always)]
 pub fn instruction_set() -> InstructionSet {
     match CHOSEN.load(Ordering::Relaxed) {
@@ -129,9 +129,9 @@ fn choose() -> InstructionSet {
     chosen
 }
 
-/// Sets the instruction set from now on. If the processor lacks `set`, its largest set is used. Elementwise arithmetic gives the same bits on
-/// every set. Functions like `exp` and matrix products differ in the last bits. [`InstructionSet::Portable`] gives the same bits on every
-/// platform.
+/// Sets the instruction set from now on. If the processor lacks `set`, its largest set is used. Elementwise arithmetic gives the same bits
+/// on every set. Functions like `exp` and matrix products differ in the last bits. [`InstructionSet::Portable`] gives the same bits on
+/// every platform.
 pub fn set_instruction_set(set: InstructionSet) {
     let set = if set.is_supported() { set } else { best() };
     CHOSEN.store(set as u8, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Functions of one or two numbers that the standard library lacks, in f64. For f32 they are computed in f64 and rounded. The result is
 //! then almost always correctly rounded.
 //!
-//! Logarithms and the like come from the crate `libm`, which computes the same bits on every platform. The functions of the standard library
-//! do not: they call the C library of the platform.
+//! Logarithms and similar functions come from the crate `libm`, which computes the same bits on every platform. The standard library calls
+//! the C library of the platform instead.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 

@@ -1,6 +1,6 @@
 //! The product of two matrices with any strides, for each element type. The crate `gemm` computes floating-point products on a single
-//! thread. The functions of [`small`](crate::kernel::matmul::small) replace it at sizes where it is slow. [`blocked`] replaces it in the mode
-//! of equal bits.
+//! thread. The functions of [`small`](crate::kernel::matmul::small) replace it at sizes where it is slow. [`blocked`] replaces it in the
+//! mode of equal bits.
 #![allow(unsafe_code)]
 
 use std::ops::RangeInclusive;
