@@ -90,7 +90,7 @@ impl Trainer {
     pub fn guess(&self, ink: &[u8]) -> Vec<f32> {
         let Some(shares) = features(ink) else { return Vec::new() };
         let tape = Tape::new();
-        self.model.forward(tape.constant(&Tensor::from([shares]))).softmax(1).value().to_vec()
+        self.model.forward(tape.constant(Tensor::from([shares]))).softmax(1).value().to_vec()
     }
 
     /// Returns the network as a checkpoint, which PyTorch reads too.
