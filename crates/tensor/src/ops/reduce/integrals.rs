@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(y.trapezoid(0.5, 0).to_vec(), [0.25, 0.75, 1.0]);
         let x = Tensor::from([0.0, 1.0, 3.0]);
         assert_eq!(y.cumulative_trapezoid_over(&x, 1), Tensor::from([[1.5, 7.5], [0.5, 1.5]]));
-        assert_eq!(y.trapezoid_over(&Tensor::from([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]]), 1).to_vec(), [7.5, 1.5]);
+        assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]]), 1).to_vec(), [7.5, 1.5]);
     }
 
     #[test]

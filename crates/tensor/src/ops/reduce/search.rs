@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(sorted.searchsorted(&values, false).to_vec(), [0, 0, 2, 5, 5]);
         assert_eq!(sorted.searchsorted(&values, true).to_vec(), [0, 1, 4, 5, 5]);
         let lines = Tensor::from([[0.0, 1.0], [10.0, 20.0]]);
-        assert_eq!(lines.searchsorted(&Tensor::from([[0.5], [15.0]]), false), Tensor::from([[1i64], [1]]));
+        assert_eq!(lines.searchsorted(Tensor::from([[0.5], [15.0]]), false), Tensor::from([[1i64], [1]]));
         assert_eq!(Tensor::<f64>::zeros([0]).searchsorted(&values, false).to_vec(), [0; 5]);
         assert_eq!(sorted.searchsorted(Tensor::scalar(5.0), false), Tensor::scalar(2));
         assert_eq!(Tensor::<f64>::zeros([2, 0]).searchsorted(Tensor::zeros([2, 0]), true).shape(), &[2, 0]);
