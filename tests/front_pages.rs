@@ -51,7 +51,7 @@ fn missing(names: &BTreeSet<String>, page: &str) -> Vec<String> {
 }
 
 /// Items of optional features, which have no link because a link needs the feature.
-const FEATURES: [&str; 4] = ["ImageFolder", "ImageReader", "read_npz", "plots"];
+const FEATURES: [&str; 5] = ["ImageFolder", "ImageReader", "read_npz", "write_npz", "plots"];
 
 #[test]
 fn every_item_of_nn_is_in_the_table_of_its_kind() {

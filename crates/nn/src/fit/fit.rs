@@ -1,17 +1,13 @@
 //! The training loop.
 
 use std::fmt;
-use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use wengert_autograd::{Gradients, NonFinite, Tape, Var};
 use wengert_tensor::{Float, Generator, Tensor};
 
-use crate::checkpoint::{Checkpoint, save};
 use crate::data::DataLoader;
-use crate::error::Place;
-use crate::file::exists;
 use crate::fit::accumulated::Accumulated;
 use crate::fit::early_stopping::EarlyStopping;
 use crate::fit::evaluate::{Mean, evaluate};
@@ -20,7 +16,7 @@ use crate::history::{Epoch, History, Scores};
 use crate::metrics::Metric;
 use crate::module::Module;
 use crate::optim::{Optimizer, WeightAverage};
-use crate::schedule::{Plateau, ReduceLROnPlateau, Schedule};
+use crate::schedule::{ReduceLROnPlateau, Schedule};
 use crate::{Error, Result};
 
 /// The metrics, each with its name.
@@ -78,7 +74,7 @@ type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
     epochs: u64,
     validation: Option<&'a DataLoader<(X, Y)>>,
-    metrics: Metrics<'a, T, Y>,
+    pub(super) metrics: Metrics<'a, T, Y>,
     pub(super) schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
     /// The measure that the plateau watches, and the schedule.
     pub(super) plateau: Option<(String, ReduceLROnPlateau)>,
@@ -87,10 +83,10 @@ pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
     pub(super) accumulate: usize,
     pub(super) average: Option<(Pace, &'a mut WeightAverage<T>)>,
     pub(super) callbacks: Vec<Callback<'a, T>>,
-    monitor: String,
-    stopping: EarlyStopping,
-    folder: Option<PathBuf>,
-    resume: bool,
+    pub(super) monitor: String,
+    pub(super) stopping: EarlyStopping,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) resume: bool,
     progress: Progress,
 }
 
@@ -246,20 +242,12 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
                 reporter.batch(mean.value());
             }
             let metrics = self.metrics.iter().map(|(name, metric)| (name.clone(), metric.value())).collect();
-            let mut results = Epoch {
+            let results = Epoch {
                 lr: optimizer.learning_rate(),
                 train: Scores { loss: mean.value(), metrics },
                 validation: None,
             };
-            // The average predicts better than the last weights, so it is evaluated and saved as the best model.
-            let swapped = self.swap_in_average(model)?;
-            let scored = self.score(model, &mut results, &forward, &loss);
-            history.push(results);
-            let scored = scored.and_then(|()| self.save_best(&history, model));
-            if swapped {
-                self.swap_average(model)?;
-            }
-            scored?;
+            self.score(&mut history, model, results, &forward, &loss)?;
             self.finish_epoch(&history, model, optimizer, generator)?;
             history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last));
             if self.call_back(&history, model)?.is_break() {
@@ -295,123 +283,39 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         }
     }
 
-    /// Computes the scores of the validation samples.
+    /// Adds an epoch with its validation scores to the history, and saves the best model. Both use the average of the weights if there is
+    /// one, because it predicts better than the last weights.
     fn score<M: Module<T>>(
         &mut self,
-        model: &M,
-        results: &mut Epoch,
+        history: &mut History,
+        model: &mut M,
+        results: Epoch,
         forward: &impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
         loss: &impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
     ) -> Result<()> {
-        let mut metrics: Vec<_> = self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
-        if let Some(loader) = self.validation {
-            results.validation = Some(evaluate(model, loader, &mut metrics, forward, loss)?);
+        let swapped = self.swap_in_average(model)?;
+        let scored = self.validate(model, forward, loss).and_then(|validation| {
+            history.push(Epoch { validation, ..results });
+            self.save_best(history, model)
+        });
+        if swapped {
+            self.swap_average(model)?;
         }
-        Ok(())
+        scored
     }
 
-    /// Restores the state of an interrupted training, and returns the history of the completed epochs.
-    fn restore<M: Module<T>, O: Optimizer<T>>(
+    /// Returns the scores of the validation samples, or `None` if there are none.
+    fn validate<M: Module<T>>(
         &mut self,
-        model: &mut M,
-        optimizer: &mut O,
-        generator: &mut Generator,
-    ) -> Result<History> {
-        let Some(folder) = &self.folder else { return Ok(History::default()) };
-        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        let last = folder.join(LAST);
-        // A link to a missing file exists. It is an error, because a new training would overwrite the old one.
-        if !self.resume || !exists(&last)? {
-            return Ok(History::default());
-        }
-        let saved = Checkpoint::open(last)?;
-        let names: Vec<&str> = self.metrics.iter().map(|(name, _)| &name[..]).collect();
-        let history = read_log(&folder.join(LOG), saved.integer("epoch")?)?.reordered(&names);
-        saved.load_model(model)?;
-        saved.load_optimizer("optimizer", optimizer, model)?;
-        if let Some((_, average)) = &mut self.average {
-            saved.load_states("average", &mut **average, model)?;
-        }
-        if let Some((_, plateau)) = &mut self.plateau {
-            let (lr, best) = (saved.number("plateau.lr")?, saved.number("plateau.best")?);
-            let (waited, cooling) = (saved.integer("plateau.waited")?, saved.integer("plateau.cooling")?);
-            plateau.set_state(Plateau { lr, best, waited, cooling });
-        }
-        *generator = saved.generator()?;
-        self.stopping.set_state((saved.number("best")?, saved.integer("waited")?));
-        Ok(history)
-    }
-
-    /// Returns a measure of the last epoch.
-    fn measure(history: &History, setting: &str, name: &str) -> Result<f64> {
-        let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
-        scores
-            .and_then(|scores| scores.get(name))
-            .ok_or_else(|| Error::Dataset(format!("{setting}: there is no measure '{name}'; add it by `metric`")))
-    }
-
-    /// Updates early stopping, and writes the log and the best model. The log is written before the checkpoint. So after an
-    /// interruption, the log has at least as many epochs as the checkpoint.
-    fn save_best<M: Module<T>>(&mut self, history: &History, model: &M) -> Result<()> {
-        let improved = self.stopping.update(Self::measure(history, "early stopping", &self.monitor)?);
-        let Some(folder) = &self.folder else { return Ok(()) };
-        history.save(folder.join(LOG))?;
-        if improved { save(model, folder.join(BEST)) } else { Ok(()) }
-    }
-
-    /// Updates the plateau, and writes the checkpoint of an epoch.
-    fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
-        &mut self,
-        history: &History,
         model: &M,
-        optimizer: &mut O,
-        generator: &Generator,
-    ) -> Result<()> {
-        if let Some((name, plateau)) = &mut self.plateau {
-            optimizer.set_lr(plateau.step(Self::measure(history, "plateau", name)?));
-        }
-        let Some(folder) = &self.folder else { return Ok(()) };
-        let (best, waited) = self.stopping.state();
-        let optimizer = &*optimizer;
-        let mut checkpoint =
-            Checkpoint::new().model(model).optimizer("optimizer", optimizer, model).generator(generator);
-        if let Some((_, average)) = &self.average {
-            checkpoint = checkpoint.states("average", &**average, model);
-        }
-        if let Some((_, plateau)) = &self.plateau {
-            let Plateau { lr, best, waited, cooling } = plateau.state();
-            checkpoint = checkpoint.number("plateau.lr", lr).number("plateau.best", best);
-            checkpoint = checkpoint.integer("plateau.waited", waited).integer("plateau.cooling", cooling);
-        }
-        let checkpoint = checkpoint.integer("epoch", history.epochs().len() as u64);
-        checkpoint.number("best", best).integer("waited", waited).save(folder.join(LAST))
+        forward: &impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
+        loss: &impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
+    ) -> Result<Option<Scores>> {
+        let Some(loader) = self.validation else { return Ok(None) };
+        let mut metrics: Vec<_> = self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
+        evaluate(model, loader, &mut metrics, forward, loss).map(Some)
     }
 }
-
-/// Reads the first `epochs` epochs of a log. The log may have one more, if the training ended before it wrote the
-/// checkpoint.
-fn read_log(path: &Path, epochs: u64) -> Result<History> {
-    let mut history = History::read(path)?;
-    let found = history.epochs().len() as u64;
-    if found < epochs {
-        let problem = format!(
-            "the log has {found} epochs, but '{LAST}' was written after epoch {epochs}; restore the log, or remove \
-             '{LAST}' to train from the beginning"
-        );
-        return Err(Error::Malformed { path: path.to_owned(), place: Place::Line(found + 1), problem });
-    }
-    history.truncate(epochs as usize);
-    Ok(history)
-}
-
-/// The name of the file with the log.
-pub(super) const LOG: &str = "log.jsonl";
-
-/// The name of the file with the best model.
-pub(super) const BEST: &str = "best.safetensors";
-
-/// The name of the file with the checkpoint of the last epoch.
-pub(super) const LAST: &str = "last.safetensors";
 
 impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

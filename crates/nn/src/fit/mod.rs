@@ -5,6 +5,7 @@
 mod accumulated;
 mod early_stopping;
 mod evaluate;
+mod files;
 #[allow(clippy::module_inception)]
 mod fit;
 mod options;

@@ -8,7 +8,7 @@ use wengert_autograd::{Tape, Var};
 use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Functions as _, Reductions as _};
 use wengert_tensor::{Generator, Tensor};
 
-use super::fit::{BEST, LAST, LOG};
+use super::files::{BEST, LAST, LOG};
 use super::*;
 use crate::file::Call;
 use crate::file::faults::{Plan, with};
