@@ -40,15 +40,18 @@ pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> 
         return Ok(());
     }
     let mut a = buffer(size);
-    vectorized(|| {
-        for (group, data) in data.chunks_mut(size * WIDTH).enumerate() {
-            lanes::gather(data, size, &mut a);
-            let failed = lanes::cholesky(&mut a, n);
-            lanes::scatter(&a, data, size);
-            first_failure(&failed[..data.len() / size], first + group * WIDTH)?;
-        }
-        Ok(())
-    })
+    vectorized(
+        #[inline(always)]
+        || {
+            for (group, data) in data.chunks_mut(size * WIDTH).enumerate() {
+                lanes::gather(data, size, &mut a);
+                let failed = lanes::cholesky(&mut a, n);
+                lanes::scatter(&a, data, size);
+                first_failure(&failed[..data.len() / size], first + group * WIDTH)?;
+            }
+            Ok(())
+        },
+    )
 }
 
 /// Factors each matrix of a range. `first` is the index of the first one. If `refuse` is true, a zero on the diagonal is a failure.
@@ -61,19 +64,22 @@ pub(crate) fn factor_all<T: Float>(
     let size = rows * columns;
     if rows == columns && in_lanes(rows, data.len() / size) {
         let (mut a, mut p) = (buffer(size), buffer(rows));
-        return vectorized(|| {
-            let groups = data.chunks_mut(size * WIDTH).zip(pivots.chunks_mut(rows * WIDTH));
-            for (group, (data, pivots)) in groups.enumerate() {
-                lanes::gather(data, size, &mut a);
-                let zeros = lanes::factor(&mut a, rows, &mut p);
-                lanes::scatter(&a, data, size);
-                lanes::scatter(&p, pivots, rows);
-                if refuse {
-                    first_failure(&zeros[..data.len() / size], first + group * WIDTH)?;
+        return vectorized(
+            #[inline(always)]
+            || {
+                let groups = data.chunks_mut(size * WIDTH).zip(pivots.chunks_mut(rows * WIDTH));
+                for (group, (data, pivots)) in groups.enumerate() {
+                    lanes::gather(data, size, &mut a);
+                    let zeros = lanes::factor(&mut a, rows, &mut p);
+                    lanes::scatter(&a, data, size);
+                    lanes::scatter(&p, pivots, rows);
+                    if refuse {
+                        first_failure(&zeros[..data.len() / size], first + group * WIDTH)?;
+                    }
                 }
-            }
-            Ok(())
-        });
+                Ok(())
+            },
+        );
     }
     let parts = data.chunks_exact_mut(size).zip(pivots.chunks_exact_mut(rows.min(columns)));
     for (matrix, (a, pivots)) in (first..).zip(parts) {
@@ -97,23 +103,26 @@ pub(crate) fn invert_all<T: Float>(
     let size = n * n;
     if in_lanes(n, data.len() / size) {
         let (mut a, mut x, mut pivots) = (buffer(size), buffer(size), buffer(n));
-        return vectorized(|| {
-            let groups = data.chunks(size * WIDTH).zip(inverses.chunks_mut(size * WIDTH));
-            for (group, (data, inverses)) in groups.enumerate() {
-                lanes::gather(data, size, &mut a);
-                let zeros = lanes::factor(&mut a, n, &mut pivots);
-                if refuse {
-                    first_failure(&zeros[..data.len() / size], first + group * WIDTH)?;
+        return vectorized(
+            #[inline(always)]
+            || {
+                let groups = data.chunks(size * WIDTH).zip(inverses.chunks_mut(size * WIDTH));
+                for (group, (data, inverses)) in groups.enumerate() {
+                    lanes::gather(data, size, &mut a);
+                    let zeros = lanes::factor(&mut a, n, &mut pivots);
+                    if refuse {
+                        first_failure(&zeros[..data.len() / size], first + group * WIDTH)?;
+                    }
+                    x.fill([T::ZERO; WIDTH]);
+                    for row in 0..n {
+                        x[row * n + row] = [T::ONE; WIDTH];
+                    }
+                    lanes::lu_solve(&a, &pivots, &mut x, (n, n));
+                    lanes::scatter(&x, inverses, size);
                 }
-                x.fill([T::ZERO; WIDTH]);
-                for row in 0..n {
-                    x[row * n + row] = [T::ONE; WIDTH];
-                }
-                lanes::lu_solve(&a, &pivots, &mut x, (n, n));
-                lanes::scatter(&x, inverses, size);
-            }
-            Ok(())
-        });
+                Ok(())
+            },
+        );
     }
     let mut pivots = vec![T::ZERO; n];
     for (matrix, (a, inverse)) in (first..).zip(data.chunks_exact_mut(size).zip(inverses.chunks_exact_mut(size))) {
@@ -140,14 +149,17 @@ pub(crate) fn solve_triangular_all<T: Float>(
     let size = n * n;
     if in_lanes(n.max(width), b.len() / (n * width)) {
         let (mut matrices, mut x) = (buffer(size), buffer(n * width));
-        vectorized(|| {
-            for (a, b) in a.chunks(size * WIDTH).zip(b.chunks_mut(n * width * WIDTH)) {
-                lanes::gather(a, size, &mut matrices);
-                lanes::gather(b, n * width, &mut x);
-                lanes::solve_triangular(triangle, &matrices, &mut x, (n, width));
-                lanes::scatter(&x, b, n * width);
-            }
-        });
+        vectorized(
+            #[inline(always)]
+            || {
+                for (a, b) in a.chunks(size * WIDTH).zip(b.chunks_mut(n * width * WIDTH)) {
+                    lanes::gather(a, size, &mut matrices);
+                    lanes::gather(b, n * width, &mut x);
+                    lanes::solve_triangular(triangle, &matrices, &mut x, (n, width));
+                    lanes::scatter(&x, b, n * width);
+                }
+            },
+        );
         return Ok(());
     }
     for (a, b) in a.chunks_exact(size).zip(b.chunks_exact_mut(n * width)) {
@@ -166,16 +178,19 @@ pub(crate) fn lu_solve_all<T: Float>(
     let size = n * n;
     if in_lanes(n.max(width), b.len() / (n * width)) {
         let (mut matrices, mut p, mut x) = (buffer(size), buffer(n), buffer(n * width));
-        vectorized(|| {
-            let factors = lu.chunks(size * WIDTH).zip(pivots.chunks(n * WIDTH));
-            for ((lu, pivots), b) in factors.zip(b.chunks_mut(n * width * WIDTH)) {
-                lanes::gather(lu, size, &mut matrices);
-                lanes::gather(pivots, n, &mut p);
-                lanes::gather(b, n * width, &mut x);
-                lanes::lu_solve(&matrices, &p, &mut x, (n, width));
-                lanes::scatter(&x, b, n * width);
-            }
-        });
+        vectorized(
+            #[inline(always)]
+            || {
+                let factors = lu.chunks(size * WIDTH).zip(pivots.chunks(n * WIDTH));
+                for ((lu, pivots), b) in factors.zip(b.chunks_mut(n * width * WIDTH)) {
+                    lanes::gather(lu, size, &mut matrices);
+                    lanes::gather(pivots, n, &mut p);
+                    lanes::gather(b, n * width, &mut x);
+                    lanes::lu_solve(&matrices, &p, &mut x, (n, width));
+                    lanes::scatter(&x, b, n * width);
+                }
+            },
+        );
         return Ok(());
     }
     let factors = lu.chunks_exact(size).zip(pivots.chunks_exact(n));

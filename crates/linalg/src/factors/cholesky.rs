@@ -23,7 +23,10 @@ pub(crate) fn cholesky<T: Float>(a: &mut [T], n: usize) -> Result<Option<usize>,
 /// Factors the square of size `count` on the diagonal that begins at `first`.
 fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result<Option<usize>, Error> {
     if count <= LARGEST_LEAF {
-        return Ok(vectorized(|| factor_leaf(a, n, first, count)));
+        return Ok(vectorized(
+            #[inline(always)]
+            || factor_leaf(a, n, first, count),
+        ));
     }
     let half = count / 2;
     if let Some(order) = factor(a, n, first, half)? {

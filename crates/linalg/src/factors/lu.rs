@@ -35,7 +35,10 @@ fn factor_columns<T: Float>(
     zero: &mut Option<usize>,
 ) -> Result<(), Error> {
     if count <= LARGEST_LEAF {
-        vectorized(|| factor_leaf(a, (rows, width), (first, count), pivots, zero));
+        vectorized(
+            #[inline(always)]
+            || factor_leaf(a, (rows, width), (first, count), pivots, zero),
+        );
         return Ok(());
     }
     let half = (count / 2).next_multiple_of(LARGEST_LEAF);
@@ -77,16 +80,19 @@ fn solve_unit_lower<T: Float>(
         subtract_product(a, width, bottom, below, (top, false))?;
         return solve_unit_lower(a, width, (first + half, count - half), bottom);
     }
-    vectorized(|| {
-        for row in 1..count {
-            let (before, own) = a.split_at_mut((b.row + row) * width);
-            let (coefficients, own) = own[..width].split_at_mut(b.column);
-            for other in 0..row {
-                let x = &before[(b.row + other) * width + b.column..][..b.columns];
-                subtract_scaled(&mut own[..b.columns], coefficients[first + other], x);
+    vectorized(
+        #[inline(always)]
+        || {
+            for row in 1..count {
+                let (before, own) = a.split_at_mut((b.row + row) * width);
+                let (coefficients, own) = own[..width].split_at_mut(b.column);
+                for other in 0..row {
+                    let x = &before[(b.row + other) * width + b.column..][..b.columns];
+                    subtract_scaled(&mut own[..b.columns], coefficients[first + other], x);
+                }
             }
-        }
-    });
+        },
+    );
     Ok(())
 }
 

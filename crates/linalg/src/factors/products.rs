@@ -73,20 +73,26 @@ pub(crate) fn subtract_product_of<T: Float>(
 /// Subtracts the product of the matrices `a` and `b` from the part `c`. `inner` is the number of columns of `a`.
 fn subtract<T: Float>(data: &mut [T], width: usize, c: Block, a: Vec<T>, b: Vec<T>, inner: usize) -> Result<(), Error> {
     if c.rows * c.columns * inner < LEAST_PRODUCT {
-        vectorized(|| subtract_small(data, width, c, &a, &b, inner));
+        vectorized(
+            #[inline(always)]
+            || subtract_small(data, width, c, &a, &b, inner),
+        );
         return Ok(());
     }
     let a = Tensor::try_from_vec(a, Shape::from([c.rows, inner]))?;
     let product = a.try_matmul(&Tensor::try_from_vec(b, Shape::from([inner, c.columns]))?)?;
     if let Some(product) = product.as_slice() {
-        vectorized(|| {
-            for (row, product) in product.chunks_exact(c.columns).enumerate() {
-                let to = &mut data[(c.row + row) * width + c.column..][..c.columns];
-                for (to, &product) in to.iter_mut().zip(product) {
-                    *to = *to - product;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (row, product) in product.chunks_exact(c.columns).enumerate() {
+                    let to = &mut data[(c.row + row) * width + c.column..][..c.columns];
+                    for (to, &product) in to.iter_mut().zip(product) {
+                        *to = *to - product;
+                    }
                 }
-            }
-        });
+            },
+        );
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 use pulp::x86::{V3, V4};
 use wengert_tensor::{InstructionSet, instruction_set};
 
-/// Calls `work` compiled for the instruction set in use. All functions that `work` calls must be `#[inline(always)]`; others are compiled
-/// for the least machine.
+/// Calls `work` compiled for the instruction set in use. `work` and all functions that it calls must be `#[inline(always)]`. Other functions
+/// are compiled for the least machine.
 #[inline]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

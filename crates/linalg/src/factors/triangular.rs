@@ -42,10 +42,13 @@ fn solve_range<T: Float>(
     (first, count): (usize, usize),
 ) -> Result<(), Error> {
     if count <= LARGEST_LEAF || width == 1 {
-        vectorized(|| match width {
-            1 => solve_vector(triangle, a, stride, b, (first, count)),
-            _ => solve_rows(triangle, a, stride, b, width, (first, count)),
-        });
+        vectorized(
+            #[inline(always)]
+            || match width {
+                1 => solve_vector(triangle, a, stride, b, (first, count)),
+                _ => solve_rows(triangle, a, stride, b, width, (first, count)),
+            },
+        );
         return Ok(());
     }
     let half = count / 2;
