@@ -3,7 +3,7 @@
 
     python benches/linalg.py [FILTER]
 
-`cargo run --release --features linalg --example linalg` prints the same lines for Wengert. The packages must be installed.
+`cargo run --release -p wengert-benches --example linalg` prints the same lines for Wengert. The packages must be installed.
 """
 
 import sys

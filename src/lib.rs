@@ -212,6 +212,10 @@ mod guide {
         CourseProject "course/project.md"
     }
 
+    #[cfg(feature = "linalg")]
+    #[doc = include_str!("../docs/guide/linear-algebra.md")]
+    struct LinearAlgebra;
+
     #[doc = include_str!("../README.md")]
     struct Readme;
 }

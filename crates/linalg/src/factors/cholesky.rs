@@ -3,10 +3,11 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::products::{Block, dot, subtract_product};
+use super::products::{Block, copied_transposed, subtract_product};
 use super::simd::vectorized;
+use super::triangular::{Triangle, solve_triangular};
 
-/// The largest matrix that is factored row by row.
+/// The largest matrix that is factored without recursion.
 const LARGEST_LEAF: usize = 32;
 
 /// Replaces the lower triangle of an `n` by `n` matrix by its Cholesky factor, and the rest by zeros. Returns the order of the first
@@ -22,7 +23,7 @@ pub(crate) fn cholesky<T: Float>(a: &mut [T], n: usize) -> Result<Option<usize>,
 /// Factors the square of size `count` on the diagonal that begins at `first`.
 fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result<Option<usize>, Error> {
     if count <= LARGEST_LEAF {
-        return Ok(vectorized(|| factor_rows(a, n, first, count)));
+        return Ok(vectorized(|| factor_leaf(a, n, first, count)));
     }
     let half = count / 2;
     if let Some(order) = factor(a, n, first, half)? {
@@ -33,28 +34,55 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     factor(a, n, first + half, count - half)
 }
 
+/// Factors a small square. The transposed factor is computed row by row, so that each update is a vector operation of fixed length.
 #[inline(always)]
-fn factor_rows<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
-    for row in first..first + count {
-        let (before, own) = a.split_at_mut(row * n);
-        for column in first..row {
-            let other = &before[column * n..][..n];
-            let sum = own[column] - dot(&own[first..column], &other[first..column]);
-            own[column] = sum / other[column];
+fn factor_leaf<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
+    let mut u = [[T::ZERO; LARGEST_LEAF]; LARGEST_LEAF];
+    for row in 0..count {
+        for (column, u) in u.iter_mut().enumerate().take(row + 1) {
+            u[row] = a[(first + row) * n + first + column];
         }
-        let square = own[row] - dot(&own[first..row], &own[first..row]);
-        if square <= T::ZERO || square.is_nan() {
-            return Some(row + 1);
-        }
-        own[row] = square.sqrt();
     }
-    None
+    let mut failed = None;
+    for row in 0..count {
+        let square = u[row][row];
+        if square <= T::ZERO || square.is_nan() {
+            failed = Some(first + row + 1);
+            break;
+        }
+        let root = square.sqrt();
+        u[row][row] = root;
+        for x in &mut u[row][row + 1..count] {
+            *x = *x / root;
+        }
+        let own = u[row];
+        for (other, u) in u.iter_mut().enumerate().take(count).skip(row + 1) {
+            for (x, &y) in u.iter_mut().zip(&own) {
+                *x = *x - own[other] * y;
+            }
+        }
+    }
+    for row in 0..count {
+        for (column, u) in u.iter().enumerate().take(row + 1) {
+            a[(first + row) * n + first + column] = u[row];
+        }
+    }
+    failed
 }
 
 /// Replaces the part `b` by the solution X of X Lᵀ = B, where L is the square of size `count` on the diagonal that begins at `first`.
 fn solve_right<T: Float>(a: &mut [T], n: usize, (first, count): (usize, usize), b: Block) -> Result<(), Error> {
     if count <= LARGEST_LEAF {
-        vectorized(|| solve_right_rows(a, n, (first, count), b));
+        // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
+        let mut across = copied_transposed(a, n, b);
+        let l = &a[first * n + first..];
+        solve_triangular(Triangle { upper: false, unit: false }, l, n, &mut across, (count, b.rows))?;
+        for row in 0..b.rows {
+            let to = &mut a[(b.row + row) * n + b.column..][..count];
+            for (column, to) in to.iter_mut().enumerate() {
+                *to = across[column * b.rows + row];
+            }
+        }
         return Ok(());
     }
     let half = count / 2;
@@ -63,19 +91,6 @@ fn solve_right<T: Float>(a: &mut [T], n: usize, (first, count): (usize, usize), 
     let below = Block { row: first + half, column: first, rows: count - half, columns: half };
     subtract_product(a, n, right, left, (below, true))?;
     solve_right(a, n, (first + half, count - half), right)
-}
-
-#[inline(always)]
-fn solve_right_rows<T: Float>(a: &mut [T], n: usize, (first, count): (usize, usize), b: Block) {
-    let (square, rows) = a.split_at_mut(b.row * n);
-    for own in rows.chunks_mut(n).take(b.rows) {
-        let own = &mut own[b.column..][..count];
-        for column in 0..count {
-            let other = &square[(first + column) * n + first..][..count];
-            let sum = own[column] - dot(&own[..column], &other[..column]);
-            own[column] = sum / other[column];
-        }
-    }
 }
 
 /// Subtracts X Xᵀ from the lower triangle of a square on the diagonal. X is the part of the square's rows in the columns `x`.

@@ -71,17 +71,16 @@ pub(crate) fn cholesky<T: Float>(a: &mut [Lanes<T>], n: usize) -> [usize; WIDTH]
         let (before, own) = a.split_at_mut(row * n);
         for column in 0..row {
             let other = &before[column * n..][..n];
-            let mut sum = [T::ZERO; WIDTH];
+            let mut rest = own[column];
             for (x, y) in own[..column].iter().zip(other) {
-                add_product(&mut sum, x, y);
+                subtract_scaled(&mut rest, x, y);
             }
-            own[column] = map(|lane| (own[column][lane] - sum[lane]) / other[column][lane]);
+            own[column] = map(|lane| rest[lane] / other[column][lane]);
         }
-        let mut sum = [T::ZERO; WIDTH];
+        let mut square = own[row];
         for x in &own[..row] {
-            add_product(&mut sum, x, x);
+            subtract_scaled(&mut square, x, x);
         }
-        let square = map(|lane| own[row][lane] - sum[lane]);
         for lane in 0..WIDTH {
             if (square[lane] <= T::ZERO || square[lane].is_nan()) && failed[lane] == 0 {
                 failed[lane] = row + 1;

@@ -38,7 +38,7 @@ fn factor_columns<T: Float>(
         vectorized(|| factor_leaf(a, (rows, width), (first, count), pivots, zero));
         return Ok(());
     }
-    let half = count / 2;
+    let half = (count / 2).next_multiple_of(LARGEST_LEAF);
     factor_columns(a, (rows, width), (first, half), pivots, zero)?;
     finish_columns(a, (rows, width), (first, half), (first + half, count - half))?;
     factor_columns(a, (rows, width), (first + half, count - half), pivots, zero)
@@ -117,6 +117,20 @@ fn factor_leaf<T: Float>(
         let diagonal = own[column];
         if diagonal == T::ZERO {
             zero.get_or_insert(column + 1);
+            continue;
+        }
+        if count == LARGEST_LEAF {
+            // The leading zeros keep the length fixed.
+            let mut tail = [T::ZERO; LARGEST_LEAF];
+            tail[column + 1 - first..].copy_from_slice(&own[column + 1..end]);
+            for other in after.chunks_exact_mut(width).take(rows - column - 1) {
+                let part = &mut other[first..][..LARGEST_LEAF];
+                let factor = part[column - first] / diagonal;
+                for (x, &y) in part.iter_mut().zip(&tail) {
+                    *x = *x - factor * y;
+                }
+                part[column - first] = factor;
+            }
             continue;
         }
         for other in after.chunks_exact_mut(width).take(rows - column - 1) {

@@ -70,7 +70,7 @@ fn solve_rows<T: Float>(
     for step in 0..count {
         let row = if triangle.upper { first + count - 1 - step } else { first + step };
         let known = if triangle.upper { row + 1..first + count } else { first..row };
-        let coefficients = &a[row * stride..][..stride];
+        let coefficients = &a[row * stride..];
         let (before, rest) = b.split_at_mut(row * width);
         let (own, after) = rest.split_at_mut(width);
         for other in known {
@@ -91,7 +91,7 @@ fn solve_vector<T: Float>(triangle: Triangle, a: &[T], stride: usize, b: &mut [T
     for step in 0..count {
         let row = if triangle.upper { first + count - 1 - step } else { first + step };
         let known = if triangle.upper { row + 1..first + count } else { first..row };
-        let coefficients = &a[row * stride..][..stride];
+        let coefficients = &a[row * stride..];
         let value = b[row] - dot(&coefficients[known.clone()], &b[known]);
         b[row] = if triangle.unit { value } else { value / coefficients[row] };
     }

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{ArrayOperand, Views as _};
-use wengert_tensor::{Error, Site};
+use wengert_tensor::{Error, Shape, Site};
 
 use super::lu::{L, Singular, SolveWith, U, factor, permutation};
 use super::substitution;
@@ -44,8 +44,12 @@ pub trait Solving: Array {
         check_rank("linalg.solve", "B", &columns.shape(), at)?;
         check_equation("linalg.solve", &own, &columns.shape(), true, at)?;
         let [lu, pivots] = factor(&self.try_detach()?, Singular::Solve, at)?;
-        let [a, lu, pivots, columns] = joined([(self, 2), (&lu, 2), (&pivots, 1), (&columns, 2)], at)?;
-        let x = apply(SolveWith { adjoint: false }, &[&a, &lu, &pivots, &columns], at)?;
+        let x = if own.rank() == 2 {
+            one_matrix(&columns, |columns| apply(SolveWith { adjoint: false }, &[self, &lu, &pivots, columns], at))?
+        } else {
+            let [a, lu, pivots, columns] = joined([(self, 2), (&lu, 2), (&pivots, 1), (&columns, 2)], at)?;
+            apply(SolveWith { adjoint: false }, &[&a, &lu, &pivots, &columns], at)?
+        };
         if is_vector { x.try_squeeze(-1) } else { Ok(x) }
     }
 
@@ -91,6 +95,8 @@ pub trait Solving: Array {
 
     /// Returns the solution X `[…, n, k]` of A X = B, where B is `self` `[…, n, k]` and `l` is the Cholesky factor of A: A = L Lᵀ, or
     /// A = Uᵀ U if `upper` is true. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
+    ///
+    /// The other triangle of `l` is not read, and its gradient is zero. In PyTorch its gradient is not zero.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -147,6 +153,20 @@ pub trait Solving: Array {
 }
 
 impl<A: Array> Solving for A {}
+
+/// Calls `solve` for all columns of a batch `[…, n, k]` in one matrix. So a single factor on the left side is not repeated for the batch.
+fn one_matrix<A: Array>(columns: &A, solve: impl FnOnce(&A) -> Result<A, A::Error>) -> Result<A, A::Error> {
+    let shape = columns.shape();
+    let rank = shape.rank();
+    if rank == 2 {
+        return solve(columns);
+    }
+    let first = columns.try_movedim(-2, 0)?;
+    let apart = first.shape();
+    let count = shape.numel().checked_div(apart[0]).unwrap_or_default();
+    let x = solve(&first.try_reshape(Shape::from([apart[0], count]))?)?;
+    x.try_reshape(&apart)?.try_movedim(0, -2)
+}
 
 /// Returns an error unless the factor `l` is square and has as many rows as `b`.
 fn check_factor(l: &[usize], b: &[usize], at: Site) -> Result<(), Error> {

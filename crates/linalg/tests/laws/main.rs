@@ -3,6 +3,7 @@
 mod decompositions;
 mod definitions;
 mod derivatives;
+mod pytorch;
 mod refusals;
 
 use wengert_autograd::Generator;

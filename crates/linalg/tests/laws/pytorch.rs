@@ -1,0 +1,95 @@
+//! Values and derivatives of orders 1 and 2 that `tools/linalg_cases.py` computed with PyTorch.
+
+use serde_json::Value;
+use wengert_autograd::{Tape, Var};
+use wengert_linalg::prelude::*;
+use wengert_tensor::prelude::*;
+
+/// Returns the tensors of a list, `None` for null.
+fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
+    let numbers = |list: &Value| list.as_array().unwrap().clone();
+    let one = |value: &Value| {
+        let shape: Vec<usize> = numbers(value.get(0)?).iter().map(|size| size.as_u64().unwrap() as usize).collect();
+        let data: Vec<f64> = numbers(&value[1]).iter().map(|x| x.as_f64().unwrap()).collect();
+        Some(Tensor::from_vec(data, &shape[..]))
+    };
+    list.as_array().unwrap().iter().map(one).collect()
+}
+
+/// Runs the operation `name`, whose options follow a space.
+fn outputs<'t>(name: &str, x: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
+    let (name, options) = name.split_once(' ').unwrap_or((name, ""));
+    let option = |position: usize| options.as_bytes()[position] == b'1';
+    match name {
+        "cholesky" => vec![x[0].cholesky(option(0))],
+        "cholesky_solve" => vec![x[0].cholesky_solve(x[1], option(0))],
+        "solve_triangular" => vec![x[0].solve_triangular(x[1], option(0), option(1), option(2))],
+        "solve" => vec![x[0].solve(x[1])],
+        "inv" => vec![x[0].inv()],
+        "det" => vec![x[0].det()],
+        "slogdet" => x[0].slogdet().to_vec(),
+        "matrix_power" => vec![x[0].matrix_power(options.parse().unwrap())],
+        "lu" => x[0].lu().to_vec(),
+        "lu_factor" => x[0].lu_factor().to_vec(),
+        "lu_solve" => vec![x[0].lu_solve(x[1], x[2])],
+        other => panic!("the case {other} has no operation"),
+    }
+}
+
+/// Returns the sum of all elements times weight(1), weight(2), …, in row-major order.
+fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f64) -> Var<'t, f64> {
+    let (mut sum, mut start) = (tape.constant(0.0), 0);
+    for x in list {
+        let shape = x.shape();
+        let count = shape.numel();
+        let weights: Vec<f64> = (start..start + count).map(|k| weight((k + 1) as f64)).collect();
+        sum += (*x * tape.constant(Tensor::from_vec(weights, &shape))).sum(..);
+        start += count;
+    }
+    sum
+}
+
+/// Returns the gradients of a number, zeros where it does not depend on an input.
+fn gradients<'t>(sum: Var<'t, f64>, inputs: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
+    inputs.iter().map(|&x| sum.grad_or_zeros([x])[0]).collect()
+}
+
+/// Checks values against expected ones. Null stands for zeros.
+fn check(what: &str, got: &[Var<'_, f64>], expected: &[Option<Tensor<f64>>]) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (got, expected) in got.iter().zip(expected) {
+        let got = got.value();
+        let expected = expected.clone().unwrap_or_else(|| Tensor::zeros(got.shape()));
+        assert_eq!(got.shape(), expected.shape(), "{what}");
+        if got.numel() > 0 {
+            // The nearly singular matrix has the condition number 2.5e8, whose square is in its second derivatives, relative to the result.
+            let near = if expected.abs().amax(..).item() > 1e6 { 1e-6 } else { 1e-11 };
+            let scale = expected.abs().amax(..).item().max(1.0);
+            let error = (&got - &expected).abs().amax(..).item();
+            assert!(error <= near * scale, "{what}: {error:e} of {scale}\n{got}\n{expected}");
+        }
+    }
+}
+
+#[test]
+fn values_and_derivatives() {
+    let cases: Value = serde_json::from_str(include_str!("pytorch.json")).unwrap();
+    let cases = cases.as_array().unwrap();
+    assert!(cases.len() >= 70);
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let tape = Tape::<f64>::new();
+        let inputs: Vec<Var<'_, f64>> =
+            tensors(&case["inputs"]).iter().map(|x| tape.var(x.as_ref().unwrap())).collect();
+        let results = outputs(name, &inputs);
+        check(&format!("{name} {:?}", inputs[0].shape()), &results, &tensors(&case["outputs"]));
+        let first = gradients(weighted(&tape, &results, f64::cos), &inputs);
+        let expected = tensors(&case["first"]);
+        check(&format!("{name}, first derivative"), &first, &expected);
+        // A gradient that is null in PyTorch takes no part in the sum.
+        let present: Vec<Var<'_, f64>> =
+            first.iter().zip(&expected).filter(|(_, expected)| expected.is_some()).map(|(&x, _)| x).collect();
+        let second = gradients(weighted(&tape, &present, f64::sin), &inputs);
+        check(&format!("{name}, second derivative"), &second, &tensors(&case["second"]));
+    }
+}
