@@ -81,8 +81,9 @@ pub trait Decompositions: Array {
     /// columns: A = V diag(λ) Vᵀ. The other triangle than `uplo` is not read.
     ///
     /// Each eigenvector has any sign. Vectors of equal eigenvalues are any orthonormal basis. So only functions of the vectors that do
-    /// not depend on these choices have a derivative. The derivative of an eigenvector with respect to the vectors of exactly equal eigenvalues is
-    /// left out; PyTorch gives infinities or NaN there. The gradient is PyTorch's, which belongs to symmetric changes of A.
+    /// not depend on these choices have a derivative. Where eigenvalues are exactly equal, the rule leaves out the infinite terms. So
+    /// gradients through the values are right there, but gradients through the vectors lack terms. PyTorch gives infinities or NaN. The
+    /// gradient is PyTorch's, which belongs to symmetric changes of A.
     /// PyTorch: `torch.linalg.eigh`.
     ///
     /// ```
@@ -125,8 +126,8 @@ pub trait Decompositions: Array {
     /// the shapes `[…, m, k]`, `[…, k]` and `[…, k, n]`. With `full_matrices`, U is `[…, m, m]` and Vᵀ is `[…, n, n]`.
     ///
     /// A pair of vectors has any common sign, and vectors of equal values are any orthonormal basis. So only functions that do not depend on
-    /// these choices have a derivative. Quotients by zero singular values, and by differences of equal ones, are left out of the derivative;
-    /// PyTorch gives infinities or NaN there. PyTorch: `torch.linalg.svd`.
+    /// these choices have a derivative. The rule leaves out quotients by zero values and by differences of equal ones. So gradients through the
+    /// values are right there, but gradients through the vectors lack terms. PyTorch gives infinities or NaN. PyTorch: `torch.linalg.svd`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
