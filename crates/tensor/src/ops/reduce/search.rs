@@ -76,6 +76,7 @@ pub trait Search: TensorLike<Elem: Number> {
     /// # Errors
     ///
     /// If memory cannot hold the results.
+    #[allow(clippy::type_complexity)]
     fn try_unique(&self) -> Result<(Tensor<Self::Elem>, Tensor<i64>, Tensor<i64>), Self::Error> {
         let at = Site::here("unique");
         let x = self.to_tensor(at)?;
