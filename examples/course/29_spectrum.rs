@@ -16,7 +16,7 @@ use wengert_course::{Chart, Options, Result, row_svg, run};
 const SAMPLES: usize = 512;
 const RATE: f64 = 64.0;
 /// The band of the tones, in Hz.
-const BAND: std::ops::Range<f64> = 3.0..16.0;
+const BAND: std::ops::Range<f64> = 4.0..16.0;
 /// The tones: frequency in Hz, and fading per second.
 const TONES: [(f64, f64); 3] = [(5.37, 0.25), (7.81, 0.5), (12.24, 0.4)];
 
@@ -57,12 +57,12 @@ fn spectrum(options: &Options) -> Result {
     let truth = [
         column(|tone| tone.0),
         column(|tone| tone.1.ln()),
-        Tensor::from([0.6, -0.8, 0.5]),
+        Tensor::from([0.6, -0.8, 0.9]),
         Tensor::from([0.5, 0.4, -0.6]),
     ];
     let (truth, layout) = ravel(&truth); // four tensors as one vector
     let clean = infer(|truth| tones(layout.unravel(&truth)), &truth);
-    let recording = &clean + disturbance(generator) * 2.0;
+    let recording = &clean + disturbance(generator);
 
     let frequencies = rfftfreq::<f64>(SAMPLES, 1.0 / RATE);
     let measured = recording.rfft(None, -1, Norm::Ortho); // [SAMPLES / 2 + 1, 2]

@@ -69,7 +69,7 @@ fn mixture(options: &Options) -> Result {
         let (value, gradient) = value_and_grad(&loss, &theta);
         let length = gradient.norm(2).item();
         println!("step {step:>2}   loss {value:.10}   gradient {length:.1e}   damping {damping:.0e}");
-        if length < 1e-12 {
+        if length < 1e-8 {
             break;
         }
         let curvature = hessian(&loss, &theta);
