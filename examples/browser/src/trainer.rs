@@ -181,14 +181,46 @@ mod tests {
         assert!(trainer.save().unwrap() == saved);
     }
 
+    /// Returns an image of 280 x 280 pixels with a line of the page's width through these points, in shares of the side.
+    fn drawn(points: &[(f32, f32)]) -> Vec<u8> {
+        let is_near = |x: f32, y: f32| {
+            points.windows(2).any(|ends| {
+                let [(x0, y0), (x1, y1)] = [ends[0], ends[1]].map(|(x, y)| (280.0 * x, 280.0 * y));
+                let (dx, dy) = (x1 - x0, y1 - y0);
+                let along = (((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy)).clamp(0.0, 1.0);
+                (x0 + along * dx - x).hypot(y0 + along * dy - y) <= 13.0
+            })
+        };
+        let ink = |pixel: usize| if is_near((pixel % 280) as f32, (pixel / 280) as f32) { 255 } else { 0 };
+        (0..280 * 280).map(ink).collect()
+    }
+
     #[test]
-    fn a_drawn_bar_is_a_one() {
+    fn drawings_are_read() {
         let mut trainer = Trainer::new(&table(), 0).unwrap();
         trainer.load(PYTORCHS).unwrap();
-        let bar: Vec<u8> = (0..4096).map(|pixel| if (28..36).contains(&(pixel % 64)) { 255 } else { 0 }).collect();
-        let guess = trainer.guess(&bar);
-        assert!((guess.iter().sum::<f32>() - 1.0).abs() < 1e-5);
-        assert!(guess[1] > 0.5, "{guess:?}");
+        for (digit, points) in [
+            (1, &[(0.5, 0.1), (0.5, 0.9)][..]),
+            // The test in the browser draws this digit.
+            (
+                0,
+                &[
+                    (0.5, 0.1),
+                    (0.3, 0.25),
+                    (0.25, 0.5),
+                    (0.3, 0.75),
+                    (0.5, 0.9),
+                    (0.7, 0.75),
+                    (0.75, 0.5),
+                    (0.7, 0.25),
+                    (0.5, 0.1),
+                ],
+            ),
+        ] {
+            let guess = trainer.guess(&drawn(points));
+            assert!((guess.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+            assert!(guess[digit] > 0.5, "{digit}: {guess:?}");
+        }
         assert!(trainer.guess(&[0; 4096]).is_empty());
     }
 
