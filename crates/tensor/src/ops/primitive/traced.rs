@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_result_for_an_expanded_tensor_can_be_written_in_place() {
-        let x = Tensor::from([0.5]);
+        let x = Tensor::from([0.5f64]);
         let mut y = x.expand([MIN_FUSED]).gelu();
         y.add_(1.0);
         assert!(y.is_contiguous() && y.iter().all(|y| (y - x.gelu().item() - 1.0).abs() < 1e-15));
