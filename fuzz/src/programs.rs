@@ -3,7 +3,7 @@
 
 use wengert::autograd::transforms::Vmap;
 use wengert::prelude::*;
-use wengert::tensor::ops::TensorLike;
+use wengert::tensor::ops::{TensorLike, try_cat};
 use wengert::tensor::plan::set_simplification;
 
 /// The largest number of elements of a value.
