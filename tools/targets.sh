@@ -74,7 +74,7 @@ aarch64() {
     tensor=$(program -p wengert-tensor --lib)
     alone=$(program -p wengert-tests --test alone)
     conformance=$(program -p wengert-tests --test conformance)
-    # The emulator of qemu 7.2 stood still at the first test, because the test runner starts threads. The time limit ends such a run.
+    # The emulator of qemu 7.2 stood still at the first test. The time limit ends such a run.
     emulator=(timeout "${LIMIT:-1800}" qemu-aarch64 -L /usr/aarch64-linux-gnu)
     for set in neon portable; do
         export WENGERT_SIMD=$set
