@@ -311,10 +311,6 @@ pub(crate) mod scan {
 
     /// The smallest number of elements of a lane that several threads sort.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
-
-    /// The smallest number of elements of a lane for which the available memory is checked. For shorter lanes, the check takes longer than
-    /// the operation.
-    pub(crate) const MIN_CHECKED_LANE: usize = 1 << 20;
 }
 
 /// Thresholds for the tasks of other kernels.

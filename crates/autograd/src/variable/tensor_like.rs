@@ -122,15 +122,9 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
                 tensor::addressable::<T>(&shape, at)?;
                 self.record_over(Op::Expand, &shape, at)
             }
-            View::Reshape(shape) => {
-                // A size of a tensor without elements may be too large.
-                tensor::addressable::<T>(&shape, at)?;
-                self.record_over(Op::Reshape, &shape, at)
-            }
+            View::Reshape(shape) => self.record_over(Op::Reshape, &shape, at),
             view => {
                 let shape = view.shape(&self.shape());
-                // Windows overlap, so they may have more elements than any tensor.
-                tensor::addressable::<T>(&shape, at)?;
                 let op = self.tape.record.borrow_mut().add_view(view);
                 self.record_over(op, &shape, at)
             }
@@ -138,7 +132,6 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
-        tensor::addressable::<T>(shape, at)?;
         let op = self.tape.record.borrow_mut().add_embed(view);
         self.record_over(op, shape, at)
     }
@@ -178,7 +171,6 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         let rank = shape.rank();
         shape[rank - 1] = other.shape()[rank - 1];
         self.check_tape(*other, at)?;
-        tensor::addressable::<T>(&shape, at)?;
         self.tape.push(Op::Matmul, [self.index, other.index], |record| record.intern(&shape), at)
     }
 
@@ -193,6 +185,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
         let shape = self.shape().replaced(axis..axis + 1, index.shape());
+        // This returns an error if a tensor of this shape would be too large.
+        tensor::addressable::<T>(&shape, at)?;
         let operation = IndexSelect { axis, index: index.clone() };
         self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
     }
@@ -206,8 +200,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let mut shape = parts[0].shape();
-        shape[axis] = parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.shape()[axis]));
-        tensor::addressable::<T>(&shape, at)?;
+        shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
         parts[0].tape.record_cat(parts, axis, &shape, at)
     }
 }
@@ -230,14 +223,11 @@ impl<T: Float> InPlace for Var<'_, T> {
         // A variable is immutable, so a write only replaces the handle and is always safe. But PyTorch refuses writes to expanded tensors,
         // and so does this.
         let record = self.tape.record.borrow();
-        let stretched = match record.node(self.index).op {
-            Op::Expand => {
-                let from = record.inputs(self.index)[0];
-                record.shape(from).numel() < record.shape(self.index).numel()
-            }
-            Op::Constant(_) | Op::Variable(_) => record.unexpanded(self.index).is_some(),
-            _ => false,
-        };
+        let stretched = record.node(self.index).op == Op::Expand
+            && record
+                .inputs(self.index)
+                .first()
+                .is_some_and(|&from| record.shape(from).numel() < record.shape(self.index).numel());
         if stretched { Err(tensor::Error::Overlap { internal: true, at }.into()) } else { Ok(()) }
     }
 

@@ -104,14 +104,6 @@ impl<T: Element> Tensor<T> {
         self.with_layout(self.layout.distinct())
     }
 
-    /// Returns the elements before an expansion: dimensions of stride 0 get size 1. Returns `None` if no dimension is expanded.
-    #[doc(hidden)]
-    #[inline]
-    pub fn unexpanded(&self) -> Option<Self> {
-        let may_repeat = self.strides().contains(&0);
-        (may_repeat && self.layout.has_internal_overlap()).then(|| self.distinct())
-    }
-
     /// Returns the buffer for writing through the layout. First copies the elements if another tensor shares the buffer, or if two elements
     /// may have the same position. The copy is contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {

@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Definition, Id, ShapeId};
 use crate::engine::plan::expression::Index;
-use crate::engine::plan::unexpanded::{self, Unexpanded};
 use crate::engine::plan::values::{SCALAR, Values};
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
@@ -60,21 +59,8 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a view of `x`, expanded to `from`. The view has the shape `to`. The view of an expanded value is the expansion
-    /// of a smaller view, if there is one.
-    pub(super) fn view(&mut self, view: View, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
-        match unexpanded::view(&view, self.shape(x), from) {
-            None => self.whole_view(view, x, from, to, node),
-            Some(Unexpanded::Operand) => x,
-            Some(Unexpanded::View(view, from)) => {
-                let to = view.shape(&from);
-                self.whole_view(view, x, &from, &to, node)
-            }
-        }
-    }
-
     /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Merges two successive permutations or reshapes into one.
-    fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+    pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
         if self.simplify {

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `expression` | the input: nodes over shapes |
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
-//! | `unexpanded` | views of expanded values |
 //! | `sums` | rewrites sums of gradients: one concatenation, one product |
 //! | `schedule` | places values in fused kernels |
 //! | `recompute` | selects the values that several kernels compute again |
@@ -32,7 +31,6 @@ mod simplification;
 mod steps;
 mod subgraph;
 mod sums;
-mod unexpanded;
 mod values;
 
 pub use cache::plan_for;

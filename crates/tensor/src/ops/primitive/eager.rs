@@ -10,7 +10,6 @@ use crate::kernel::reduce::strided;
 use crate::kernel::rows;
 use crate::kernel::scan::lanes;
 use crate::kernel::strided::Source;
-use crate::memory::available::AllocationError;
 use crate::ops::TensorLike;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::primitive::traced;
@@ -65,7 +64,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
-        if self.distinct().iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
+        if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
 
     fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Error>
@@ -173,7 +172,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| {
-            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum)
+            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum);
         })
     }
 
@@ -195,13 +194,6 @@ impl<T: Element> TensorLike for Tensor<T> {
         let rank = self.rank();
         let mut result = self.shape().clone();
         result[rank - 1] = other.shape()[rank - 1];
-        if let Some((x, y, times)) = summed_once(self, other) {
-            return Tensor::build(&result, at, |out| {
-                batched::matmul(x.source(), y.source(), Onto::Nothing, out)?;
-                strided::repeat_totals(Reduction::Sum, out, times);
-                Ok::<_, AllocationError>(())
-            });
-        }
         Tensor::build(&result, at, |out| batched::matmul(self.source(), other.source(), Onto::Nothing, out))
     }
 
@@ -262,9 +254,6 @@ impl<T: Float> Tensor<T> {
     /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the same shape. Adds in place if the buffer is
     /// not shared.
     pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
-        if summed_once(x, y).is_some() {
-            return self.apply_binary(Binary::Add, &x.apply_matmul(y, at)?, at);
-        }
         let (mut storage, layout) = self.into_parts();
         if layout.is_contiguous()
             && let Some(data) = storage.get_mut()
@@ -310,16 +299,6 @@ impl<T: Element> Tensor<T> {
             Ok(())
         })
     }
-}
-
-/// Returns the operands of a matrix product with one column and one row, and the number of equal terms of each sum, if both operands are
-/// expanded along the dimension over which the product sums.
-fn summed_once<T: Element>(x: &Tensor<T>, y: &Tensor<T>) -> Option<(Tensor<T>, Tensor<T>, usize)> {
-    let (column, row) = (x.rank() - 1, x.rank() - 2);
-    let times = x.shape()[column];
-    let repeats = times > 1 && x.strides()[column] == 0 && y.strides()[row] == 0;
-    let first = |x: &Tensor<T>, axis| x.with_layout(x.layout().slice(axis, 0, 1, 1));
-    repeats.then(|| (first(x, column), first(y, row), times))
 }
 
 /// Returns the elements in row-major order. Copies them if `x` is not contiguous.
