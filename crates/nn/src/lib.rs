@@ -190,6 +190,7 @@
 //! | [`History`], [`Epoch`], [`Scores`] | its results, epoch by epoch |
 //! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
 //! | [`save`], [`load`], [`Saved`], [`LoadReport`] | models in files that PyTorch reads |
+//! | [`to_bytes`], [`from_bytes`] | the same in memory |
 //! | [`Checkpoint`] | the whole state of a training in one file |
 //! | [`write_atomically`] | a file, written completely or not at all |
 //! | `plots` | pictures of a training and its results, with the feature `plots` |

@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(gradients, &x * &y * 2.0 + y.square());
     }
 
-    /// The function (x y, Σ x) of vectors. `declared` is its number of results, 1 or 2, and `given` that of its batching rule.
+    /// The function (x y, Σ x) of vectors. It has `declared` results, 1 or 2, and its batching rule has `given`.
     struct ProductAndTotal {
         declared: usize,
         given: usize,

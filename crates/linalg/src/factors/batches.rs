@@ -1,4 +1,4 @@
-//! The work on a range of the matrices of a batch: small ones in lanes, others one by one.
+//! The work on a range of the matrices of a batch: small matrices in lanes, and each larger one alone.
 
 use wengert_tensor::{Error, Float};
 

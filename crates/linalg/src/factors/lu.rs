@@ -7,7 +7,7 @@ use super::products::{Block, subtract_product, subtract_scaled};
 use super::simd::vectorized;
 use super::triangular::{Triangle, solve_triangular};
 
-/// The largest number of columns that are factored one by one.
+/// The largest number of columns that are factored in sequence. More columns are divided into two halves.
 const LARGEST_LEAF: usize = 16;
 
 /// Replaces a matrix of `rows` by `columns` elements by its factors L, below the diagonal, and U. Writes to `pivots` the row with which each

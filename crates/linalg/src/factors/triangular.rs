@@ -17,8 +17,8 @@ pub(crate) struct Triangle {
     pub(crate) unit: bool,
 }
 
-/// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B. The rows of `a` have `stride` elements, of which the first `n`
-/// are the triangular matrix.
+/// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B. The rows of `a` have `stride` elements.
+/// The first `n` elements of each row are the triangular matrix.
 pub(crate) fn solve_triangular<T: Float>(
     triangle: Triangle,
     a: &[T],

@@ -16,8 +16,8 @@ pub trait Solving: Array {
     /// Returns the solution X `[…, n, k]` of A X = B, where A is `self`, square matrices `[…, n, n]`. The batch dimensions broadcast.
     /// PyTorch: `linalg.solve`.
     ///
-    /// `b` may be one vector `[n]`, or a batch of vectors `[…, n]` whose batch dimensions equal those of A. The result is then of the same
-    /// kind. A `b` of any other shape is matrices `[…, n, k]`.
+    /// `b` may be one vector `[n]`, or a batch of vectors `[…, n]` whose batch dimensions are the batch dimensions of A. The result
+    /// is then of the same kind. A `b` of any other shape is matrices `[…, n, k]`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }

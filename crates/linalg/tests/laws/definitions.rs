@@ -218,7 +218,7 @@ fn a_matrix_has_the_same_bits_in_a_batch_and_alone() {
     }
 }
 
-/// Checks a matrix that fails in the middle of a batch, of which it is the first one to fail.
+/// Checks a batch in which one matrix fails, and then two. The error names the first of them.
 #[test]
 fn the_first_failure_of_a_batch_is_reported() {
     for (n, count) in [(2, 3), (2, 40), (20, 5)] {

@@ -28,7 +28,7 @@ fn indefinite() -> Tensor<f64> {
     Tensor::from([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 }
 
-/// The sentences are those of PyTorch 2.15 for the same calls.
+/// PyTorch 2.15 gives the same sentences for the same calls.
 #[test]
 fn sentences() {
     let pair = wengert_tensor::ops::stack(&[Tensor::eye(3), indefinite()], 0);
