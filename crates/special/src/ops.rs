@@ -150,7 +150,6 @@ pub trait Special: Array {
 
     /// Returns the derivative of a draw `x` from the gamma distribution with respect to its shape `self`, at a fixed
     /// [share](Self::gammainc). PyTorch: `_standard_gamma_grad`.
-    #[doc(hidden)]
     fn try_gamma_draw_slope(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_draw_slope");
         let inputs = pair(self, x, at)?;
@@ -160,7 +159,6 @@ pub trait Special: Array {
 
     /// Returns the derivative of a draw `x` from the beta distribution at a fixed [share](Self::betainc). The derivative is with respect to
     /// `self` if `input` is 0, and to `b` if it is 1. PyTorch: `_dirichlet_grad`.
-    #[doc(hidden)]
     fn try_beta_draw_slope(&self, b: impl Operand<Self>, x: impl Operand<Self>, input: usize) -> Result<Self> {
         let at = Site::here("beta_draw_slope");
         let inputs = triple(self, b, x, at)?;
