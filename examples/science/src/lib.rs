@@ -1,0 +1,1 @@
+//! The package of the chapters of the course that need linear algebra or Fourier transforms. Their programs are in `examples/course`.
