@@ -53,7 +53,7 @@ fn known_files() -> BTreeSet<String> {
             let path = entry.expect("the folder can be listed").path();
             let name =
                 path.strip_prefix(root()).expect("it lies in the workspace").to_string_lossy().replace('\\', "/");
-            if ["target", "out", ".git"].contains(&name.as_str()) {
+            if name.split('/').any(|part| ["target", "out", ".git"].contains(&part)) {
                 continue;
             }
             let is_folder = path.is_dir();

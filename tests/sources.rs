@@ -138,7 +138,10 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for path in entries.map(|entry| entry.expect("a folder can be listed").path()) {
         if path.is_dir() {
-            files.extend(rust_files(&path));
+            // A package outside the workspace has a folder of build results of its own.
+            if path.file_name().is_some_and(|name| name != "target") {
+                files.extend(rust_files(&path));
+            }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
