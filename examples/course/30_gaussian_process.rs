@@ -29,13 +29,13 @@ fn covariances<'t>(x: Var<'t, f64>, y: Var<'t, f64>, lengths: Var<'t, f64>, heig
 /// Returns the lower factor `[n, n]` of the covariances of the data with their noise.
 fn factor<'t>(x: Var<'t, f64>, [lengths, height, noise]: [Var<'t, f64>; 3]) -> Var<'t, f64> {
     let own = Tensor::<f64>::eye(x.shape()[0]);
-    (covariances(x, x, lengths, height) + noise.square() * own).cholesky(false)
+    (covariances(x, x, lengths, height) + noise.square() * own).cholesky()
 }
 
 /// Returns the negative logarithm of the probability density of the values `y` `[n]` at the points `x` `[n, d]`.
 fn loss<'t>(x: Var<'t, f64>, y: Var<'t, f64>, settings: [Var<'t, f64>; 3]) -> Var<'t, f64> {
     let l = factor(x, settings);
-    let white = l.solve_triangular(y.unsqueeze(1), false, true, false); // L⁻¹ y
+    let white = l.solve_triangular(y.unsqueeze(1), Triangle::Lower); // L⁻¹ y
     let volume = l.diagonal(0, 0, 1).log().sum(..);
     white.square().sum(..) * 0.5 + volume + 0.5 * TAU.ln() * y.shape()[0] as f64
 }
@@ -44,8 +44,8 @@ fn loss<'t>(x: Var<'t, f64>, y: Var<'t, f64>, settings: [Var<'t, f64>; 3]) -> Va
 fn predict<'t>(at: Var<'t, f64>, x: Var<'t, f64>, y: Var<'t, f64>, settings: [Var<'t, f64>; 3]) -> [Var<'t, f64>; 2] {
     let l = factor(x, settings);
     let [lengths, height, _] = settings;
-    let cross = l.solve_triangular(covariances(x, at, lengths, height), false, true, false); // [n, m]
-    let white = l.solve_triangular(y.unsqueeze(1), false, true, false);
+    let cross = l.solve_triangular(covariances(x, at, lengths, height), Triangle::Lower); // [n, m]
+    let white = l.solve_triangular(y.unsqueeze(1), Triangle::Lower);
     let mean = (cross * white).sum(0);
     [mean, (height.square() - cross.square().sum(0)).clamp_min(0.0).sqrt()]
 }

@@ -46,8 +46,8 @@ fn newton(gradient: &Tensor<f64>, hessian: &Tensor<f64>, mut damping: f64) -> (T
     let n = gradient.numel();
     loop {
         let curved = hessian + Tensor::<f64>::eye(n) * damping;
-        if let Ok(factor) = curved.try_cholesky(false) {
-            let step = gradient.unsqueeze(1).cholesky_solve(&factor, false).flatten(0, -1);
+        if let Ok(factor) = curved.try_cholesky() {
+            let step = gradient.unsqueeze(1).cholesky_solve(&factor, Triangle::Lower).flatten(0, -1);
             return (-step, damping);
         }
         damping = (damping * 10.0).max(1e-3);

@@ -1,6 +1,6 @@
 //! The multivariate normal distribution, and a distribution of correlation matrices.
 
-use wengert_linalg::{Array as Matrices, Factoring, Solving};
+use wengert_linalg::{Array as Matrices, Factoring, Solving, Triangle};
 use wengert_macros::twins;
 use wengert_special::{Array, Special};
 use wengert_tensor::ops::{IntoArray, Operand, Products, Result, Views, try_cat};
@@ -42,7 +42,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         let loc = loc.array();
         let covariance = array(covariance, &loc);
         check_shapes(&loc, &covariance, "covariance_matrix", Site::here("new"))?;
-        Ok(MultivariateNormal { scale_tril: covariance.try_cholesky(false)?, loc })
+        Ok(MultivariateNormal { scale_tril: covariance.try_cholesky()?, loc })
     }
 
     /// Returns the distribution with this mean and this Cholesky factor of the covariance, whose upper triangle is 0.
@@ -67,10 +67,10 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         let precision = array(precision, &loc);
         check_shapes(&loc, &precision, "precision_matrix", Site::here("from_precision"))?;
         // With both orders reversed, P = U Uᵀ for the upper triangle U. So the factor of P⁻¹ is the inverse of Uᵀ.
-        let factor = precision.try_flip([-2, -1])?.try_cholesky(false)?;
+        let factor = precision.try_flip([-2, -1])?.try_cholesky()?;
         let factor = factor.try_flip([-2, -1])?.try_transpose(-2, -1)?;
         let identity = loc.constant(&Tensor::eye(loc.shape().last().copied().unwrap_or(0)));
-        Ok(MultivariateNormal { scale_tril: factor.try_solve_triangular(&identity, false, true, false)?, loc })
+        Ok(MultivariateNormal { scale_tril: factor.try_solve_triangular(&identity, Triangle::Lower)?, loc })
     }
 }
 
@@ -119,9 +119,9 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         // A single matrix takes all vectors at once, as the rows of a matrix.
         let y = if l.shape().rank() == 2 {
             let rows = x.try_reshape([-1, self.size() as isize])?;
-            l.try_transpose(-2, -1)?.try_solve_triangular(&rows, true, false, false)?.try_reshape(&*x.shape())?
+            l.try_transpose(-2, -1)?.try_solve_triangular(&rows, Triangle::Upper.right())?.try_reshape(&*x.shape())?
         } else {
-            l.try_solve_triangular(&x.try_unsqueeze(-1)?, false, true, false)?.try_squeeze(-1)?
+            l.try_solve_triangular(&x.try_unsqueeze(-1)?, Triangle::Lower)?.try_squeeze(-1)?
         };
         of(&y).square().sum_last(1).get()
     }
@@ -193,7 +193,7 @@ impl<A: Array + Matrices> Distribution<A> for MultivariateNormal<A> {
 impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateNormal<A> {
     fn divergence(&self, q: &MultivariateNormal<A>) -> Result<A, A::Error> {
         let distance = q.squared_distance(&(of(&self.loc) - &q.loc).get()?)?;
-        let ratio = q.scale_tril.try_solve_triangular(&self.scale_tril, false, true, false)?;
+        let ratio = q.scale_tril.try_solve_triangular(&self.scale_tril, Triangle::Lower)?;
         let trace = of(&ratio).square().sum_last(2);
         ((trace + &distance - self.size() as f64) * 0.5 + q.logarithm() - self.logarithm()).get()
     }

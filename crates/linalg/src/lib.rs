@@ -39,19 +39,21 @@ mod kernels;
 mod matrices;
 mod numerics;
 mod operations;
+mod triangle;
 
 pub use array::Array;
 pub use decompositions::chain::{multi_dot, try_multi_dot};
-pub use decompositions::decompose::{Decompositions, QrMode, Uplo};
+pub use decompositions::decompose::{Decompositions, QrMode};
 pub use decompositions::least_squares::{LeastSquares, LeastSquaresProblems, Tolerance};
 pub use decompositions::matrix_norms::{MatrixNorms, MatrixOrder};
 pub use operations::{Determinants, Factoring, Inverting, Solving};
+pub use triangle::{Triangle, TriangularSystem};
 
 /// The traits of all operations, without names, and the types of their arguments.
 pub mod prelude {
     pub use crate::{Decompositions as _, LeastSquaresProblems as _, MatrixNorms as _};
     pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _};
-    pub use crate::{MatrixOrder, QrMode, Tolerance, Uplo};
+    pub use crate::{MatrixOrder, QrMode, Tolerance, Triangle};
 }
 
 /// Panics at the caller's line with the whole diagnostic.

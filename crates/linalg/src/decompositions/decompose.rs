@@ -11,16 +11,7 @@ use crate::kernels::exponential::MatrixExp;
 use crate::kernels::qr::Qr;
 use crate::kernels::svd::{Svd, Svdvals};
 use crate::matrices::{check_rank, check_square};
-
-/// The triangle of a symmetric matrix that is read. PyTorch: the argument `UPLO`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Uplo {
-    /// The lower triangle: PyTorch's `"L"`.
-    #[default]
-    Lower,
-    /// The upper triangle: PyTorch's `"U"`.
-    Upper,
-}
+use crate::triangle::Triangle;
 
 /// The shapes of Q and R. PyTorch: the argument `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +69,7 @@ pub trait Decompositions: Array {
     }
 
     /// Returns the eigenvalues `[…, n]` of symmetric matrices `[…, n, n]` in ascending order, and orthonormal eigenvectors `[…, n, n]` as
-    /// columns: A = V diag(λ) Vᵀ. The other triangle than `uplo` is not read.
+    /// columns: A = V diag(λ) Vᵀ. The other triangle than `triangle` is not read.
     ///
     /// Each eigenvector has any sign. Vectors of equal eigenvalues are any orthonormal basis. So only functions of the vectors that do
     /// not depend on these choices have a derivative. Where eigenvalues are exactly equal, the rule leaves out the infinite terms. So
@@ -92,7 +83,7 @@ pub trait Decompositions: Array {
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[2.0, 1.0], [1.0, 2.0]]);
-    /// let (values, vectors) = a.eigh(Uplo::Lower);
+    /// let (values, vectors) = a.eigh(Triangle::Lower);
     /// assert!((&values - Tensor::from([1.0, 3.0])).abs().amax(..).item() < 1e-14);
     /// let back = (&vectors * values.unsqueeze(-2)).matmul(vectors.t());
     /// assert!((back - &a).abs().amax(..).item() < 1e-14);
@@ -101,10 +92,10 @@ pub trait Decompositions: Array {
     /// # Errors
     ///
     /// If A is not square, or an element is NaN or infinite.
-    fn try_eigh(&self, uplo: Uplo) -> Result<(Self, Self), Self::Error> {
+    fn try_eigh(&self, triangle: Triangle) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("eigh");
         check_square("linalg.eigh", &self.shape(), at)?;
-        let mut results = Self::apply_kernel(Eigh { upper: uplo == Uplo::Upper }, &[self], at)?;
+        let mut results = Self::apply_kernel(Eigh { upper: triangle == Triangle::Upper }, &[self], at)?;
         let (vectors, values) = (taken(&mut results), taken(&mut results));
         Ok((values, vectors))
     }
@@ -115,10 +106,10 @@ pub trait Decompositions: Array {
     /// # Errors
     ///
     /// If A is not square, or an element is NaN or infinite.
-    fn try_eigvalsh(&self, uplo: Uplo) -> Result<Self> {
+    fn try_eigvalsh(&self, triangle: Triangle) -> Result<Self> {
         let at = Site::here("eigvalsh");
         check_square("linalg.eigh", &self.shape(), at)?;
-        let kernel = Eigvalsh(Eigh { upper: uplo == Uplo::Upper });
+        let kernel = Eigvalsh(Eigh { upper: triangle == Triangle::Upper });
         Ok(taken(&mut Self::apply_kernel(kernel, &[self], at)?))
     }
 

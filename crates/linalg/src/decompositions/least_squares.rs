@@ -6,10 +6,11 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Site};
 
 use crate::array::Array;
-use crate::decompositions::decompose::{Decompositions, Uplo, taken};
+use crate::decompositions::decompose::{Decompositions, taken};
 use crate::kernels::pseudoinverse::{Lstsq, Pinv};
 use crate::matrices::{check_square, joined};
 use crate::numerics::pseudoinverse::Cutoff;
+use crate::triangle::Triangle;
 
 /// Which singular values count as zeros: those up to the larger of `atol` and `rtol` times the largest value. PyTorch: the keyword arguments
 /// of `pinv` and `matrix_rank`.
@@ -166,7 +167,7 @@ pub trait LeastSquaresProblems: Array {
         }
         check_hermitian(tolerance, &shape, at)?;
         let a = self.to_tensor(at)?;
-        let values = if tolerance.hermitian { a.try_eigvalsh(Uplo::Lower)?.try_abs()? } else { a.try_svdvals()? };
+        let values = if tolerance.hermitian { a.try_eigvalsh(Triangle::Lower)?.try_abs()? } else { a.try_svdvals()? };
         let batch = Shape::from(&shape[..shape.rank() - 2]);
         if values.numel() == 0 {
             return Ok(Tensor::try_full(&batch, 0)?);

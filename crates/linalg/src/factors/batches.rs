@@ -5,7 +5,7 @@ use wengert_tensor::{Error, Float};
 use super::failure::Failure;
 use super::lanes::{self, LARGEST, Lanes, WIDTH};
 use super::simd::vectorized;
-use super::triangular::{self, Triangle};
+use super::triangular::{self, Coefficients};
 use super::{cholesky, lu};
 
 /// The least number of small matrices that are computed in lanes.
@@ -141,7 +141,7 @@ pub(crate) fn invert_all<T: Float>(
 
 /// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the triangular matrices `a`.
 pub(crate) fn solve_triangular_all<T: Float>(
-    triangle: Triangle,
+    triangle: Coefficients,
     a: &[T],
     b: &mut [T],
     (n, width): (usize, usize),

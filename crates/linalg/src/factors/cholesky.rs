@@ -5,7 +5,7 @@ use wengert_tensor::{Error, Float};
 
 use super::products::{Block, copied_transposed, subtract_product};
 use super::simd::vectorized;
-use super::triangular::{Triangle, solve_triangular};
+use super::triangular::{Coefficients, solve_triangular};
 
 /// The largest matrix that is factored without recursion.
 const LARGEST_LEAF: usize = 32;
@@ -79,7 +79,7 @@ fn solve_right<T: Float>(a: &mut [T], n: usize, (first, count): (usize, usize), 
         // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
         let mut across = copied_transposed(a, n, b);
         let l = &a[first * n + first..];
-        solve_triangular(Triangle { upper: false, unit: false }, l, n, &mut across, (count, b.rows))?;
+        solve_triangular(Coefficients { upper: false, unit: false }, l, n, &mut across, (count, b.rows))?;
         for row in 0..b.rows {
             let to = &mut a[(b.row + row) * n + b.column..][..count];
             for (column, to) in to.iter_mut().enumerate() {

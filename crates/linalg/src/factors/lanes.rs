@@ -5,7 +5,7 @@
 
 use wengert_tensor::Float;
 
-use super::triangular::Triangle;
+use super::triangular::Coefficients;
 
 /// The number of matrices that are computed together. With 16, a group fills two vectors of f64 with AVX-512, or one of f32.
 pub(crate) const WIDTH: usize = 16;
@@ -151,7 +151,7 @@ pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes
 /// Replaces `b`, `n` rows of `width` elements, by the solutions X of A X = B.
 #[inline(always)]
 pub(crate) fn solve_triangular<T: Float>(
-    triangle: Triangle,
+    triangle: Coefficients,
     a: &[Lanes<T>],
     b: &mut [Lanes<T>],
     (n, width): (usize, usize),
@@ -191,6 +191,6 @@ pub(crate) fn lu_solve<T: Float>(lu: &[Lanes<T>], pivots: &[Lanes<T>], b: &mut [
     for (row, pivot) in pivots.iter().enumerate() {
         exchange(b, (n, width), row, pivot);
     }
-    solve_triangular(Triangle { upper: false, unit: true }, lu, b, (n, width));
-    solve_triangular(Triangle { upper: true, unit: false }, lu, b, (n, width));
+    solve_triangular(Coefficients { upper: false, unit: true }, lu, b, (n, width));
+    solve_triangular(Coefficients { upper: true, unit: false }, lu, b, (n, width));
 }

@@ -5,7 +5,7 @@ use wengert_tensor::{Error, Float};
 
 use super::products::{Block, subtract_product, subtract_scaled};
 use super::simd::vectorized;
-use super::triangular::{Triangle, solve_triangular};
+use super::triangular::{Coefficients, solve_triangular};
 
 /// The largest number of columns that are factored in sequence. More columns are divided into two halves.
 const LARGEST_LEAF: usize = 16;
@@ -173,6 +173,6 @@ pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, b
 /// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B, where `lu` and `pivots` are the factors of A.
 pub(crate) fn lu_solve<T: Float>(lu: &[T], pivots: &[T], b: &mut [T], (n, width): (usize, usize)) -> Result<(), Error> {
     exchange_rows(pivots, b, width, false);
-    solve_triangular(Triangle { upper: false, unit: true }, lu, n, b, (n, width))?;
-    solve_triangular(Triangle { upper: true, unit: false }, lu, n, b, (n, width))
+    solve_triangular(Coefficients { upper: false, unit: true }, lu, n, b, (n, width))?;
+    solve_triangular(Coefficients { upper: true, unit: false }, lu, n, b, (n, width))
 }

@@ -16,4 +16,4 @@ pub(crate) use batches::{cholesky_all, factor_all, invert_all, lu_solve_all, sol
 pub(crate) use cofactors::cofactors;
 pub(crate) use failure::Failure;
 pub(crate) use lu::exchange_rows;
-pub(crate) use triangular::Triangle;
+pub(crate) use triangular::Coefficients;

@@ -8,9 +8,9 @@ use super::simd::vectorized;
 /// The largest system that is solved row by row.
 const LARGEST_LEAF: usize = 32;
 
-/// The triangle of a square matrix that has the coefficients.
+/// The part of a square matrix that has the coefficients of a triangular system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Triangle {
+pub(crate) struct Coefficients {
     /// True for the upper triangle, false for the lower one.
     pub(crate) upper: bool,
     /// True if the diagonal is taken as ones and not read.
@@ -20,7 +20,7 @@ pub(crate) struct Triangle {
 /// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B. The rows of `a` have `stride` elements.
 /// The first `n` elements of each row are the triangular matrix.
 pub(crate) fn solve_triangular<T: Float>(
-    triangle: Triangle,
+    triangle: Coefficients,
     a: &[T],
     stride: usize,
     b: &mut [T],
@@ -34,7 +34,7 @@ pub(crate) fn solve_triangular<T: Float>(
 
 /// Solves the rows `first..first + count`, from which the rows solved before are already subtracted.
 fn solve_range<T: Float>(
-    triangle: Triangle,
+    triangle: Coefficients,
     a: &[T],
     stride: usize,
     b: &mut [T],
@@ -63,7 +63,7 @@ fn solve_range<T: Float>(
 
 #[inline(always)]
 fn solve_rows<T: Float>(
-    triangle: Triangle,
+    triangle: Coefficients,
     a: &[T],
     stride: usize,
     b: &mut [T],
@@ -90,7 +90,7 @@ fn solve_rows<T: Float>(
 }
 
 #[inline(always)]
-fn solve_vector<T: Float>(triangle: Triangle, a: &[T], stride: usize, b: &mut [T], (first, count): (usize, usize)) {
+fn solve_vector<T: Float>(triangle: Coefficients, a: &[T], stride: usize, b: &mut [T], (first, count): (usize, usize)) {
     for step in 0..count {
         let row = if triangle.upper { first + count - 1 - step } else { first + step };
         let known = if triangle.upper { row + 1..first + count } else { first..row };

@@ -8,15 +8,18 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::lu::{Singular, factor, permutation};
 use super::substitution;
 use crate::array::{Array, apply};
-use crate::factors::{self, Triangle};
+use crate::factors::{self, Coefficients};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, check_square, copy_of, for_each_range, refusal, sizes, transposed};
 
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]
 pub trait Factoring: Array {
-    /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ, or the upper
-    /// triangular U with A = Uᵀ U if `upper` is true. Reads only this triangle of A. PyTorch: `linalg.cholesky`.
+    /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ. Reads only the
+    /// lower triangle of A. PyTorch: `linalg.cholesky`.
+    ///
+    /// The upper triangular U with A = Uᵀ U is the transpose of L (PyTorch: `upper=True`). If only the upper triangle of A has its values,
+    /// transpose A first.
     ///
     /// The gradient is symmetric, as in PyTorch. The derivative is in I. Murray, "Differentiation of the Cholesky decomposition" (2016).
     ///
@@ -26,10 +29,9 @@ pub trait Factoring: Array {
     /// use wengert::prelude::*;
     ///
     /// let a = Tensor::from([[4.0, 2.0], [2.0, 10.0]]);
-    /// assert_eq!(a.cholesky(false), Tensor::from([[2.0, 0.0], [1.0, 3.0]]));
-    /// assert_eq!(a.cholesky(true), Tensor::from([[2.0, 1.0], [0.0, 3.0]]));
+    /// assert_eq!(a.cholesky(), Tensor::from([[2.0, 0.0], [1.0, 3.0]]));
     ///
-    /// let error = Tensor::from([[1.0, 2.0], [2.0, 1.0]]).try_cholesky(false).unwrap_err();
+    /// let error = Tensor::from([[1.0, 2.0], [2.0, 1.0]]).try_cholesky().unwrap_err();
     /// assert_eq!(
     ///     error.sentence(),
     ///     "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading \
@@ -41,13 +43,10 @@ pub trait Factoring: Array {
     ///
     /// If the matrices are not square, or one of them is not positive-definite (also if it contains NaN). A variable reports the latter
     /// when its value is computed.
-    fn try_cholesky(&self, upper: bool) -> Result<Self, Self::Error> {
+    fn try_cholesky(&self) -> Result<Self, Self::Error> {
         let at = Site::here("cholesky");
         check_square("linalg.cholesky", &self.shape(), at)?;
-        match upper {
-            true => transposed(&apply(Cholesky, &[&transposed(self)?], at)?),
-            false => apply(Cholesky, &[self], at),
-        }
+        apply(Cholesky, &[self], at)
     }
 
     /// Returns the factors `[P, L, U]` of matrices `[…, m, n]` with A = P L U. With k = min(m, n), P is a permutation matrix `[…, m, m]`,
@@ -161,7 +160,7 @@ impl Kernel for Cholesky {
             let strict = product.try_tril(-1)?;
             let twice = product.try_tril(0)?.try_add(strict)?;
             let symmetric = twice.try_add(transposed(&twice)?)?.try_mul(0.25)?;
-            let upper = Triangle { upper: true, unit: false };
+            let upper = Coefficients { upper: true, unit: false };
             let half = substitution::solve(upper, &l, &symmetric, at)?;
             Ok(vec![Some(substitution::solve(upper, &l, &transposed(&half)?, at)?)])
         };

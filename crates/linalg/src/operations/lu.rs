@@ -6,14 +6,14 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::substitution;
 use crate::array::{Array, apply, apply_pair};
-use crate::factors::{self, Triangle};
+use crate::factors::{self, Coefficients};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, copy_of, for_each_range, sizes, transposed, with_core, zeros};
 
 /// The lower triangle with ones on the diagonal: the factor L.
-pub(super) const L: Triangle = Triangle { upper: false, unit: true };
+pub(super) const L: Coefficients = Coefficients { upper: false, unit: true };
 /// The upper triangle: the factor U.
-pub(super) const U: Triangle = Triangle { upper: true, unit: false };
+pub(super) const U: Coefficients = Coefficients { upper: true, unit: false };
 
 /// The operation that refuses matrices without an inverse, for its sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,8 +196,8 @@ impl Kernel for SolveWith {
             if !self.adjoint {
                 return Ok(factors::lu_solve_all(lu, pivots, x, (n, width))?);
             }
-            factors::solve_triangular_all(Triangle { upper: false, unit: false }, lu, x, (n, width))?;
-            factors::solve_triangular_all(Triangle { upper: true, unit: true }, lu, x, (n, width))?;
+            factors::solve_triangular_all(Coefficients { upper: false, unit: false }, lu, x, (n, width))?;
+            factors::solve_triangular_all(Coefficients { upper: true, unit: true }, lu, x, (n, width))?;
             for (pivots, x) in pivots.chunks_exact(n).zip(x.chunks_exact_mut(n * width)) {
                 factors::exchange_rows(pivots, x, width, true);
             }

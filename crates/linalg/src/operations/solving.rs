@@ -7,8 +7,9 @@ use wengert_tensor::{Error, Shape, Site};
 use super::lu::{L, Singular, SolveWith, U, factor, permutation};
 use super::substitution;
 use crate::array::{Array, apply};
-use crate::factors::Triangle;
+use crate::factors::Coefficients;
 use crate::matrices::{check_equation, check_rank, check_square, joined, refusal, sizes, transposed};
+use crate::triangle::{Triangle, TriangularSystem};
 
 /// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch, which broadcasts.
 #[twins]
@@ -53,11 +54,12 @@ pub trait Solving: Array {
         if is_vector { x.try_squeeze(-1) } else { Ok(x) }
     }
 
-    /// Returns the solution X of A X = B, or of X A = B if `left` is false, where A is `self`, triangular matrices `[…, n, n]`. B is
-    /// `[…, n, k]`, or `[…, k, n]` if `left` is false. The batch dimensions broadcast. PyTorch: `linalg.solve_triangular`.
+    /// Returns the solution X of A X = B, where A is `self`, triangular matrices `[…, n, n]`. B is `[…, n, k]`. The batch dimensions broadcast.
+    /// PyTorch: `linalg.solve_triangular`.
     ///
-    /// A is the upper triangle of `self` if `upper` is true, else the lower triangle. The other triangle is not read. If `unitriangular` is
-    /// true, the diagonal is taken as ones and not read. A zero on the diagonal gives ∞ or NaN, without an error.
+    /// A is the [`Triangle`] of `self`. The other triangle is not read. `Triangle::Lower.right()` solves X A = B, with B `[…, k, n]`.
+    /// `Triangle::Lower.unitriangular()` takes the diagonal as ones and does not read it. A zero on the diagonal gives ∞ or NaN, without an
+    /// error.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -66,8 +68,9 @@ pub trait Solving: Array {
     ///
     /// let a = Tensor::from([[2.0, 1.0], [7.0, 4.0]]);
     /// let b = Tensor::from([[4.0], [8.0]]);
-    /// assert_eq!(a.solve_triangular(&b, true, true, false), Tensor::from([[1.0], [2.0]]));
-    /// assert_eq!(a.solve_triangular(b.t(), true, false, false), Tensor::from([[2.0, 1.5]]));
+    /// assert_eq!(a.solve_triangular(&b, Triangle::Upper), Tensor::from([[1.0], [2.0]]));
+    /// assert_eq!(a.solve_triangular(b.t(), Triangle::Upper.right()), Tensor::from([[2.0, 1.5]]));
+    /// assert_eq!(a.solve_triangular(&b, Triangle::Upper.unitriangular()), Tensor::from([[-4.0], [8.0]]));
     /// ```
     ///
     /// # Errors
@@ -76,27 +79,26 @@ pub trait Solving: Array {
     fn try_solve_triangular(
         &self,
         b: impl ArrayOperand<Self>,
-        upper: bool,
-        left: bool,
-        unitriangular: bool,
+        system: impl Into<TriangularSystem>,
     ) -> Result<Self, Self::Error> {
+        let TriangularSystem { triangle, left, unitriangular: unit } = system.into();
         let (b, at, name) = (&b.into_array(self), Site::here("solve_triangular"), "linalg.solve_triangular");
         check_square(name, &self.shape(), at)?;
         check_rank(name, "B", &b.shape(), at)?;
         check_equation(name, &self.shape(), &b.shape(), left, at)?;
         let [a, b] = joined([(self, 2), (b, 2)], at)?;
-        let triangle = Triangle { upper, unit: unitriangular };
+        let coefficients = Coefficients { upper: triangle == Triangle::Upper, unit };
         if left {
-            return substitution::solve(triangle, &a, &b, at);
+            return substitution::solve(coefficients, &a, &b, at);
         }
         // X A = B if and only if Aᵀ Xᵀ = Bᵀ.
-        transposed(&substitution::solve(triangle.transposed(), &transposed(&a)?, &transposed(&b)?, at)?)
+        transposed(&substitution::solve(coefficients.transposed(), &transposed(&a)?, &transposed(&b)?, at)?)
     }
 
-    /// Returns the solution X `[…, n, k]` of A X = B, where B is `self` `[…, n, k]` and `l` is the Cholesky factor of A: A = L Lᵀ, or
-    /// A = Uᵀ U if `upper` is true. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
+    /// Returns the solution X `[…, n, k]` of A X = B, where B is `self` `[…, n, k]` and `factor` is the Cholesky factor of A: L with
+    /// A = L Lᵀ for [`Triangle::Lower`], U with A = Uᵀ U for [`Triangle::Upper`]. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
     ///
-    /// The other triangle of `l` is not read, and its gradient is zero. In PyTorch its gradient is not zero.
+    /// The other triangle of `factor` is not read, and its gradient is zero. In PyTorch its gradient is not zero.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -105,26 +107,26 @@ pub trait Solving: Array {
     ///
     /// let l = Tensor::from([[2.0, 0.0], [1.0, 3.0]]);
     /// let b = Tensor::from([[8.0], [22.0]]);
-    /// assert_eq!(b.cholesky_solve(&l, false), Tensor::from([[1.0], [2.0]]));
+    /// assert_eq!(b.cholesky_solve(&l, Triangle::Lower), Tensor::from([[1.0], [2.0]]));
     /// ```
     ///
     /// # Errors
     ///
     /// If the shapes do not fit.
-    fn try_cholesky_solve(&self, l: impl ArrayOperand<Self>, upper: bool) -> Result<Self, Self::Error> {
-        let (l, at) = (&l.into_array(self), Site::here("cholesky_solve"));
-        for (name, rank) in [("b", self.shape().rank()), ("u", l.shape().rank())] {
+    fn try_cholesky_solve(&self, factor: impl ArrayOperand<Self>, triangle: Triangle) -> Result<Self, Self::Error> {
+        let (factor, at) = (&factor.into_array(self), Site::here("cholesky_solve"));
+        for (name, rank) in [("b", self.shape().rank()), ("u", factor.shape().rank())] {
             if rank < 2 {
                 let message = format!("{name} should have at least 2 dimensions, but has {rank} dimensions instead");
                 return Err(refusal(at, message).into());
             }
         }
-        check_factor(&l.shape(), &self.shape(), at)?;
-        let [b, l] = joined([(self, 2), (l, 2)], at)?;
-        let (lower, other) = (Triangle { upper, unit: false }, Triangle { upper: !upper, unit: false });
-        let across = transposed(&l)?;
-        let (first, second) = if upper { ((other, &across), (lower, &l)) } else { ((lower, &l), (other, &across)) };
-        substitution::solve(second.0, second.1, &substitution::solve(first.0, first.1, &b, at)?, at)
+        check_factor(&factor.shape(), &self.shape(), at)?;
+        let [b, factor] = joined([(self, 2), (factor, 2)], at)?;
+        let across = transposed(&factor)?;
+        let (l, u) = if triangle == Triangle::Lower { (&factor, &across) } else { (&across, &factor) };
+        let (lower, upper) = (Coefficients { upper: false, unit: false }, Coefficients { upper: true, unit: false });
+        substitution::solve(upper, u, &substitution::solve(lower, l, &b, at)?, at)
     }
 
     /// Returns the solution X `[…, n, k]` of A X = B, where `self` and `pivots` are the results of

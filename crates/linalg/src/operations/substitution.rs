@@ -5,13 +5,13 @@ use wengert_tensor::ops::{Diagonals as _, Products as _};
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use crate::array::{Array, apply};
-use crate::factors::{self, Failure, Triangle};
+use crate::factors::{self, Coefficients, Failure};
 use crate::kernel::Kernel;
 use crate::matrices::{copy_of, for_each_range, sizes, transposed};
 
 /// X = A⁻¹ B for a triangular A.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Substitute(pub(super) Triangle);
+pub(super) struct Substitute(pub(super) Coefficients);
 
 impl Kernel for Substitute {
     const NAME: &'static str = "solve_triangular";
@@ -46,14 +46,14 @@ impl Kernel for Substitute {
     }
 }
 
-impl Triangle {
+impl Coefficients {
     /// Returns the triangle of the transposed matrix.
     pub(super) fn transposed(self) -> Self {
-        Triangle { upper: !self.upper, ..self }
+        Coefficients { upper: !self.upper, ..self }
     }
 }
 
 /// Solves A X = B with a triangular A. The batch dimensions are equal.
-pub(super) fn solve<A: Array>(triangle: Triangle, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
+pub(super) fn solve<A: Array>(triangle: Coefficients, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
     apply(Substitute(triangle), &[a, b], at)
 }

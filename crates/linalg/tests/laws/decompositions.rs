@@ -42,14 +42,14 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("qr_q", |x| x.qr(QrMode::Reduced).0),
     ("qr_r", |x| x.qr(QrMode::R).1),
     ("qr_complete", |x| x.qr(QrMode::Complete).0),
-    ("eigh_values", |x| symmetric(x).eigh(Uplo::Lower).0),
-    ("eigh_upper", |x| symmetric(x).eigh(Uplo::Upper).0),
-    ("eigh_squares", |x| symmetric(x).eigh(Uplo::Lower).1.square()),
+    ("eigh_values", |x| symmetric(x).eigh(Triangle::Lower).0),
+    ("eigh_upper", |x| symmetric(x).eigh(Triangle::Upper).0),
+    ("eigh_squares", |x| symmetric(x).eigh(Triangle::Lower).1.square()),
     ("eigh_function", |x| {
-        let (values, vectors) = symmetric(x).eigh(Uplo::Lower);
+        let (values, vectors) = symmetric(x).eigh(Triangle::Lower);
         (vectors * values.sin().unsqueeze(-2)).matmul(vectors.transpose(-2, -1))
     }),
-    ("eigvalsh", |x| symmetric(x).eigvalsh(Uplo::Lower)),
+    ("eigvalsh", |x| symmetric(x).eigvalsh(Triangle::Lower)),
     ("svd_values", |x| x.svd(false).1),
     ("svd_left", |x| x.svd(false).0.square()),
     ("svd_right", |x| x.svd(false).2.square()),
@@ -178,7 +178,7 @@ fn errors_are_pytorchs() {
         }
         let error = match name {
             "qr_q" => x.try_qr(QrMode::Reduced).err(),
-            "eigh" => x.try_eigh(Uplo::Lower).err(),
+            "eigh" => x.try_eigh(Triangle::Lower).err(),
             "svdvals" => x.try_svdvals().err(),
             "matrix_exp" => x.try_matrix_exp().err(),
             "norm_fro" => x.try_matrix_norm(MatrixOrder::Frobenius, LAST).err(),

@@ -3,7 +3,7 @@
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
-use crate::{difference, positive_definite, random, regular};
+use crate::{difference, positive_definite, random, regular, system};
 
 /// Sizes on both sides of every limit of the blocks.
 const SIZES: [usize; 13] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 33, 65, 100, 150];
@@ -14,6 +14,11 @@ fn bound(n: usize, scale: f64) -> f64 {
     (n * n + 8) as f64 * f64::EPSILON * scale
 }
 
+/// Returns the upper triangular U with A = Uᵀ U, computed from the upper triangle of A.
+fn upper_factor(a: &Tensor<f64>) -> Tensor<f64> {
+    a.transpose(-2, -1).cholesky().transpose(-2, -1)
+}
+
 #[test]
 fn cholesky_factors_multiply_to_the_matrix() {
     for n in SIZES {
@@ -22,13 +27,13 @@ fn cholesky_factors_multiply_to_the_matrix() {
                 continue;
             }
             let a = positive_definite(&shape, 1);
-            let l = a.cholesky(false);
+            let l = a.cholesky();
             assert!(difference(&l.matmul(l.transpose(-2, -1)), &a) <= bound(n, n as f64 + 1.0), "{shape:?}");
             assert_eq!(l, l.tril(0));
-            assert_eq!(a.cholesky(true), l.transpose(-2, -1).contiguous());
+            assert_eq!(upper_factor(&a), l.transpose(-2, -1).contiguous());
             // Only one triangle is read.
-            assert_eq!(a.tril(0).cholesky(false), l);
-            assert_eq!(a.triu(0).cholesky(true), l.transpose(-2, -1));
+            assert_eq!(a.tril(0).cholesky(), l);
+            assert_eq!(upper_factor(&a.triu(0)), l.transpose(-2, -1));
         }
     }
 }
@@ -96,7 +101,7 @@ fn triangular_solutions() {
                 let b = random(&if left { [2, n, width] } else { [2, width, n] }, 6);
                 // Large numbers in the other triangle change nothing, and neither does the diagonal if it is taken as ones.
                 let other = if upper { whole.tril(-1) } else { whole.triu(1) } * 1e9;
-                let x = (&a + other).solve_triangular(&b, upper, left, unit);
+                let x = (&a + other).solve_triangular(&b, system(upper, left, unit));
                 let eye = identities(a.shape());
                 let a = if unit { if upper { a.triu(1) + eye } else { a.tril(-1) + eye } } else { a };
                 let product = if left { a.matmul(&x) } else { x.matmul(&a) };
@@ -111,7 +116,9 @@ fn cholesky_solutions() {
     for n in [0, 1, 5, 40] {
         let (a, b) = (positive_definite(&[3, 1, n, n], 7), random(&[2, n, 2], 8));
         for upper in [false, true] {
-            let x = b.cholesky_solve(a.cholesky(upper), upper);
+            let (factor, triangle) =
+                if upper { (upper_factor(&a), Triangle::Upper) } else { (a.cholesky(), Triangle::Lower) };
+            let x = b.cholesky_solve(factor, triangle);
             assert!(difference(&a.matmul(&x), &b.broadcast_to([3, 2, n, 2])) <= bound(n, 8.0));
         }
     }
@@ -202,16 +209,16 @@ fn a_matrix_has_the_same_bits_in_a_batch_and_alone() {
         for count in [2, 4, 16, 37] {
             let (a, b, column) = (random(&[count, n, n], 12), random(&[count, n, 3], 13), random(&[count, n, 1], 14));
             let definite = positive_definite(&[count, n, n], 15);
-            let (l, inverse, solutions, vectors) = (definite.cholesky(false), a.inv(), a.solve(&b), a.solve(&column));
-            let ([lu, pivots], triangular) = (a.lu_factor(), a.solve_triangular(&b, true, true, false));
+            let (l, inverse, solutions, vectors) = (definite.cholesky(), a.inv(), a.solve(&b), a.solve(&column));
+            let ([lu, pivots], triangular) = (a.lu_factor(), a.solve_triangular(&b, Triangle::Upper));
             for k in 0..count {
                 let one = |x: &Tensor<f64>| x.select(0, k);
                 let a = one(&a);
-                assert_eq!(one(&l), one(&definite).cholesky(false), "{n}");
+                assert_eq!(one(&l), one(&definite).cholesky(), "{n}");
                 assert_eq!(one(&inverse), a.inv(), "{n}");
                 assert_eq!(one(&solutions), a.solve(one(&b)), "{n}");
                 assert_eq!(one(&vectors), a.solve(one(&column)), "{n}");
-                assert_eq!(one(&triangular), a.solve_triangular(one(&b), true, true, false), "{n}");
+                assert_eq!(one(&triangular), a.solve_triangular(one(&b), Triangle::Upper), "{n}");
                 assert_eq!([one(&lu), one(&pivots)], a.lu_factor(), "{n}");
             }
         }
@@ -226,7 +233,7 @@ fn the_first_failure_of_a_batch_is_reported() {
         for failing in [count - 1, count / 2] {
             matrices[failing] = Tensor::zeros([n, n]);
             let a = stack(&matrices, 0);
-            for error in [a.try_cholesky(false).map(drop), a.try_inv().map(drop), a.try_solve(&a).map(drop)] {
+            for error in [a.try_cholesky().map(drop), a.try_inv().map(drop), a.try_solve(&a).map(drop)] {
                 let sentence = error.unwrap_err().sentence();
                 assert!(sentence.contains(&format!("(Batch element {failing}): ")), "{sentence}");
             }

@@ -5,7 +5,7 @@ use wengert_autograd::{GradCheck, Var};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
-use crate::{difference, positive_definite, random, regular};
+use crate::{difference, positive_definite, random, regular, system};
 
 type Operation = for<'t> fn(&[Var<'t, f64>]) -> Var<'t, f64>;
 
@@ -26,12 +26,12 @@ fn cases() -> Vec<Case> {
     let (a, batch) = (regular(&[3, 3], 1), regular(&[2, 3, 3], 2));
     let (b, vector) = (random(&[3, 2], 3), random(&[3], 4));
     let definite = positive_definite(&[2, 3, 3], 5);
-    let l = definite.cholesky(false);
+    let l = definite.cholesky();
     let [lu, pivots] = batch.lu_factor();
     let mut cases = vec![
-        case("cholesky", |x| symmetric(x[0]).cholesky(false), vec![definite.clone()]),
-        case("cholesky, upper", |x| symmetric(x[0]).cholesky(true), vec![definite]),
-        case("cholesky, empty", |x| x[0].cholesky(false).sum(..) + 1.0, vec![Tensor::zeros([2, 0, 0])]),
+        case("cholesky", |x| symmetric(x[0]).cholesky(), vec![definite.clone()]),
+        case("cholesky, upper", |x| symmetric(x[0]).transpose(-2, -1).cholesky().transpose(-2, -1), vec![definite]),
+        case("cholesky, empty", |x| x[0].cholesky().sum(..) + 1.0, vec![Tensor::zeros([2, 0, 0])]),
         case("solve", |x| x[0].solve(x[1]), vec![a.clone(), b.clone()]),
         case("solve, vector", |x| x[0].solve(x[1]), vec![a.clone(), vector.clone()]),
         case("solve, broadcast", |x| x[0].solve(x[1]), vec![batch.clone(), b.clone()]),
@@ -72,14 +72,18 @@ fn cases() -> Vec<Case> {
             |x| x[0].lu_solve(x[0].tape().constant(x[1].detach().value()), x[2]),
             vec![lu, pivots, b.clone()],
         ),
-        case("cholesky_solve", |x| x[0].cholesky_solve(x[1], false), vec![b.clone(), l.clone()]),
-        case("cholesky_solve, upper", |x| x[0].cholesky_solve(x[1], true), vec![b.clone(), l.transpose(-2, -1)]),
+        case("cholesky_solve", |x| x[0].cholesky_solve(x[1], Triangle::Lower), vec![b.clone(), l.clone()]),
+        case(
+            "cholesky_solve, upper",
+            |x| x[0].cholesky_solve(x[1], Triangle::Upper),
+            vec![b.clone(), l.transpose(-2, -1)],
+        ),
     ];
     macro_rules! triangular {
         ($($name:literal $upper:literal $left:literal $unit:literal;)*) => {
             $(cases.push(case($name, |x| {
                 let b = if $left { x[1] } else { x[1].transpose(-2, -1) };
-                x[0].solve_triangular(b, $upper, $left, $unit)
+                x[0].solve_triangular(b, system($upper, $left, $unit))
             }, vec![batch.clone(), b.clone()]));)*
         };
     }

@@ -7,6 +7,7 @@ mod pytorch;
 mod refusals;
 
 use wengert_autograd::Generator;
+use wengert_linalg::{Triangle, TriangularSystem};
 use wengert_tensor::prelude::*;
 
 /// Returns matrices of normally distributed numbers.
@@ -24,6 +25,15 @@ fn positive_definite(shape: &[usize], seed: u64) -> Tensor<f64> {
 fn regular(shape: &[usize], seed: u64) -> Tensor<f64> {
     let n = shape[shape.len() - 1];
     random(shape, seed) * 0.5 + Tensor::eye(n) * (n as f64)
+}
+
+/// Returns a form of triangular systems from PyTorch's arguments.
+fn system(upper: bool, left: bool, unitriangular: bool) -> TriangularSystem {
+    let mut system = TriangularSystem::from(if upper { Triangle::Upper } else { Triangle::Lower });
+    if !left {
+        system = system.right();
+    }
+    if unitriangular { system.unitriangular() } else { system }
 }
 
 /// Returns the largest difference of elements. The shapes must be equal.

@@ -5,6 +5,8 @@ use wengert_autograd::{Tape, Var};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
+use crate::system;
+
 /// Returns the tensors of a list, `None` for null.
 fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     let numbers = |list: &Value| list.as_array().unwrap().clone();
@@ -21,9 +23,12 @@ fn outputs<'t>(name: &str, x: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
     let (name, options) = name.split_once(' ').unwrap_or((name, ""));
     let option = |position: usize| options.as_bytes()[position] == b'1';
     match name {
-        "cholesky" => vec![x[0].cholesky(option(0))],
-        "cholesky_solve" => vec![x[0].cholesky_solve(x[1], option(0))],
-        "solve_triangular" => vec![x[0].solve_triangular(x[1], option(0), option(1), option(2))],
+        "cholesky" if option(0) => vec![x[0].transpose(-2, -1).cholesky().transpose(-2, -1)],
+        "cholesky" => vec![x[0].cholesky()],
+        "cholesky_solve" => {
+            vec![x[0].cholesky_solve(x[1], if option(0) { Triangle::Upper } else { Triangle::Lower })]
+        }
+        "solve_triangular" => vec![x[0].solve_triangular(x[1], system(option(0), option(1), option(2)))],
         "solve" => vec![x[0].solve(x[1])],
         "inv" => vec![x[0].inv()],
         "det" => vec![x[0].det()],

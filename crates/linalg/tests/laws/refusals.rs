@@ -38,11 +38,11 @@ fn sentences() {
     let minor = "The factorization could not be completed because the input is not positive-definite (the leading minor of order";
     let zero = "is zero, the inversion could not be completed because the input matrix is singular.";
     refused! {
-        |a| a.try_cholesky(false), [ones(&[3])] => format!("linalg.cholesky: {rank}");
-        |a| a.try_cholesky(false), [ones(&[3, 2])] => format!("linalg.cholesky: {square}");
-        |a| a.try_cholesky(false), [indefinite()] => format!("linalg.cholesky: {minor} 2 is not positive-definite).");
-        |a| a.try_cholesky(true), [pair] => format!("linalg.cholesky: (Batch element 1): {minor} 2 is not positive-definite).");
-        |a| a.try_cholesky(true), [Tensor::full([2, 2], f64::NAN)] => format!("linalg.cholesky: {minor} 1 is not positive-definite).");
+        |a| a.try_cholesky(), [ones(&[3])] => format!("linalg.cholesky: {rank}");
+        |a| a.try_cholesky(), [ones(&[3, 2])] => format!("linalg.cholesky: {square}");
+        |a| a.try_cholesky(), [indefinite()] => format!("linalg.cholesky: {minor} 2 is not positive-definite).");
+        |a| a.transpose(-2, -1).try_cholesky(), [pair] => format!("linalg.cholesky: (Batch element 1): {minor} 2 is not positive-definite).");
+        |a| a.transpose(-2, -1).try_cholesky(), [Tensor::full([2, 2], f64::NAN)] => format!("linalg.cholesky: {minor} 1 is not positive-definite).");
         |a, b| a.try_solve(b), [ones(&[3]), ones(&[3])] => format!("linalg.solve: {rank}");
         |a, b| a.try_solve(b), [ones(&[3, 2]), ones(&[3])] => format!("linalg.solve: {square}");
         |a, b| a.try_solve(b), [Tensor::eye(3), ones(&[])] => "linalg.solve: The input tensor B must have at least 2 dimensions.";
@@ -75,15 +75,15 @@ fn sentences() {
             => "linalg.lu_solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 2x2)";
         |a, p, b| a.try_lu_solve(p, b), [ones(&[3, 3]), ones(&[2]), ones(&[3, 1])]
             => "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix";
-        |a, b| a.try_solve_triangular(b, true, true, false), [ones(&[3, 3]), ones(&[3])]
+        |a, b| a.try_solve_triangular(b, Triangle::Upper), [ones(&[3, 3]), ones(&[3])]
             => "linalg.solve_triangular: The input tensor B must have at least 2 dimensions.";
-        |a, b| a.try_solve_triangular(b, true, true, false), [ones(&[3, 2]), ones(&[3, 1])] => format!("linalg.solve_triangular: {square}");
-        |a, b| a.try_solve_triangular(b, true, false, false), [ones(&[3, 3]), ones(&[3, 1])]
+        |a, b| a.try_solve_triangular(b, Triangle::Upper), [ones(&[3, 2]), ones(&[3, 1])] => format!("linalg.solve_triangular: {square}");
+        |a, b| a.try_solve_triangular(b, Triangle::Upper.right()), [ones(&[3, 3]), ones(&[3, 1])]
             => "linalg.solve_triangular: Incompatible shapes of A and B for the equation XA = B (3x3 and 3x1)";
-        |b, l| b.try_cholesky_solve(l, false), [ones(&[3]), ones(&[3, 3])] => "b should have at least 2 dimensions, but has 1 dimensions instead";
-        |b, l| b.try_cholesky_solve(l, false), [ones(&[3, 2]), ones(&[3])] => "u should have at least 2 dimensions, but has 1 dimensions instead";
-        |b, l| b.try_cholesky_solve(l, false), [ones(&[3, 2]), ones(&[3, 2])] => square;
-        |b, l| b.try_cholesky_solve(l, false), [ones(&[3, 2]), ones(&[2, 2])]
+        |b, l| b.try_cholesky_solve(l, Triangle::Lower), [ones(&[3]), ones(&[3, 3])] => "b should have at least 2 dimensions, but has 1 dimensions instead";
+        |b, l| b.try_cholesky_solve(l, Triangle::Lower), [ones(&[3, 2]), ones(&[3])] => "u should have at least 2 dimensions, but has 1 dimensions instead";
+        |b, l| b.try_cholesky_solve(l, Triangle::Lower), [ones(&[3, 2]), ones(&[3, 2])] => square;
+        |b, l| b.try_cholesky_solve(l, Triangle::Lower), [ones(&[3, 2]), ones(&[2, 2])]
             => "Incompatible matrix sizes for cholesky_solve: each A matrix is 2 by 2 but each b matrix is 3 by 2";
     }
 }
