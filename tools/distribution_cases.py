@@ -46,9 +46,9 @@ FAMILIES = [
     ("Binomial", [[7.0, 12.0, 30.0], [0.1, 0.5, 0.9]], COUNTS, lambda n, p: st.binom(n, p)),
     ("NegativeBinomial", [[0.5, 3.0, 12.0], [0.1, 0.5, 0.9]], COUNTS, lambda r, p: st.nbinom(r, 1 - p)),
 ]
-DISCRETE = {"Poisson", "Bernoulli", "Geometric", "Binomial", "NegativeBinomial"}
-# PyTorch has other formulas for these entropies or none.
-NO_ENTROPY = {"Poisson", "Binomial", "NegativeBinomial"}
+# PyTorch has no entropy of these, or only for equal counts.
+SCIPY_ENTROPY = {"Poisson", "Binomial"}
+NO_ENTROPY = {"NegativeBinomial"}
 
 
 def number(x):
@@ -80,10 +80,11 @@ def family(name, parameters, values, scipy):
         "mean": numbers(ours.mean + torch.zeros(len(parameters[0]), 1)),
         "variance": numbers(ours.variance + torch.zeros(len(parameters[0]), 1)),
     }
-    if name not in DISCRETE:
-        case["shares"] = SHARES
-        case["icdf"] = numbers([d.ppf(SHARES) for d in theirs])
-    if name not in NO_ENTROPY:
+    case["shares"] = SHARES
+    case["icdf"] = numbers([d.ppf(SHARES) for d in theirs])
+    if name in SCIPY_ENTROPY:
+        case["entropy"] = numbers([d.entropy() for d in theirs])
+    elif name not in NO_ENTROPY:
         case["entropy"] = numbers(ours.entropy())
     return case
 
@@ -149,7 +150,7 @@ def vectors():
     truncated = st.truncnorm(-0.5, 2.0, 1.0, 2.0)
     return {
         "dirichlet": [a.tolist(), x.tolist(), numbers(dirichlet.log_prob(x)), numbers(dirichlet.entropy()), numbers(dirichlet.variance)],
-        "multinomial": [x.tolist(), counts.tolist(), numbers(multinomial.log_prob(counts)), numbers(multinomial.variance)],
+        "multinomial": [x.tolist(), counts.tolist(), numbers(multinomial.log_prob(counts)), numbers(multinomial.variance), numbers(multinomial.entropy())],
         "stick": [z.tolist(), numbers(shares), numbers(stick.log_abs_det_jacobian(z, shares))],
         "mixture": [REAL, numbers(mixture.log_prob(points)), numbers(mixture.cdf(points)), numbers([mixture.mean, mixture.variance])],
         "transformed": [image.tolist(), numbers(images.log_prob(image)), numbers(images.cdf(image))],

@@ -54,6 +54,10 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Independent<D> {
         shape[shape.rank() - self.dims..].iter().chain(self.base.event_shape().iter()).copied().collect()
     }
 
+    fn is_discrete(&self) -> bool {
+        self.base.is_discrete()
+    }
+
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         self.base.try_rsample(shape, generator)
@@ -157,6 +161,10 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
         self.components.event_shape()
     }
 
+    fn is_discrete(&self) -> bool {
+        self.components.is_discrete()
+    }
+
     #[track_caller]
     fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
         let message = "MixtureSameFamily has no rsample: the choice of a component has no derivative; use sample";
@@ -229,9 +237,13 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or `base` has no `cdf`.
+    /// If the shapes do not broadcast, `base` is discrete, or it has no `cdf`.
     pub fn try_new(base: D, low: impl Operand<A>, high: impl Operand<A>) -> Result<Self, A::Error> {
         let at = Site::here("new");
+        if base.is_discrete() {
+            let message = format!("Truncated needs a distribution with a density, but {} is discrete", base.name());
+            return Err(refused(at, message));
+        }
         let beside = base.try_mean()?;
         let bound = |argument: Argument<A>| match argument {
             Argument::Number(number) if number.to_f64().is_infinite() => None,

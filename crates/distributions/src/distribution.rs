@@ -34,6 +34,11 @@ pub trait Distribution<A: Array> {
         Shape::scalar()
     }
 
+    /// Returns true if only separate values have a probability. PyTorch: `support.is_discrete`.
+    fn is_discrete(&self) -> bool {
+        false
+    }
+
     /// Draws values of the shape `shape`, then the batch shape, then the event shape. Gradients flow to the parameters: the draw is a
     /// differentiable function of the parameters and of noise. PyTorch: `rsample`.
     ///
@@ -69,7 +74,8 @@ pub trait Distribution<A: Array> {
         Err(missing(self.name(), "cdf", Site::here("cdf")))
     }
 
-    /// Returns the value up to which the probability is `value`; NaN outside of [0, 1]. PyTorch: `icdf`.
+    /// Returns the value up to which the probability is `value`; NaN outside of [0, 1]. If the distribution is discrete, it is the
+    /// smallest value up to which the probability is at least `value`, and its derivative is 0. PyTorch: `icdf`.
     ///
     /// # Errors
     ///
@@ -231,10 +237,14 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
         joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
     }
 
+    fn is_discrete(&self) -> bool {
+        self.support().is_discrete()
+    }
+
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let at = Site::here("rsample");
-        if self.support().is_discrete() {
+        if self.is_discrete() {
             let name = D::NAME;
             return Err(refused(at, format!("{name} has no rsample: a discrete value has no derivative; use sample")));
         }
@@ -249,8 +259,7 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let (x, outside) = arguments(self, value, Site::here("log_prob"))?;
-        let inside = self.support().moved_inside(&x, &outside)?;
-        filled(self.density(&inside)?, &outside, f64::NEG_INFINITY)
+        log_density(self, &x, &outside)
     }
 
     #[track_caller]
@@ -292,6 +301,12 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     }
 }
 
+/// Returns the logarithm of the density at `x`; -∞ where one of the masks `outside` is true.
+pub(crate) fn log_density<A: Array, D: Family<Array = A>>(family: &D, x: &A, outside: &[A::Mask]) -> Result<A> {
+    let inside = family.support().moved_inside(x, outside)?;
+    filled(family.density(&inside)?, outside, f64::NEG_INFINITY)
+}
+
 fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &mut Generator, at: Site) -> Result<A> {
     let shape: Shape = shape.iter().chain(family.batch_shape().iter()).copied().collect();
     let beside = family.parameters()[0].2.clone();
@@ -316,7 +331,10 @@ fn arguments<A: Array, D: Family<Array = A>>(
 
 /// Checks of arguments, which cost an evaluation of the arguments. They are off by default.
 #[twins]
-pub trait Validate: Family {
+pub trait Validate: Sized {
+    /// Tensors or variables.
+    type Arguments: TensorLike;
+
     /// Returns the distribution after a check of its parameters. From now on `log_prob` and `cdf` check their values too. PyTorch:
     /// `validate_args=True`.
     ///
@@ -334,10 +352,15 @@ pub trait Validate: Family {
     /// # Errors
     ///
     /// If a parameter is outside of its range.
-    fn try_validate(self) -> Result<Self, <Self::Array as TensorLike>::Error> {
-        check_parameters(Self::NAME, &self.parameters(), Site::here("validate"))?;
+    fn try_validate(self) -> Result<Self, <Self::Arguments as TensorLike>::Error>;
+}
+
+impl<A: Array, D: Family<Array = A>> Validate for D {
+    type Arguments = A;
+
+    #[track_caller]
+    fn try_validate(self) -> Result<Self, A::Error> {
+        check_parameters(D::NAME, &self.parameters(), Site::here("validate"))?;
         Ok(self.validated())
     }
 }
-
-impl<D: Family> Validate for D {}

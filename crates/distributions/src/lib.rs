@@ -38,6 +38,7 @@ mod divergence;
 mod expression;
 mod families;
 mod multivariate;
+mod quantile;
 mod sampling;
 mod support;
 mod transformed;

@@ -104,14 +104,19 @@ pub enum Range {
     Unit,
     /// 0, 1, 2, …
     Count,
+    /// Vectors of positive numbers.
+    Positives,
+    /// Vectors of probabilities, divided by their sum.
+    Probabilities,
 }
 
 impl Range {
     fn contains(self, x: f64) -> bool {
         match self {
             Range::Real => !x.is_nan(),
-            Range::Positive => x > 0.0,
-            Range::Nonnegative => x >= 0.0,
+            Range::Positive | Range::Positives => x > 0.0,
+            // A vector that has no positive sum is NaN after the division.
+            Range::Nonnegative | Range::Probabilities => x >= 0.0,
             Range::Unit => (0.0..=1.0).contains(&x),
             Range::Count => x >= 0.0 && x.fract() == 0.0,
         }
@@ -125,6 +130,8 @@ impl Range {
             Range::Nonnegative => "GreaterThanEq(lower_bound=0.0)",
             Range::Unit => "Interval(lower_bound=0.0, upper_bound=1.0)",
             Range::Count => "IntegerGreaterThan(lower_bound=0)",
+            Range::Positives => "IndependentConstraint(GreaterThan(lower_bound=0.0), 1)",
+            Range::Probabilities => "Simplex()",
         }
     }
 }

@@ -260,6 +260,10 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
         self.transforms.iter().fold(event, |event, transform| transform.shape(event, 1))
     }
 
+    fn is_discrete(&self) -> bool {
+        self.base.is_discrete()
+    }
+
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let x = self.base.try_rsample(shape, generator)?;

@@ -8,11 +8,12 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
 
-use crate::distribution::{Distribution, Noise, array, expanded};
+use crate::distribution::{Distribution, Noise, Validate, array, expanded};
 use crate::expression::{Expr, of};
-use crate::families::trials::times;
+use crate::families::counts::counts_to;
+use crate::families::trials::{Binomial, times};
 use crate::sampling::{Kind, draw};
-use crate::support::{filled, joint, refused};
+use crate::support::{Parameter, Range, check_parameters, check_values, filled, joint, refused};
 
 /// The categorical distribution: class k of 0 to K - 1 with the probability pₖ. The parameters have the shape `[…, K]`. Values are class
 /// numbers in the element type. PyTorch: `Categorical`.
@@ -29,6 +30,7 @@ use crate::support::{filled, joint, refused};
 pub struct Categorical<A> {
     probs: A,
     logits: A,
+    validated: bool,
 }
 
 #[twins]
@@ -42,7 +44,7 @@ impl<A: Array> Categorical<A> {
         let probs = probs.array();
         check_rank(&probs, "`probs` parameter must be at least one-dimensional.", Site::here("new"))?;
         let probs = probs.try_div(&probs.try_sum_keepdim(-1)?)?;
-        Ok(Categorical { logits: probs.try_log()?, probs })
+        Ok(Categorical { logits: probs.try_log()?, probs, validated: false })
     }
 
     /// Returns the distribution with the probabilities softmax(`logits`).
@@ -53,7 +55,7 @@ impl<A: Array> Categorical<A> {
     pub fn try_from_logits(logits: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         let logits = logits.array();
         check_rank(&logits, "`logits` parameter must be at least one-dimensional.", Site::here("from_logits"))?;
-        Ok(Categorical { probs: logits.try_softmax(-1)?, logits: logits.try_log_softmax(-1)? })
+        Ok(Categorical { probs: logits.try_softmax(-1)?, logits: logits.try_log_softmax(-1)?, validated: false })
     }
 }
 
@@ -85,6 +87,10 @@ impl<A: Array> Categorical<A> {
         self.probs.shape().last().copied().unwrap_or(0)
     }
 
+    fn parameters(&self) -> [Parameter<'_, A>; 1] {
+        [("probs", Range::Probabilities, &self.probs)]
+    }
+
     fn noise<'g>(&self, shape: Shape, generator: &'g mut Generator, last: Option<usize>, at: Site) -> Noise<'g, A> {
         let shape = shape.iter().chain(self.batch_shape().iter()).copied().chain(last).collect();
         Noise { shape, generator, beside: self.probs.clone(), at }
@@ -99,6 +105,10 @@ impl<A: Array> Distribution<A> for Categorical<A> {
     fn batch_shape(&self) -> Shape {
         let shape = self.probs.shape();
         Shape::from(&shape[..shape.rank() - 1])
+    }
+
+    fn is_discrete(&self) -> bool {
+        true
     }
 
     #[track_caller]
@@ -121,7 +131,14 @@ impl<A: Array> Distribution<A> for Categorical<A> {
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.probs), &self.batch_shape(), Site::here("log_prob"))?;
+        let at = Site::here("log_prob");
+        let x = expanded(array(value, &self.probs), &self.batch_shape(), at)?;
+        if self.validated {
+            let last = self.classes() as f64 - 1.0;
+            let outside = [x.try_lt(0.0)?, x.try_gt(last)?, x.try_ne(&x.try_floor()?)?];
+            let constraint = format!("IntegerInterval(lower_bound=0, upper_bound={last})");
+            check_values((self.name(), &constraint), &self.parameters(), &x, &outside, at)?;
+        }
         let chosen = self.chosen(&x)?;
         let logarithm = Expr::from(try_where_(&chosen, &self.logits, 0.0)).sum_last(1).get()?;
         let count = (of(&self.probs) * 0.0).masked(&chosen, 1.0).sum_last(1).get()?;
@@ -141,6 +158,16 @@ impl<A: Array> Distribution<A> for Categorical<A> {
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
         self.try_mean()
+    }
+}
+
+impl<A: Array> Validate for Categorical<A> {
+    type Arguments = A;
+
+    #[track_caller]
+    fn try_validate(self) -> Result<Self, A::Error> {
+        check_parameters(self.name(), &self.parameters(), Site::here("validate"))?;
+        Ok(Categorical { validated: true, ..self })
     }
 }
 
@@ -206,6 +233,10 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         Shape::from([self.classes.classes()])
     }
 
+    fn is_discrete(&self) -> bool {
+        true
+    }
+
     #[track_caller]
     fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
         let message = "Multinomial has no rsample: a discrete value has no derivative; use sample";
@@ -237,9 +268,14 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let probs = self.probs();
-        let x = expanded(array(value, probs), &probs.shape(), Site::here("log_prob"))?;
+        let (probs, at) = (self.probs(), Site::here("log_prob"));
+        let x = expanded(array(value, probs), &probs.shape(), at)?;
         let negative = [x.try_lt(0.0)?, x.try_ne(&x.try_floor()?)?];
+        if self.classes.validated {
+            let other_sum = x.try_sum_keepdim(-1)?.try_ne(self.total_count as f64)?;
+            let outside = [negative[0].clone(), negative[1].clone(), other_sum];
+            check_values((self.name(), "Multinomial()"), &self.classes.parameters(), &x, &outside, at)?;
+        }
         let x = filled(x, &negative, -1.0)?;
         let safe = filled(x.clone(), &negative, 0.0)?;
         let n = self.total_count as f64;
@@ -250,6 +286,17 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }
 
+    /// -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!, where the count xₖ is binomial.
+    #[track_caller]
+    fn try_entropy(&self) -> Result<A> {
+        let (probs, n) = (self.probs(), self.total_count as f64);
+        let counts = counts_to(self.total_count, probs, probs.shape().rank())?;
+        let weights = Expr::from(Binomial::try_new(n, probs)?.try_log_prob(&counts)).exp();
+        let factorials = (weights * (of(&counts) + 1.0).gammaln()).get()?.try_sum([0, -1])?;
+        let factorial = of(&probs.number(A::Elem::from_f64(n + 1.0))).gammaln();
+        (Expr::from(self.classes.try_entropy()) * n + &factorials - factorial).get()
+    }
+
     #[track_caller]
     fn try_mean(&self) -> Result<A> {
         (of(self.probs()) * self.total_count as f64).get()
@@ -258,6 +305,16 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
         ((1.0 - of(self.probs())) * self.probs() * self.total_count as f64).get()
+    }
+}
+
+impl<A: Array> Validate for Multinomial<A> {
+    type Arguments = A;
+
+    #[track_caller]
+    fn try_validate(self) -> Result<Self, A::Error> {
+        check_parameters(self.name(), &self.classes.parameters(), Site::here("validate"))?;
+        Ok(Multinomial { classes: Categorical { validated: true, ..self.classes }, ..self })
     }
 }
 
@@ -275,6 +332,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
 #[derive(Clone, Debug)]
 pub struct Dirichlet<A> {
     pub(crate) concentration: A,
+    validated: bool,
 }
 
 #[twins]
@@ -288,7 +346,7 @@ impl<A: Array> Dirichlet<A> {
         let concentration = concentration.array();
         let message = "`concentration` parameter must be at least one-dimensional.";
         check_rank(&concentration, message, Site::here("new"))?;
-        Ok(Dirichlet { concentration })
+        Ok(Dirichlet { concentration, validated: false })
     }
 }
 
@@ -300,6 +358,10 @@ impl<A: Array> Dirichlet<A> {
 
     pub(crate) fn total(&self) -> Expr<A> {
         of(&self.concentration).sum_last(1)
+    }
+
+    fn parameters(&self) -> [Parameter<'_, A>; 1] {
+        [("concentration", Range::Positives, &self.concentration)]
     }
 
     fn logarithm_of_beta(&self) -> Expr<A> {
@@ -334,15 +396,20 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let a = &self.concentration;
-        let x = expanded(array(value, a), &a.shape(), Site::here("log_prob"))?;
+        let at = Site::here("log_prob");
+        let x = expanded(array(value, a), &a.shape(), at)?;
         let outside = [x.try_lt(0.0)?];
         let terms = (of(a) - 1.0).xlogy(Expr::from(filled(x.clone(), &outside, 1.0)));
         let terms = Expr::from(filled(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);
         // PyTorch's tolerance, or the rounding of the sum.
         let count = a.shape().last().copied().unwrap_or(0);
         let tolerance = (4.0 * count as f64 * A::Elem::EPSILON.to_f64()).max(1e-6);
-        let distance = (of(&x).sum_last(1) - 1.0).abs().get()?;
-        (terms - self.logarithm_of_beta()).masked(distance.try_gt(tolerance)?, f64::NEG_INFINITY).get()
+        let other_sum = |sum: A| (of(&sum) - 1.0).abs().get()?.try_gt(tolerance);
+        if self.validated {
+            let masks = [outside[0].clone(), other_sum(x.try_sum_keepdim(-1)?)?];
+            check_values((self.name(), "Simplex()"), &self.parameters(), &x, &masks, at)?;
+        }
+        (terms - self.logarithm_of_beta()).masked(other_sum(x.try_sum(-1)?)?, f64::NEG_INFINITY).get()
     }
 
     #[track_caller]
@@ -363,5 +430,15 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
         let total = self.concentration.try_sum_keepdim(-1)?;
         let mean = (of(&self.concentration) / &total).get()?;
         (of(&mean) * (1.0 - of(&mean)) / (of(&total) + 1.0)).get()
+    }
+}
+
+impl<A: Array> Validate for Dirichlet<A> {
+    type Arguments = A;
+
+    #[track_caller]
+    fn try_validate(self) -> Result<Self, A::Error> {
+        check_parameters(self.name(), &self.parameters(), Site::here("validate"))?;
+        Ok(Dirichlet { validated: true, ..self })
     }
 }

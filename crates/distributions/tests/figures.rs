@@ -150,6 +150,7 @@ fn classes_and_shares() {
     let ours = Multinomial::new(10, &matrix(&multinomial[0]));
     assert_near("Multinomial.log_prob", &ours.log_prob(matrix(&multinomial[1])), &multinomial[2], 1e-13);
     assert_near("Multinomial.variance", &ours.variance(), &multinomial[3], 1e-14);
+    assert_near("Multinomial.entropy", &ours.entropy(), &multinomial[4], 1e-13);
     let stick = &cases["stick"];
     let z = matrix(&stick[0]);
     assert_near("stick", &Transform::StickBreaking.forward(&z), &stick[1], 1e-14);
@@ -258,7 +259,82 @@ fn errors_are_pytorchs_sentences() {
     assert!(error.to_string().contains(file!()), "{error}");
     let error = Poisson::new(&two).try_rsample([], &mut Generator::new(0)).unwrap_err();
     assert_eq!(error.sentence(), "Poisson has no rsample: a discrete value has no derivative; use sample");
-    assert_eq!(Poisson::new(&two).try_entropy().unwrap_err().sentence(), "Poisson has no entropy");
+    let negative_binomial = NegativeBinomial::new(2.0, &two);
+    assert_eq!(negative_binomial.try_entropy().unwrap_err().sentence(), "NegativeBinomial has no entropy");
+    let error = Poisson::new(&Tensor::scalar(1e9)).try_entropy().unwrap_err();
+    assert!(error.sentence().starts_with("the entropy of Poisson is a sum over 1000379514 counts"), "{error}");
+    let error = Truncated::try_new(Poisson::new(&two), 1.0, 5.0).unwrap_err();
+    assert_eq!(error.sentence(), "Truncated needs a distribution with a density, but Poisson is discrete");
+}
+
+/// The sentences are PyTorch's, which continue with all values instead of the invalid ones.
+#[test]
+fn vectors_are_validated() {
+    let sentence = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();
+    let shares = Tensor::from([0.25, 0.25, 0.5]);
+    assert_eq!(
+        sentence(Dirichlet::new(&Tensor::from([[1.0, 2.0], [0.0, 2.0]])).try_validate().unwrap_err()),
+        "Expected parameter concentration (Tensor of shape (2, 2)) of distribution Dirichlet(concentration: torch.Size([2, 2])) to \
+         satisfy the constraint IndependentConstraint(GreaterThan(lower_bound=0.0), 1), but found invalid values:"
+    );
+    let dirichlet = Dirichlet::new(&shares).validate();
+    assert_eq!(
+        sentence(dirichlet.try_log_prob(&Tensor::from([[0.5, 0.5, 0.5], [0.2, 0.3, 0.5]])).unwrap_err()),
+        "Expected value argument (Tensor of shape (2, 3)) to be within the support (Simplex()) of the distribution \
+         Dirichlet(concentration: torch.Size([3])), but found invalid values:"
+    );
+    assert!(dirichlet.log_prob(&shares).item().is_finite());
+    for probs in [[1.0, -1.0, 2.0], [1.0, f64::NAN, 2.0], [0.0, 0.0, 0.0]] {
+        assert_eq!(
+            sentence(Categorical::new(&Tensor::from(probs)).try_validate().unwrap_err()),
+            "Expected parameter probs (Tensor of shape (3,)) of distribution Categorical(probs: torch.Size([3])) to satisfy the \
+             constraint Simplex(), but found invalid values:"
+        );
+    }
+    let categorical = Categorical::new(&shares).validate();
+    assert_eq!(
+        sentence(categorical.try_log_prob(&Tensor::from([3.0, 1.0])).unwrap_err()),
+        "Expected value argument (Tensor of shape (2,)) to be within the support (IntegerInterval(lower_bound=0, upper_bound=2)) of \
+         the distribution Categorical(probs: torch.Size([3])), but found invalid values:"
+    );
+    assert!(categorical.try_log_prob(0.5).is_err() && categorical.try_log_prob(2.0).is_ok());
+    let multinomial = Multinomial::new(10, &shares).validate();
+    assert!(multinomial.try_log_prob(&Tensor::from([1.0, 2.0, 3.0])).is_err());
+    assert!(multinomial.try_log_prob(&Tensor::from([1.0, 2.0, 7.0])).is_ok());
+}
+
+#[test]
+fn the_quantile_of_a_probability_is_its_count() {
+    fn check<T: Float, D: Distribution<Tensor<T>>>(distribution: D, last: usize) {
+        let counts = Tensor::from_fn([last + 1], |index| T::from_f64(index[0] as f64));
+        let probabilities = distribution.cdf(&counts);
+        for (p, (count, got)) in probabilities.iter().zip(counts.iter().zip(distribution.icdf(&probabilities).iter())) {
+            // Far in the tails, the probabilities of adjacent counts round to the same number.
+            if (1e-30..1.0 - 1e3 * T::EPSILON.to_f64()).contains(&p.to_f64()) {
+                assert_eq!(got, count, "{} of {p}", distribution.name());
+            }
+        }
+        assert_eq!(distribution.icdf(&Tensor::scalar(T::from_f64(0.0))).item().to_f64(), 0.0);
+        assert!(distribution.icdf(&Tensor::scalar(T::from_f64(1.5))).item().is_nan());
+    }
+    fn check_all<T: Float>() {
+        let number = |x: f64| Tensor::scalar(T::from_f64(x));
+        check(Poisson::new(&number(7.5)), 30);
+        check(Poisson::new(&number(1000.0)), 1200);
+        check(Binomial::new(number(40.0), &number(0.3)), 40);
+        check(Geometric::new(&number(0.2)), 60);
+        check(NegativeBinomial::new(number(3.5), &number(0.4)), 40);
+        check(Bernoulli::new(&number(0.3)), 1);
+    }
+    check_all::<f32>();
+    check_all::<f64>();
+    let infinite = |x: Tensor<f64>| x.item() == f64::INFINITY;
+    assert!(
+        infinite(Poisson::new(&Tensor::scalar(2.0)).icdf(1.0))
+            && infinite(Geometric::new(&Tensor::scalar(0.5)).icdf(1.0))
+    );
+    assert_eq!(Binomial::new(7.0, &Tensor::scalar(0.5)).icdf(1.0).item(), 7.0);
+    assert!(Poisson::new(&Tensor::scalar(-2.0)).icdf(0.5).item().is_nan());
 }
 
 #[test]

@@ -57,6 +57,22 @@ impl<'t> Normalised<Dirichlet<Var<'t, f64>>> {
 }
 
 #[test]
+fn entropies_that_are_sums_over_counts() {
+    let (two, shares) = (Tensor::from([0.7, 2.5]), Tensor::from([0.2, 0.3, 0.5]));
+    assert_gradcheck!(check(), |rate| Poisson::new(rate).entropy(), &two);
+    assert_gradcheck!(check(), |p| Binomial::new(&Tensor::from([3.0, 4.0, 2.0]), p).entropy(), &shares);
+    assert_gradcheck!(check(), |p| Multinomial::new(4, p).entropy(), &shares);
+}
+
+#[test]
+fn the_derivative_of_a_discrete_quantile_is_zero() {
+    let tape = Tape::<f64>::new();
+    let (rate, p) = (tape.var(&Tensor::scalar(3.0)), tape.var(&Tensor::scalar(0.4)));
+    let [by_rate, by_p] = (Poisson::new(rate).icdf(p) + rate * 0.0 + p * 0.0).grad([rate, p]);
+    assert_eq!((by_rate.item(), by_p.item()), (0.0, 0.0));
+}
+
+#[test]
 fn discrete_distributions() {
     let (k, p, r) = (Tensor::from([[0.0], [1.0], [3.0]]), Tensor::from([0.2, 0.7]), Tensor::from([1.5, 4.0]));
     assert_gradcheck!(check(), |r| Poisson::new(r).log_prob(&k), &r);

@@ -35,6 +35,20 @@ mod rules;
 pub use array::{Array, Elementwise};
 pub use ops::Special;
 
+/// The functions of numbers that distributions need.
+#[doc(hidden)]
+pub mod numbers {
+    /// Returns the regularised upper incomplete gamma function of `a` at `x`.
+    pub fn gammaincc(a: f64, x: f64) -> f64 {
+        crate::numeric::gamma::gammainc(a, x, true, 0)
+    }
+
+    /// Returns the regularised incomplete beta function of `a` and `b` at `x`.
+    pub fn betainc(a: f64, b: f64, x: f64) -> f64 {
+        crate::numeric::beta::betainc(a, b, [x, 1.0 - x], [0, 0])
+    }
+}
+
 /// The trait of all functions, without a name of its own.
 pub mod prelude {
     pub use crate::Special as _;

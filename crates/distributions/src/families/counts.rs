@@ -1,16 +1,20 @@
-//! The Poisson distribution.
+//! The Poisson distribution, and the entropy of distributions over counts.
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Arithmetic, Result};
+use wengert_tensor::ops::{Arithmetic, Functions, Reductions, Result};
+use wengert_tensor::{Scalar, Site, Tensor};
 
+use super::trials::times;
 use super::{family, members};
-use crate::distribution::{Family, Noise};
+use crate::distribution::{Distribution, Family, Noise, expanded, log_density};
 use crate::expression::of;
+use crate::quantile::{Counts, quantile};
 use crate::sampling::{Kind, draw};
-use crate::support::Support;
+use crate::support::{Support, refused};
 
 family! {
-    /// The Poisson distribution: rateᵏ exp(-rate) / k! for k = 0, 1, 2, … `rate` ≥ 0. PyTorch: `Poisson`, without `cdf`.
+    /// The Poisson distribution: rateᵏ exp(-rate) / k! for k = 0, 1, 2, … `rate` ≥ 0. PyTorch: `Poisson`, without `cdf`, `icdf`
+    /// and `entropy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -38,6 +42,17 @@ impl<A: Array> Family for Poisson<A> {
         k.try_add(1.0)?.try_gammaincc(&self.rate)
     }
 
+    fn quantile(&self, p: &A) -> Result<A> {
+        quantile(Counts::Poisson, &[&self.rate], p, Site::here("icdf"))
+    }
+
+    /// The probability of all counts that the sum leaves out is below 1e-20.
+    fn information(&self) -> Result<A> {
+        let at = Site::here("entropy");
+        let rate = self.rate.to_tensor(at)?.iter().fold(0.0, |most: f64, rate| most.max(rate.to_f64()));
+        entropy_of_counts(self, (rate + 12.0 * rate.sqrt() + 40.0).ceil(), at)
+    }
+
     fn moments(&self) -> Result<[A; 2], A::Error> {
         Ok([self.rate.clone(), self.rate.clone()])
     }
@@ -45,4 +60,32 @@ impl<A: Array> Family for Poisson<A> {
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         draw(Kind::Poisson, &[noise.expand(&self.rate)?], noise.generator, noise.at)
     }
+}
+
+/// The maximum number of counts over which an entropy is summed.
+const MOST_TERMS: f64 = 1e6;
+
+/// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `most`.
+///
+/// # Errors
+///
+/// If `most` is above a million.
+pub(crate) fn entropy_of_counts<F: Family>(family: &F, most: f64, at: Site) -> Result<F::Array> {
+    if most > MOST_TERMS {
+        let message =
+            format!("the entropy of {} is a sum over {most} counts, but at most {MOST_TERMS} are supported", F::NAME);
+        return Err(refused(at, message));
+    }
+    let counts = counts_to(most as usize, family.parameters()[0].2, family.batch_shape().rank())?;
+    let counts = expanded(counts, &family.batch_shape(), at)?;
+    let logarithm = log_density(family, &counts, &family.support().outside(&counts)?)?;
+    (-times(&logarithm.try_exp()?, &logarithm)?).get()?.try_sum(0)
+}
+
+/// Returns the counts from 0 to `most` along the first of `rank` + 1 dimensions, as an array beside `x`.
+pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> {
+    let mut sizes = vec![1; rank + 1];
+    sizes[0] = most + 1;
+    let counts = (0..=most).map(|count| A::Elem::from_f64(count as f64)).collect();
+    Ok(x.constant(&Tensor::try_from_vec(counts, &sizes[..])?))
 }

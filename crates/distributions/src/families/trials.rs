@@ -6,8 +6,10 @@ use wengert_tensor::ops::{Activations, Arithmetic, Comparison, Functions, IntoAr
 use wengert_tensor::{Scalar, Site};
 
 use super::accessor;
+use super::counts::entropy_of_counts;
 use crate::distribution::{Family, Noise, array};
 use crate::expression::{Expr, of};
+use crate::quantile::{Counts, quantile};
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, Support, filled, joint};
 
@@ -133,6 +135,11 @@ impl<A: Array> Family for Bernoulli<A> {
         filled((of(k) * 0.0 + (1.0 - of(&self.probs))).get()?, &[k.try_ge(1.0)?], 1.0)
     }
 
+    fn quantile(&self, p: &A) -> Result<A> {
+        let success = p.try_gt(&(1.0 - of(&self.probs)).get()?)?;
+        filled((of(p) * 0.0).get()?, &[success], 1.0)
+    }
+
     fn moments(&self) -> Result<[A; 2], A::Error> {
         Ok([self.probs.clone(), ((1.0 - of(&self.probs)) * &self.probs).get()?])
     }
@@ -149,7 +156,7 @@ impl<A: Array> Family for Bernoulli<A> {
 
 trials! {
     /// The binomial distribution: C(n, k) pᵏ (1 - p)ⁿ⁻ᵏ for k = 0 to n, with n = `total_count` and p = `probs` in [0, 1]. PyTorch:
-    /// `Binomial`, without `cdf`.
+    /// `Binomial`, without `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -180,6 +187,17 @@ impl<A: Array> Family for Binomial<A> {
         failures.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)
     }
 
+    fn quantile(&self, p: &A) -> Result<A> {
+        let failure = (1.0 - of(&self.probs)).get()?;
+        quantile(Counts::Binomial, &[&self.total_count, &failure], p, Site::here("icdf"))
+    }
+
+    fn information(&self) -> Result<A> {
+        let at = Site::here("entropy");
+        let most = self.total_count.to_tensor(at)?.iter().fold(0.0, |most: f64, n| most.max(n.to_f64()));
+        entropy_of_counts(self, most, at)
+    }
+
     fn moments(&self) -> Result<[A; 2], A::Error> {
         let mean = (of(&self.total_count) * &self.probs).get()?;
         let variance = (1.0 - of(&self.probs)) * &mean;
@@ -194,7 +212,7 @@ impl<A: Array> Family for Binomial<A> {
 
 trials! {
     /// The geometric distribution: p (1 - p)ᵏ for k = 0, 1, 2, … failures before the first success, with p = `probs` in (0, 1]. PyTorch:
-    /// `Geometric`, without `cdf`.
+    /// `Geometric`, without `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -220,6 +238,10 @@ impl<A: Array> Family for Geometric<A> {
         (-((of(k) + 1.0) * &self.logarithms[1]).expm1()).get()
     }
 
+    fn quantile(&self, p: &A) -> Result<A> {
+        quantile(Counts::Geometric, &[&self.logarithms[1]], p, Site::here("icdf"))
+    }
+
     fn moments(&self) -> Result<[A; 2], A::Error> {
         let mean = (1.0 / of(&self.probs) - 1.0).get()?;
         let variance = of(&mean) / &self.probs;
@@ -238,7 +260,7 @@ impl<A: Array> Family for Geometric<A> {
 
 trials! {
     /// The negative binomial distribution: Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ for k = 0, 1, 2, … successes before failure r, with
-    /// r = `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, without `cdf`.
+    /// r = `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, without `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -266,6 +288,11 @@ impl<A: Array> Family for NegativeBinomial<A> {
 
     fn distribution(&self, k: &A) -> Result<A> {
         self.total_count.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)
+    }
+
+    fn quantile(&self, p: &A) -> Result<A> {
+        let failure = (1.0 - of(&self.probs)).get()?;
+        quantile(Counts::NegativeBinomial, &[&self.total_count, &failure], p, Site::here("icdf"))
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {

@@ -1,0 +1,119 @@
+//! The quantile functions of distributions over counts, as elementwise operations.
+
+use wengert_autograd::Call;
+use wengert_autograd::prelude::*;
+use wengert_special::{Array, Elementwise, numbers};
+use wengert_tensor::ops::Result;
+use wengert_tensor::{Error, Shape, Site, View};
+
+/// A distribution over counts, with the parameters that [`quantile`] expects.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Counts {
+    /// The rate.
+    Poisson,
+    /// The number of trials and the probability of a failure.
+    Binomial,
+    /// The number of failures and the probability of a failure.
+    NegativeBinomial,
+    /// The logarithm of the probability of a failure.
+    Geometric,
+}
+
+/// Returns the smallest count up to which the probability is at least `p`; NaN if a parameter is out of range. Parameters expand to the
+/// shape of `p`. The derivative is 0.
+///
+/// The distribution function is rounded, so the probability may fall short of `p` by eight units in the last place.
+pub(crate) fn quantile<A: Array>(counts: Counts, parameters: &[&A], p: &A, at: Site) -> Result<A> {
+    let shape = p.shape();
+    let mut inputs = vec![p.clone()];
+    for &parameter in parameters {
+        inputs.push(expand(parameter, &shape, at)?);
+    }
+    A::apply_elementwise(counts, &inputs, at)
+}
+
+fn expand<A: Array>(x: &A, shape: &Shape, at: Site) -> Result<A> {
+    if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
+}
+
+impl Elementwise for Counts {
+    fn name(&self) -> &'static str {
+        match self {
+            Counts::Poisson => "poisson_icdf",
+            Counts::Binomial => "binomial_icdf",
+            Counts::NegativeBinomial => "negative_binomial_icdf",
+            Counts::Geometric => "geometric_icdf",
+        }
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], _at: Site) -> std::result::Result<Tensor<T>, Error> {
+        let mut out = inputs[0].clone();
+        let [first, second] = [&inputs[1], inputs.last().unwrap_or(&inputs[1])];
+        out.try_update_with(first, [&mut second.clone()], |p, x, [y]| {
+            let p = if p < T::ONE { p.to_f64() * (1.0 - 8.0 * T::EPSILON.to_f64()) } else { p.to_f64() };
+            (T::from_f64(self.smallest(p, [x.to_f64(), y.to_f64()])), [y])
+        })?;
+        Ok(out)
+    }
+
+    fn slope<'t, T: Float>(&self, _call: &Call<'t, T>, _input: usize) -> Option<Var<'t, T>> {
+        None
+    }
+}
+
+impl Counts {
+    /// Returns the probability of counts up to `k`.
+    fn probability_up_to(self, k: f64, [x, y]: [f64; 2]) -> f64 {
+        match self {
+            Counts::Poisson => numbers::gammaincc(k + 1.0, x),
+            Counts::Binomial if k >= x => 1.0,
+            Counts::Binomial => numbers::betainc(x - k, k + 1.0, y),
+            Counts::NegativeBinomial => numbers::betainc(x, k + 1.0, y),
+            Counts::Geometric => -((k + 1.0) * x).exp_m1(),
+        }
+    }
+
+    /// Returns the mean, and a number near the standard deviation. The mean is NaN if a parameter is out of range.
+    fn scale(self, [x, y]: [f64; 2]) -> [f64; 2] {
+        let is_share = (0.0..=1.0).contains(&y);
+        let (mean, variance) = match self {
+            Counts::Poisson if x >= 0.0 => (x, x),
+            Counts::Binomial if is_share && x >= 0.0 && x.fract() == 0.0 => (x * (1.0 - y), x * (1.0 - y) * y),
+            Counts::NegativeBinomial if is_share && x >= 0.0 => (x * (1.0 - y) / y, x * (1.0 - y) / (y * y)),
+            Counts::Geometric if x < 0.0 => (-1.0 / x, 1.0 / (x * x)),
+            _ => (f64::NAN, f64::NAN),
+        };
+        [mean, variance.sqrt()]
+    }
+
+    /// Returns the smallest count up to which the probability is at least `p`, by bisection between counts around the mean.
+    fn smallest(self, p: f64, parameters: [f64; 2]) -> f64 {
+        let [mean, deviation] = self.scale(parameters);
+        if p.is_nan() || mean.is_nan() {
+            return f64::NAN;
+        }
+        let most = if self == Counts::Binomial { parameters[0] } else { f64::INFINITY };
+        if p >= 1.0 {
+            return most;
+        }
+        // Above 2^53, f64 does not have every whole number.
+        let limit = most.min((1u64 << 53) as f64);
+        let reaches = |k: f64| self.probability_up_to(k, parameters) >= p;
+        let (mut below, mut found, mut step) = (-1.0, mean.min(limit).floor(), deviation.ceil().max(1.0));
+        while !reaches(found) {
+            if found >= limit {
+                return most;
+            }
+            (below, found, step) = (found, (found + step).min(limit), step * 2.0);
+        }
+        while found - below > 1.0 {
+            let middle = ((below + found) / 2.0).floor();
+            if reaches(middle) {
+                found = middle;
+            } else {
+                below = middle;
+            }
+        }
+        found
+    }
+}
