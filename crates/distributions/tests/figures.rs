@@ -279,7 +279,7 @@ fn vectors_are_validated() {
     );
     let dirichlet = Dirichlet::new(&shares).validate();
     assert_eq!(
-        sentence(dirichlet.try_log_prob(&Tensor::from([[0.5, 0.5, 0.5], [0.2, 0.3, 0.5]])).unwrap_err()),
+        sentence(dirichlet.try_log_prob(Tensor::from([[0.5, 0.5, 0.5], [0.2, 0.3, 0.5]])).unwrap_err()),
         "Expected value argument (Tensor of shape (2, 3)) to be within the support (Simplex()) of the distribution \
          Dirichlet(concentration: torch.Size([3])), but found invalid values:"
     );
@@ -293,14 +293,14 @@ fn vectors_are_validated() {
     }
     let categorical = Categorical::new(&shares).validate();
     assert_eq!(
-        sentence(categorical.try_log_prob(&Tensor::from([3.0, 1.0])).unwrap_err()),
+        sentence(categorical.try_log_prob(Tensor::from([3.0, 1.0])).unwrap_err()),
         "Expected value argument (Tensor of shape (2,)) to be within the support (IntegerInterval(lower_bound=0, upper_bound=2)) of \
          the distribution Categorical(probs: torch.Size([3])), but found invalid values:"
     );
     assert!(categorical.try_log_prob(0.5).is_err() && categorical.try_log_prob(2.0).is_ok());
     let multinomial = Multinomial::new(10, &shares).validate();
-    assert!(multinomial.try_log_prob(&Tensor::from([1.0, 2.0, 3.0])).is_err());
-    assert!(multinomial.try_log_prob(&Tensor::from([1.0, 2.0, 7.0])).is_ok());
+    assert!(multinomial.try_log_prob(Tensor::from([1.0, 2.0, 3.0])).is_err());
+    assert!(multinomial.try_log_prob(Tensor::from([1.0, 2.0, 7.0])).is_ok());
 }
 
 #[test]
