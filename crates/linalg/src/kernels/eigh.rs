@@ -24,14 +24,10 @@ pub(crate) struct Eigh {
 #[derive(Clone, Copy)]
 pub(crate) struct Eigvalsh(pub(crate) Eigh);
 
-/// Computes the eigenvalues, and the vectors if `shapes` has a shape for them.
-fn run<T: Float>(eigh: Eigh, input: &Tensor<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-    let batch = batch_of(input.shape(), 2);
+/// Returns the batch of symmetric matrices with the leading dimensions `shape` and `order` rows.
+fn matrices(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
     let reason = "the input matrix is ill-conditioned or has too many repeated eigenvalues";
-    Batch { shape: &batch, name: NAME, reason, at }.compute(&[input], shapes, |input, out| {
-        let (values, vectors) = out.split_at_mut(1);
-        symmetric(input[0], eigh.upper, values[0], vectors.first_mut().map(|vectors| &mut **vectors))
-    })
+    Batch { shape, cost: 4 * order * order * order, name: NAME, reason, at }
 }
 
 impl Kernel for Eigh {
@@ -44,7 +40,9 @@ impl Kernel for Eigh {
 
     fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
-        run(*self, &inputs[0], &[with_core(&batch, &[order]), with_core(&batch, &[order, order])], at)
+        let shapes = [with_core(&batch, &[order]), with_core(&batch, &[order, order])];
+        matrices(&batch, order, at)
+            .compute([&inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
     }
 
     /// V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ, and without the quotients where λⱼ = λᵢ (Giles, "An extended collection of matrix
@@ -66,8 +64,10 @@ impl Kernel for Eigvalsh {
     }
 
     fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let shapes = self.shapes(&[inputs[0].shape().clone()]);
-        run(self.0, &inputs[0], &shapes, at)
+        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        matrices(&batch, order, at).compute([&inputs[0]], &[with_core(&batch, &[order])], |[a], [values]| {
+            symmetric(a, self.0.upper, values, None)
+        })
     }
 
     /// V diag(g_λ) Vᵀ.

@@ -34,12 +34,12 @@ impl Kernel for Pinv {
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let batch = batch_of(shape, 2);
         let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
-        let computed = Batch { shape: &batch, name, reason: svd::REASON, at };
-        computed.compute(&[&inputs[0]], &[with_core(&batch, &[columns, rows])], |a, out| {
+        let computed = Batch { shape: &batch, cost: svd::cost([rows, columns]), name, reason: svd::REASON, at };
+        computed.compute([&inputs[0]], &[with_core(&batch, &[columns, rows])], |[a], [out]| {
             if self.hermitian {
-                symmetric_pseudoinverse(a[0], rows, self.cutoff, out[0])
+                symmetric_pseudoinverse(a, rows, self.cutoff, out)
             } else {
-                pseudoinverse(a[0], [rows, columns], self.cutoff, out[0]).map(drop)
+                pseudoinverse(a, [rows, columns], self.cutoff, out).map(drop)
             }
         })
     }
@@ -75,11 +75,11 @@ impl Kernel for Lstsq {
         let (a, b) = (inputs[0].shape(), inputs[1].shape());
         let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
         let batch = batch_of(a, 2);
-        let computed = Batch { shape: &batch, name: "linalg.lstsq", reason: svd::REASON, at };
+        let cost = svd::cost([sizes[0], sizes[1]]);
+        let computed = Batch { shape: &batch, cost, name: "linalg.lstsq", reason: svd::REASON, at };
         let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
-        computed.compute(&[&inputs[0], &inputs[1]], &shapes, |input, out| {
-            let rank = least_squares(input[0], input[1], sizes, self.cutoff, out[0])?;
-            out[1][0] = T::from_f64(rank as f64);
+        computed.compute([&inputs[0], &inputs[1]], &shapes, |[a, b], [x, rank]| {
+            rank[0] = T::from_f64(least_squares(a, b, sizes, self.cutoff, x)? as f64);
             Ok(())
         })
     }

@@ -32,11 +32,11 @@ impl Kernel for Qr {
 
     fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
-        let shapes = self.shapes(&[inputs[0].shape().clone()]);
         let width = if self.complete { rows } else { rows.min(columns) };
-        Batch { shape: &batch, name: NAME, reason: "", at }.compute(&[&inputs[0]], &shapes, |input, out| {
-            let [q, r] = out else { return Ok(()) };
-            let mut a = input[0].to_vec();
+        let shapes = [with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])];
+        let cost = 2 * rows * columns * width;
+        Batch { shape: &batch, cost, name: NAME, reason: "", at }.compute([&inputs[0]], &shapes, |[a], [q, r]| {
+            let mut a = a.to_vec();
             q.copy_from_slice(&factor(&mut a, rows, columns)?.product(width)?);
             write_triangle(&a, columns, width, r);
             Ok(())

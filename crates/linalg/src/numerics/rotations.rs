@@ -5,8 +5,7 @@
 //! van de Geijn and Quintana-Ortí, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", 2014).
 
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
-use wengert_tensor::Float;
+use wengert_tensor::{Float, each_part};
 
 use super::arithmetic::Failure;
 
@@ -81,12 +80,8 @@ impl<T: Float> Panels<T> {
             return;
         }
         let work = sweeps.rotations.len().saturating_mul(self.order);
-        let each = |panel: &mut [[T; WIDTH]]| Arch::new().dispatch(Rotate { panel, sweeps });
-        if work < MIN_PARALLEL || wengert_tensor::num_threads() == 1 {
-            self.panels.chunks_exact_mut(self.count).for_each(each);
-        } else {
-            self.panels.par_chunks_exact_mut(self.count).for_each(each);
-        }
+        let panels = self.panels.chunks_exact_mut(self.count).collect();
+        each_part(panels, work >= MIN_PARALLEL, |_, panel| Arch::new().dispatch(Rotate { panel, sweeps }));
     }
 
     /// Writes the vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times `places[j].1`; vectors

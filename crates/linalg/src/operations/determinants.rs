@@ -8,9 +8,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::inverting::inverse;
 use super::lu::Singular;
 use crate::array::{Array, apply, apply_pair};
-use crate::factors;
+use crate::batches::for_each_range;
+use crate::factors::{self, Failure};
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, check_square, copy_of, for_each_range, sizes, transposed, zeros};
+use crate::matrices::{batch_of, check_square, copy_of, sizes, transposed, zeros};
 
 /// Determinants of square matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]
@@ -103,7 +104,7 @@ fn from_factors<T: Float, const N: usize>(
             }
             Ok(())
         });
-        done.map_err(|failure| failure.error(&[], at, |_, _| String::new()))?;
+        done.map_err(|failure: Failure| failure.error(&[], at, |_, _| String::new()))?;
         for (position, data) in data.into_iter().enumerate() {
             for (value, values) in data.iter_mut().zip(values.chunks_exact(N)) {
                 *value = values[position];
@@ -165,7 +166,7 @@ impl Kernel for Cofactors {
                 }
                 Ok(())
             });
-            done.map_err(|failure| failure.error(&[], at, |_, _| String::new()))?;
+            done.map_err(|failure: Failure| failure.error(&[], at, |_, _| String::new()))?;
         }
         Ok(vec![result])
     }

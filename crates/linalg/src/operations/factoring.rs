@@ -8,9 +8,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::lu::{Singular, factor, permutation};
 use super::substitution;
 use crate::array::{Array, apply};
+use crate::batches::for_each_range;
 use crate::factors::{self, Coefficients};
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, check_square, copy_of, for_each_range, refusal, sizes, transposed};
+use crate::matrices::{batch_of, check_square, copy_of, refusal, sizes, transposed};
 
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]

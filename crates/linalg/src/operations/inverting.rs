@@ -7,9 +7,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::lu::Singular;
 use crate::array::{Array, apply};
+use crate::batches::for_each_range;
 use crate::factors;
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, check_square, copy_of, for_each_range, sizes, transposed, zeros};
+use crate::matrices::{batch_of, check_square, copy_of, sizes, transposed, zeros};
 
 /// Inverses and powers of square matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]

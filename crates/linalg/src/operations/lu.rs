@@ -6,9 +6,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::substitution;
 use crate::array::{Array, apply, apply_pair};
-use crate::factors::{self, Coefficients};
+use crate::batches::for_each_range;
+use crate::factors::{self, Coefficients, Failure};
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, copy_of, for_each_range, sizes, transposed, with_core, zeros};
+use crate::matrices::{batch_of, copy_of, sizes, transposed, with_core, zeros};
 
 /// The lower triangle with ones on the diagonal: the factor L.
 pub(super) const L: Coefficients = Coefficients { upper: false, unit: true };
@@ -203,7 +204,7 @@ impl Kernel for SolveWith {
             }
             Ok(())
         });
-        solved.map_err(|failure| failure.error(&[], at, |_, _| String::new()))?;
+        solved.map_err(|failure: Failure| failure.error(&[], at, |_, _| String::new()))?;
         Ok(vec![x])
     }
 

@@ -5,9 +5,10 @@ use wengert_tensor::ops::{Diagonals as _, Products as _};
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use crate::array::{Array, apply};
+use crate::batches::for_each_range;
 use crate::factors::{self, Coefficients, Failure};
 use crate::kernel::Kernel;
-use crate::matrices::{copy_of, for_each_range, sizes, transposed};
+use crate::matrices::{copy_of, sizes, transposed};
 
 /// X = A⁻¹ B for a triangular A.
 #[derive(Clone, Copy, Debug)]
