@@ -39,6 +39,7 @@ mod kernels;
 mod matrices;
 mod numerics;
 mod operations;
+mod simd;
 mod triangle;
 
 pub use array::Array;

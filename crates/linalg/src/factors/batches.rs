@@ -4,9 +4,9 @@ use wengert_tensor::{Error, Float};
 
 use super::failure::Failure;
 use super::lanes::{self, LARGEST, Lanes, WIDTH};
-use super::simd::vectorized;
 use super::triangular::{self, Coefficients};
 use super::{cholesky, lu};
+use crate::simd::vectorized;
 
 /// The least number of small matrices that are computed in lanes.
 const LEAST_COUNT: usize = 4;

@@ -4,8 +4,8 @@
 use wengert_tensor::{Error, Float};
 
 use super::products::{Block, copied_transposed, subtract_product};
-use super::simd::vectorized;
 use super::triangular::{Coefficients, solve_triangular};
+use crate::simd::vectorized;
 
 /// The largest matrix that is factored without recursion.
 const LARGEST_LEAF: usize = 32;

@@ -4,8 +4,8 @@
 use wengert_tensor::{Error, Float};
 
 use super::products::{Block, subtract_product, subtract_scaled};
-use super::simd::vectorized;
 use super::triangular::{Coefficients, solve_triangular};
+use crate::simd::vectorized;
 
 /// The largest number of columns that are factored in sequence. More columns are divided into two halves.
 const LARGEST_LEAF: usize = 16;

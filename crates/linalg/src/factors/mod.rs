@@ -9,7 +9,6 @@ mod failure;
 mod lanes;
 mod lu;
 mod products;
-mod simd;
 mod triangular;
 
 pub(crate) use batches::{cholesky_all, factor_all, invert_all, lu_solve_all, solve_triangular_all};

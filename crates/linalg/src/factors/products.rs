@@ -3,7 +3,7 @@
 use wengert_tensor::ops::Products as _;
 use wengert_tensor::{Error, Float, Shape, Tensor};
 
-use super::simd::vectorized;
+use crate::simd::vectorized;
 
 /// The least number of multiplications for which a call of the tensor's product is faster than a plain loop, in spite of its copies.
 const LEAST_PRODUCT: usize = 131_072;

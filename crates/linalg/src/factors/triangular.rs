@@ -3,7 +3,7 @@
 use wengert_tensor::{Error, Float};
 
 use super::products::{Block, dot, subtract_product_of, subtract_scaled};
-use super::simd::vectorized;
+use crate::simd::vectorized;
 
 /// The largest system that is solved row by row.
 const LARGEST_LEAF: usize = 32;
