@@ -2,7 +2,7 @@
 
 use wengert_tensor::{DType, Error, Float, Shape, Site, Tensor, each_part, num_threads};
 
-use crate::numerics::arithmetic::Failure;
+use crate::numerics::failure::Failure;
 
 /// The least number of multiplications in a range of matrices. More make fewer ranges, fewer make the start of a task noticeable: it takes
 /// about 2 µs, and this number of multiplications takes 20 to 100 µs.

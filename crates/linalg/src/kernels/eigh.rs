@@ -4,8 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{differences, inverse_or_zero, transposed};
-use crate::array::Array as _;
+use super::{all_applied, differences, inverse_or_zero, transposed};
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
@@ -72,8 +71,7 @@ impl Kernel for Eigvalsh {
 
     /// V diag(g_λ) Vᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let results = Var::apply_kernel(self.0, &[&call.inputs[0]], Site::here("eigvalsh"));
-        let vectors = results.unwrap_or_else(|error| crate::raise(error))[1];
+        let [_, vectors] = all_applied(self.0, &[call.inputs[0]]);
         vec![Some((vectors * gradients[0].unsqueeze(-2)).matmul(transposed(vectors)))]
     }
 }

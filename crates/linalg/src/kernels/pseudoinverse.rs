@@ -4,8 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{svd, transposed};
-use crate::array::Array as _;
+use super::{applied, svd, transposed};
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, with_core};
@@ -88,9 +87,7 @@ impl Kernel for Lstsq {
     /// from the derivative of P. The rank has no derivative.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
-        let kernel = Pinv { cutoff: self.cutoff, hermitian: false };
-        let results = Var::apply_kernel(kernel, &[&a], Site::here("lstsq"));
-        let p = results.unwrap_or_else(|error| crate::raise(error))[0];
+        let p = applied(Pinv { cutoff: self.cutoff, hermitian: false }, &[a]);
         let (pt, gt) = (transposed(p), transposed(g));
         let gb = pt.matmul(g);
         let residual = (b - a.matmul(x)).matmul(gt.matmul(p).matmul(pt));

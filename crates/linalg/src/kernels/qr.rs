@@ -4,13 +4,12 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
+use super::substitution::{U, solved};
 use super::transposed;
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::qr::{factor, write_triangle};
-use crate::operations::Solving as _;
-use crate::triangle::Triangle;
 
 const NAME: &str = "linalg.qr";
 
@@ -69,5 +68,5 @@ fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, 
     let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
     let mirrored = m.tril(0) + transposed(m.tril(-1));
     let sum = gq + q.matmul(mirrored);
-    transposed(r.solve_triangular(transposed(sum), Triangle::Upper))
+    transposed(solved(U, r, transposed(sum)))
 }

@@ -4,8 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{differences, inverse_or_zero, transposed};
-use crate::array::Array as _;
+use super::{all_applied, differences, inverse_or_zero, transposed};
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
@@ -104,8 +103,7 @@ impl Kernel for Svdvals {
 
     /// U diag(g_S) Vᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let results = Var::apply_kernel(Svd { full: false }, &[&call.inputs[0]], Site::here("svdvals"));
-        let [u, _, vh] = results.unwrap_or_else(|error| crate::raise(error))[..] else { return vec![None] };
+        let [u, _, vh] = all_applied(Svd { full: false }, &[call.inputs[0]]);
         vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))]
     }
 }

@@ -2,7 +2,8 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, add_scaled, zeros};
+use super::arithmetic::{add_scaled, zeros};
+use super::failure::Failure;
 use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector};
 use crate::simd::vectorized;
 

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use wengert_tensor::prelude::*;
 
-use super::arithmetic::{Failure, abs, add_scaled, dot, length, small, tiny, with_sign, zeros};
+use super::arithmetic::{abs, add_scaled, dot, length, small, tiny, with_sign, zeros};
+use super::failure::Failure;
 use crate::simd::vectorized;
 
 /// The number of reflections in a block.

@@ -6,7 +6,7 @@
 
 use wengert_tensor::{Float, each_part};
 
-use super::arithmetic::Failure;
+use super::failure::Failure;
 use crate::simd::vectorized;
 
 /// The number of columns of a panel.

@@ -2,7 +2,8 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, add_scaled, dot};
+use super::arithmetic::{add_scaled, dot};
+use super::failure::Failure;
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
 

@@ -4,11 +4,11 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{ArrayOperand, Views as _};
 use wengert_tensor::{Error, Shape, Site};
 
-use super::lu::{L, Singular, SolveWith, U, factor, permutation};
-use super::substitution;
 use crate::array::{Array, apply};
-use crate::factors::Coefficients;
+use crate::kernels::lu::{Singular, SolveWith, factor, permutation};
+use crate::kernels::substitution::{self, L, U};
 use crate::matrices::{check_equation, check_rank, check_square, joined, refusal, sizes, transposed};
+use crate::numerics::triangular::Coefficients;
 use crate::triangle::{Triangle, TriangularSystem};
 
 /// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch, which broadcasts.

@@ -1,14 +1,22 @@
 //! The solution of triangular systems.
 
 use wengert_autograd::{FunctionCall, Var};
-use wengert_tensor::ops::{Diagonals as _, Products as _};
+use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
+use super::{applied, transposed};
 use crate::array::{Array, apply};
 use crate::batches::for_each_range;
-use crate::factors::{self, Coefficients, Failure};
 use crate::kernel::Kernel;
-use crate::matrices::{copy_of, sizes, transposed};
+use crate::matrices::{copy_of, sizes};
+use crate::numerics::failure::RangeFailure;
+use crate::numerics::ranges::solve_triangular_all;
+use crate::numerics::triangular::Coefficients;
+
+/// The lower triangle with ones on the diagonal: the factor L of P L U.
+pub(crate) const L: Coefficients = Coefficients { upper: false, unit: true };
+/// The upper triangle.
+pub(crate) const U: Coefficients = Coefficients { upper: true, unit: false };
 
 /// X = A⁻¹ B for a triangular A.
 #[derive(Clone, Copy, Debug)]
@@ -27,34 +35,28 @@ impl Kernel for Substitute {
         let Some(matrices) = a.as_slice().filter(|_| x.numel() > 0) else { return Ok(vec![x]) };
         let count = x.numel() / (n * width);
         let solved = for_each_range(count, n * n * width, [x.make_mut()], |first, count, [x]| {
-            Ok(factors::solve_triangular_all(self.0, &matrices[first * n * n..][..count * n * n], x, (n, width))?)
+            Ok(solve_triangular_all(self.0, &matrices[first * n * n..][..count * n * n], x, (n, width))?)
         });
-        solved.map_err(|failure: Failure| failure.error(&[], at, |_, _| String::new()))?;
+        solved.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
         Ok(vec![x])
     }
 
     /// The gradient with respect to B is A⁻ᵀ G. With respect to A it is the triangle of -(A⁻ᵀ G) Xᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let at = Site::here(Self::NAME);
-        let result = || -> Result<_, wengert_autograd::Error> {
-            let right = solve(self.0.transposed(), &transposed(&call.inputs[0])?, &gradients[0], at)?;
-            let whole = -right.try_matmul(transposed(&call.outputs[0])?)?;
-            let offset = isize::from(self.0.unit);
-            let left = if self.0.upper { whole.try_triu(offset)? } else { whole.try_tril(-offset)? };
-            Ok(vec![Some(left), Some(right)])
-        };
-        result().unwrap_or_else(|error| crate::raise(error))
-    }
-}
-
-impl Coefficients {
-    /// Returns the triangle of the transposed matrix.
-    pub(super) fn transposed(self) -> Self {
-        Coefficients { upper: !self.upper, ..self }
+        let right = solved(self.0.transposed(), transposed(call.inputs[0]), gradients[0]);
+        let whole = -right.matmul(transposed(call.outputs[0]));
+        let offset = isize::from(self.0.unit);
+        let left = if self.0.upper { whole.triu(offset) } else { whole.tril(-offset) };
+        vec![Some(left), Some(right)]
     }
 }
 
 /// Solves A X = B with a triangular A. The batch dimensions are equal.
-pub(super) fn solve<A: Array>(triangle: Coefficients, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
+pub(crate) fn solve<A: Array>(triangle: Coefficients, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
     apply(Substitute(triangle), &[a, b], at)
+}
+
+/// Records the solution of A X = B with a triangular A, for a derivative rule.
+pub(super) fn solved<'t, T: Float>(triangle: Coefficients, a: Var<'t, T>, b: Var<'t, T>) -> Var<'t, T> {
+    applied(Substitute(triangle), &[a, b])
 }

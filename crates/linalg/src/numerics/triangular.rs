@@ -2,7 +2,8 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::products::{Block, dot, subtract_product_of, subtract_scaled};
+use super::arithmetic::{dot, subtract_scaled};
+use super::differences::{Block, subtract_product_of};
 use crate::simd::vectorized;
 
 /// The largest system that is solved row by row.
@@ -15,6 +16,13 @@ pub(crate) struct Coefficients {
     pub(crate) upper: bool,
     /// True if the diagonal is taken as ones and not read.
     pub(crate) unit: bool,
+}
+
+impl Coefficients {
+    /// Returns the triangle of the transposed matrix.
+    pub(crate) fn transposed(self) -> Self {
+        Coefficients { upper: !self.upper, ..self }
+    }
 }
 
 /// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B. The rows of `a` have `stride` elements.

@@ -3,7 +3,7 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::products::{Block, copied_transposed, subtract_product};
+use super::differences::{Block, copied_transposed, subtract_product};
 use super::triangular::{Coefficients, solve_triangular};
 use crate::simd::vectorized;
 

@@ -3,7 +3,8 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::products::{Block, subtract_product, subtract_scaled};
+use super::arithmetic::{abs, subtract_scaled};
+use super::differences::{Block, subtract_product};
 use super::triangular::{Coefficients, solve_triangular};
 use crate::simd::vectorized;
 
@@ -106,9 +107,9 @@ fn factor_leaf<T: Float>(
 ) {
     let end = first + count;
     for column in first..end {
-        let (mut pivot, mut largest) = (column, magnitude(a[column * width + column]));
+        let (mut pivot, mut largest) = (column, abs(a[column * width + column]));
         for row in column + 1..rows {
-            let candidate = magnitude(a[row * width + column]);
+            let candidate = abs(a[row * width + column]);
             if candidate > largest {
                 (pivot, largest) = (row, candidate);
             }
@@ -145,12 +146,6 @@ fn factor_leaf<T: Float>(
             subtract_scaled(&mut other[column + 1..end], factor, &own[column + 1..end]);
         }
     }
-}
-
-/// Returns |x|.
-#[inline(always)]
-fn magnitude<T: Float>(x: T) -> T {
-    if x < T::ZERO { -x } else { x }
 }
 
 /// Exchanges the rows of `b`, which have `width` elements, as a factorization did, or undoes that if `back` is true. Pivots that are no

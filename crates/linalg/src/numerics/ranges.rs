@@ -2,7 +2,7 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::failure::Failure;
+use super::failure::RangeFailure;
 use super::lanes::{self, LARGEST, Lanes, WIDTH};
 use super::triangular::{self, Coefficients};
 use super::{cholesky, lu};
@@ -21,20 +21,20 @@ fn buffer<T: Float>(size: usize) -> Vec<Lanes<T>> {
 }
 
 /// Returns the first failure of a group. `orders` are the orders of failures, 0 for none, and `first` is the index of the first matrix.
-fn first_failure(orders: &[usize], first: usize) -> Result<(), Failure> {
+fn first_failure(orders: &[usize], first: usize) -> Result<(), RangeFailure> {
     match orders.iter().position(|&order| order > 0) {
-        Some(lane) => Err(Failure::Pivot { matrix: first + lane, order: orders[lane] }),
+        Some(lane) => Err(RangeFailure::Pivot { matrix: first + lane, order: orders[lane] }),
         None => Ok(()),
     }
 }
 
 /// Replaces each matrix of a range by its Cholesky factor. `first` is the index of the first one.
-pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), Failure> {
+pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), RangeFailure> {
     let size = n * n;
     if !in_lanes(n, data.len() / size) {
         for (matrix, a) in (first..).zip(data.chunks_exact_mut(size)) {
             if let Some(order) = cholesky::cholesky(a, n)? {
-                return Err(Failure::Pivot { matrix, order });
+                return Err(RangeFailure::Pivot { matrix, order });
             }
         }
         return Ok(());
@@ -60,7 +60,7 @@ pub(crate) fn factor_all<T: Float>(
     (rows, columns): (usize, usize),
     pivots: &mut [T],
     (first, refuse): (usize, bool),
-) -> Result<(), Failure> {
+) -> Result<(), RangeFailure> {
     let size = rows * columns;
     if rows == columns && in_lanes(rows, data.len() / size) {
         let (mut a, mut p) = (buffer(size), buffer(rows));
@@ -86,7 +86,7 @@ pub(crate) fn factor_all<T: Float>(
         if let Some(order) = lu::factor(a, (rows, columns), pivots)?
             && refuse
         {
-            return Err(Failure::Pivot { matrix, order });
+            return Err(RangeFailure::Pivot { matrix, order });
         }
     }
     Ok(())
@@ -99,7 +99,7 @@ pub(crate) fn invert_all<T: Float>(
     inverses: &mut [T],
     n: usize,
     (first, refuse): (usize, bool),
-) -> Result<(), Failure> {
+) -> Result<(), RangeFailure> {
     let size = n * n;
     if in_lanes(n, data.len() / size) {
         let (mut a, mut x, mut pivots) = (buffer(size), buffer(size), buffer(n));
@@ -129,7 +129,7 @@ pub(crate) fn invert_all<T: Float>(
         if let Some(order) = lu::factor(a, (n, n), &mut pivots)?
             && refuse
         {
-            return Err(Failure::Pivot { matrix, order });
+            return Err(RangeFailure::Pivot { matrix, order });
         }
         for row in 0..n {
             inverse[row * n + row] = T::ONE;
