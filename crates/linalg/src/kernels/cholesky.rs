@@ -4,12 +4,13 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::substitution::{U, solved};
+use super::substitution::solved;
 use super::transposed;
 use crate::batches::for_each_range;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, copy_of, sizes};
 use crate::numerics::ranges::cholesky_all;
+use crate::numerics::triangular::Coefficients;
 
 /// The lower triangular L with A = L Lᵀ.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,7 @@ impl Kernel for Cholesky {
         // The symmetric part of Φ is a quarter of the sum of `twice`, which is 2 Φ, and its transpose.
         let twice = product.tril(0) + product.tril(-1);
         let symmetric = (twice + transposed(twice)) * 0.25;
-        let half = solved(U, u, symmetric);
-        vec![Some(solved(U, u, transposed(half)))]
+        let half = solved(Coefficients::UPPER, u, symmetric);
+        vec![Some(solved(Coefficients::UPPER, u, transposed(half)))]
     }
 }

@@ -4,7 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::substitution::{L, U, solved};
+use super::substitution::solved;
 use super::{applied, transposed};
 use crate::array::{Array, apply, apply_several};
 use crate::batches::for_each_range;
@@ -100,8 +100,8 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
         diagonal -= transposed(below(lu)).matmul(below(g));
     }
     // Y U⁻ᵀ = (U⁻¹ Yᵀ)ᵀ.
-    let divided = |y: Var<'t, T>| transposed(solved(U, factors, transposed(y)));
-    let by_unit = |y: Var<'t, T>| solved(L.transposed(), transposed(factors), y);
+    let divided = |y: Var<'t, T>| transposed(solved(Coefficients::UPPER, factors, transposed(y)));
+    let by_unit = |y: Var<'t, T>| solved(Coefficients::UNIT_UPPER, transposed(factors), y);
     let mut whole = by_unit(divided(lower.tril(-1) + diagonal.triu(0)));
     if columns > least {
         whole = cat(&[whole, by_unit(beside(g))], -1);
@@ -189,8 +189,8 @@ impl Kernel for SolveWith {
             if !self.adjoint {
                 return Ok(lu_solve_all(lu, pivots, x, (n, width))?);
             }
-            solve_triangular_all(Coefficients { upper: false, unit: false }, lu, x, (n, width))?;
-            solve_triangular_all(Coefficients { upper: true, unit: true }, lu, x, (n, width))?;
+            solve_triangular_all(Coefficients::LOWER, lu, x, (n, width))?;
+            solve_triangular_all(Coefficients::UNIT_UPPER, lu, x, (n, width))?;
             for (pivots, x) in pivots.chunks_exact(n).zip(x.chunks_exact_mut(n * width)) {
                 exchange_rows(pivots, x, width, true);
             }

@@ -4,12 +4,13 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::substitution::{U, solved};
+use super::substitution::solved;
 use super::transposed;
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::qr::{factor, write_triangle};
+use crate::numerics::triangular::Coefficients;
 
 const NAME: &str = "linalg.qr";
 
@@ -68,5 +69,5 @@ fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, 
     let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
     let mirrored = m.tril(0) + transposed(m.tril(-1));
     let sum = gq + q.matmul(mirrored);
-    transposed(solved(U, r, transposed(sum)))
+    transposed(solved(Coefficients::UPPER, r, transposed(sum)))
 }

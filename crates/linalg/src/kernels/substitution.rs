@@ -13,11 +13,6 @@ use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::solve_triangular_all;
 use crate::numerics::triangular::Coefficients;
 
-/// The lower triangle with ones on the diagonal: the factor L of P L U.
-pub(crate) const L: Coefficients = Coefficients { upper: false, unit: true };
-/// The upper triangle.
-pub(crate) const U: Coefficients = Coefficients { upper: true, unit: false };
-
 /// X = A⁻¹ B for a triangular A.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Substitute(pub(super) Coefficients);
@@ -52,11 +47,11 @@ impl Kernel for Substitute {
 }
 
 /// Solves A X = B with a triangular A. The batch dimensions are equal.
-pub(crate) fn solve<A: Array>(triangle: Coefficients, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
-    apply(Substitute(triangle), &[a, b], at)
+pub(crate) fn solve<A: Array>(coefficients: Coefficients, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
+    apply(Substitute(coefficients), &[a, b], at)
 }
 
 /// Records the solution of A X = B with a triangular A, for a derivative rule.
-pub(super) fn solved<'t, T: Float>(triangle: Coefficients, a: Var<'t, T>, b: Var<'t, T>) -> Var<'t, T> {
-    applied(Substitute(triangle), &[a, b])
+pub(super) fn solved<'t, T: Float>(coefficients: Coefficients, a: Var<'t, T>, b: Var<'t, T>) -> Var<'t, T> {
+    applied(Substitute(coefficients), &[a, b])
 }

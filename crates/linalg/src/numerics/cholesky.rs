@@ -4,7 +4,7 @@
 use wengert_tensor::{Error, Float};
 
 use super::differences::{Block, copied_transposed, subtract_product};
-use super::triangular::{Coefficients, solve_triangular};
+use super::triangular::{Coefficients, Triangular};
 use crate::simd::vectorized;
 
 /// The largest matrix that is factored without recursion.
@@ -78,8 +78,8 @@ fn solve_right<T: Float>(a: &mut [T], n: usize, (first, count): (usize, usize), 
     if count <= LARGEST_LEAF {
         // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
         let mut across = copied_transposed(a, n, b);
-        let l = &a[first * n + first..];
-        solve_triangular(Coefficients { upper: false, unit: false }, l, n, &mut across, (count, b.rows))?;
+        let l = Triangular { coefficients: Coefficients::LOWER, data: &a[first * n + first..], stride: n };
+        l.solve(&mut across, (count, b.rows))?;
         for row in 0..b.rows {
             let to = &mut a[(b.row + row) * n + b.column..][..count];
             for (column, to) in to.iter_mut().enumerate() {

@@ -5,7 +5,7 @@ use wengert_tensor::{Error, Float};
 
 use super::arithmetic::{abs, subtract_scaled};
 use super::differences::{Block, subtract_product};
-use super::triangular::{Coefficients, solve_triangular};
+use super::triangular::{Coefficients, Triangular};
 use crate::simd::vectorized;
 
 /// The largest number of columns that are factored in sequence. More columns are divided into two halves.
@@ -168,6 +168,8 @@ pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, b
 /// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B, where `lu` and `pivots` are the factors of A.
 pub(crate) fn lu_solve<T: Float>(lu: &[T], pivots: &[T], b: &mut [T], (n, width): (usize, usize)) -> Result<(), Error> {
     exchange_rows(pivots, b, width, false);
-    solve_triangular(Coefficients { upper: false, unit: true }, lu, n, b, (n, width))?;
-    solve_triangular(Coefficients { upper: true, unit: false }, lu, n, b, (n, width))
+    for coefficients in [Coefficients::UNIT_LOWER, Coefficients::UPPER] {
+        Triangular { coefficients, data: lu, stride: n }.solve(b, (n, width))?;
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use wengert_tensor::{Error, Float};
 
 use super::failure::RangeFailure;
 use super::lanes::{self, LARGEST, Lanes, WIDTH};
-use super::triangular::{self, Coefficients};
+use super::triangular::{Coefficients, Triangular};
 use super::{cholesky, lu};
 use crate::simd::vectorized;
 
@@ -141,7 +141,7 @@ pub(crate) fn invert_all<T: Float>(
 
 /// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the triangular matrices `a`.
 pub(crate) fn solve_triangular_all<T: Float>(
-    triangle: Coefficients,
+    coefficients: Coefficients,
     a: &[T],
     b: &mut [T],
     (n, width): (usize, usize),
@@ -155,7 +155,7 @@ pub(crate) fn solve_triangular_all<T: Float>(
                 for (a, b) in a.chunks(size * WIDTH).zip(b.chunks_mut(n * width * WIDTH)) {
                     lanes::gather(a, size, &mut matrices);
                     lanes::gather(b, n * width, &mut x);
-                    lanes::solve_triangular(triangle, &matrices, &mut x, (n, width));
+                    lanes::solve_triangular(coefficients, &matrices, &mut x, (n, width));
                     lanes::scatter(&x, b, n * width);
                 }
             },
@@ -163,7 +163,7 @@ pub(crate) fn solve_triangular_all<T: Float>(
         return Ok(());
     }
     for (a, b) in a.chunks_exact(size).zip(b.chunks_exact_mut(n * width)) {
-        triangular::solve_triangular(triangle, a, n, b, (n, width))?;
+        Triangular { coefficients, data: a, stride: n }.solve(b, (n, width))?;
     }
     Ok(())
 }
