@@ -19,8 +19,7 @@ pub trait Array: TensorLike<Elem: Float> {
 
 impl<T: Float> Array for Tensor<T> {
     fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, tensor::Error> {
-        let inputs: Vec<Self> = inputs.iter().map(|&input| input.clone()).collect();
-        kernel.run(&inputs, at)
+        kernel.run(inputs, at)
     }
 }
 

@@ -58,6 +58,9 @@ pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
 /// Expands arrays to their joint batch dimensions. Each comes with the number of dimensions that are not part of its batch.
 pub(crate) fn joined<A: Array, const N: usize>(arrays: [(&A, usize); N], at: Site) -> Result<[A; N], A::Error> {
     let batches = arrays.map(|(array, core)| batch_of(&array.shape(), core));
+    if batches.iter().all(|batch| *batch == batches[0]) {
+        return Ok(arrays.map(|(array, _)| array.clone()));
+    }
     let references: Vec<&Shape> = batches.iter().rev().collect();
     let joint = broadcast::join(&references).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
     let mut expanded = arrays.map(|(array, _)| array.clone());
@@ -82,10 +85,8 @@ pub(crate) fn zeros<T: Float>(shape: &Shape) -> Result<Tensor<T>, Error> {
 
 /// Returns a contiguous copy in memory of its own.
 pub(crate) fn copy_of<T: Float>(x: &Tensor<T>) -> Result<Tensor<T>, Error> {
+    let Some(data) = x.as_slice() else { return x.try_contiguous() };
     let mut copy = zeros(x.shape())?;
-    let data = x.try_contiguous()?;
-    if let Some(data) = data.as_slice() {
-        copy.make_mut().copy_from_slice(data);
-    }
+    copy.make_mut().copy_from_slice(data);
     Ok(copy)
 }

@@ -23,8 +23,8 @@ impl Kernel for Cholesky {
         vec![inputs[0].clone()]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let mut l = copy_of(&inputs[0])?;
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let mut l = copy_of(inputs[0])?;
         let (n, _) = sizes(l.shape());
         if l.numel() == 0 {
             return Ok(vec![l]);

@@ -9,7 +9,7 @@ use super::lu::Singular;
 use super::{applied, transposed};
 use crate::batches::for_each_range;
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, copy_of, sizes, zeros};
+use crate::matrices::{batch_of, sizes, zeros};
 use crate::numerics::cofactors::cofactors;
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::factor_all;
@@ -23,7 +23,7 @@ fn from_factors<T: Float, const N: usize>(
     let batch = batch_of(a.shape(), 2);
     let (n, _) = sizes(a.shape());
     let mut results: Vec<Tensor<T>> = (0..N).map(|_| zeros(&batch)).collect::<Result<_, _>>()?;
-    let mut lu = copy_of(a)?;
+    let mut lu = a.try_to_vec()?;
     let count = results.first().map_or(0, Tensor::numel);
     let mut data: Vec<&mut [T]> = results.iter_mut().map(Tensor::make_mut).collect();
     if n == 0 {
@@ -32,7 +32,7 @@ fn from_factors<T: Float, const N: usize>(
         }
     } else if let Ok(data) = <[&mut [T]; N]>::try_from(data) {
         let mut values = vec![T::ZERO; count * N];
-        let done = for_each_range(count, n * n * n / 3, [lu.make_mut(), &mut values], |_, _, [lu, values]| {
+        let done = for_each_range(count, n * n * n / 3, [&mut lu, &mut values], |_, _, [lu, values]| {
             let count = lu.len() / (n * n);
             let (mut pivots, mut diagonal) = (vec![T::ZERO; n * count], vec![T::ZERO; n]);
             factor_all(lu, (n, n), &mut pivots, (0, false))?;
@@ -68,9 +68,9 @@ impl Kernel for Determinant {
         vec![batch_of(&inputs[0], 2)]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let product = |diagonal: &[T], sign| [diagonal.iter().fold(sign, |product, &x| product * x)];
-        Ok(from_factors(&inputs[0], at, product)?.into())
+        Ok(from_factors(inputs[0], at, product)?.into())
     }
 
     /// The gradient is G times the matrix of cofactors.
@@ -101,7 +101,7 @@ impl Kernel for Cofactors {
         vec![inputs[0].clone()]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (a, mut result) = (inputs[0].try_contiguous()?, zeros::<T>(inputs[0].shape())?);
         let (n, _) = sizes(a.shape());
         if let Some(a) = a.as_slice().filter(|a| !a.is_empty()) {
@@ -135,8 +135,8 @@ impl Kernel for SignAndLogarithm {
         vec![batch_of(&inputs[0], 2); 2]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let results = from_factors(&inputs[0], at, |diagonal: &[T], sign| {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let results = from_factors(inputs[0], at, |diagonal: &[T], sign| {
             let (mut sign, mut logarithm) = (sign, 0.0);
             for &x in diagonal {
                 let x = x.to_f64();

@@ -37,11 +37,11 @@ impl Kernel for Eigh {
         vec![with_core(&batch, &[order]), with_core(&batch, &[order, order])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
         let shapes = [with_core(&batch, &[order]), with_core(&batch, &[order, order])];
         matrices(&batch, order, at)
-            .compute([&inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
+            .compute([inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
     }
 
     /// V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ, and without the quotients where λⱼ = λᵢ (Giles, "An extended collection of matrix
@@ -62,9 +62,9 @@ impl Kernel for Eigvalsh {
         vec![with_core(&batch, &[order])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
-        matrices(&batch, order, at).compute([&inputs[0]], &[with_core(&batch, &[order])], |[a], [values]| {
+        matrices(&batch, order, at).compute([inputs[0]], &[with_core(&batch, &[order])], |[a], [values]| {
             symmetric(a, self.0.upper, values, None)
         })
     }

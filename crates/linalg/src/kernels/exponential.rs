@@ -23,10 +23,10 @@ impl Kernel for MatrixExp {
         vec![inputs[0].clone()]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
         let computed = Batch { shape: &batch, cost: 8 * order * order * order, name: NAME, reason: "", at };
-        computed.compute([&inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
+        computed.compute([inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
     }
 
     /// The Fréchet derivative at Aᵀ in the direction g. It is the upper right block of exp([[Aᵀ, g], [0, Aᵀ]]) (Higham, "Functions of Matrices",

@@ -28,10 +28,10 @@ impl Kernel for Inverse {
         vec![inputs[0].clone()]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shape = inputs[0].shape();
         let (n, _) = sizes(shape);
-        let (mut lu, mut result) = (copy_of(&inputs[0])?, zeros::<T>(shape)?);
+        let (mut lu, mut result) = (copy_of(inputs[0])?, zeros::<T>(shape)?);
         if lu.numel() == 0 {
             return Ok(vec![result]);
         }

@@ -56,9 +56,9 @@ impl Kernel for Factor {
         vec![inputs[0].clone(), with_core(&batch_of(&inputs[0], 2), &[rows.min(columns)])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shapes = self.shapes(&[inputs[0].shape().clone()]);
-        let (mut lu, mut pivots) = (copy_of(&inputs[0])?, zeros::<T>(&shapes[1])?);
+        let (mut lu, mut pivots) = (copy_of(inputs[0])?, zeros::<T>(&shapes[1])?);
         let (rows, columns) = sizes(lu.shape());
         let least = rows.min(columns);
         if lu.numel() > 0 {
@@ -125,7 +125,7 @@ impl Kernel for Permutation {
         vec![with_core(&batch_of(&inputs[0], 1), &[self.rows, self.rows])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], _at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], _at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (n, pivots) = (self.rows, inputs[0].try_contiguous()?);
         let shape = self.shapes(&[pivots.shape().clone()]).swap_remove(0);
         let mut matrices = zeros::<T>(&shape)?;
@@ -171,13 +171,13 @@ impl Kernel for SolveWith {
         vec![inputs[3].clone()]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let lu = if self.adjoint {
             inputs[1].try_transpose(-2, -1)?.try_contiguous()?
         } else {
             inputs[1].try_contiguous()?
         };
-        let (pivots, mut x) = (inputs[2].try_contiguous()?, copy_of(&inputs[3])?);
+        let (pivots, mut x) = (inputs[2].try_contiguous()?, copy_of(inputs[3])?);
         let (n, width) = sizes(x.shape());
         if x.numel() == 0 {
             return Ok(vec![x]);

@@ -28,13 +28,13 @@ impl Kernel for Pinv {
         vec![shape]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shape = inputs[0].shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let batch = batch_of(shape, 2);
         let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
         let computed = Batch { shape: &batch, cost: svd::cost([rows, columns]), name, reason: svd::REASON, at };
-        computed.compute([&inputs[0]], &[with_core(&batch, &[columns, rows])], |[a], [out]| {
+        computed.compute([inputs[0]], &[with_core(&batch, &[columns, rows])], |[a], [out]| {
             if self.hermitian {
                 symmetric_pseudoinverse(a, rows, self.cutoff, out)
             } else {
@@ -70,14 +70,14 @@ impl Kernel for Lstsq {
         vec![with_core(&batch, &[a[a.rank() - 1], b[b.rank() - 1]]), batch]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (a, b) = (inputs[0].shape(), inputs[1].shape());
         let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
         let batch = batch_of(a, 2);
         let cost = svd::cost([sizes[0], sizes[1]]);
         let computed = Batch { shape: &batch, cost, name: "linalg.lstsq", reason: svd::REASON, at };
         let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
-        computed.compute([&inputs[0], &inputs[1]], &shapes, |[a, b], [x, rank]| {
+        computed.compute([inputs[0], inputs[1]], &shapes, |[a, b], [x, rank]| {
             rank[0] = T::from_f64(least_squares(a, b, sizes, self.cutoff, x)? as f64);
             Ok(())
         })

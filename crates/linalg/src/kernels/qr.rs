@@ -30,12 +30,12 @@ impl Kernel for Qr {
         vec![with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let width = if self.complete { rows } else { rows.min(columns) };
         let shapes = [with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])];
         let cost = 2 * rows * columns * width;
-        Batch { shape: &batch, cost, name: NAME, reason: "", at }.compute([&inputs[0]], &shapes, |[a], [q, r]| {
+        Batch { shape: &batch, cost, name: NAME, reason: "", at }.compute([inputs[0]], &shapes, |[a], [q, r]| {
             let mut a = a.to_vec();
             q.copy_from_slice(&factor(&mut a, rows, columns)?.product(width)?);
             write_triangle(&a, columns, width, r);

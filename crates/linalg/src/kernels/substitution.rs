@@ -24,8 +24,8 @@ impl Kernel for Substitute {
         vec![inputs[1].clone()]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (a, mut x) = (inputs[0].try_contiguous()?, copy_of(&inputs[1])?);
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (a, mut x) = (inputs[0].try_contiguous()?, copy_of(inputs[1])?);
         let (n, width) = sizes(x.shape());
         let Some(matrices) = a.as_slice().filter(|_| x.numel() > 0) else { return Ok(vec![x]) };
         let count = x.numel() / (n * width);

@@ -46,10 +46,10 @@ impl Kernel for Svd {
         self.results(&inputs[0]).into()
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let computed = Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at };
-        computed.compute([&inputs[0]], &self.results(inputs[0].shape()), |[a], [u, values, vh]| {
+        computed.compute([inputs[0]], &self.results(inputs[0].shape()), |[a], [u, values, vh]| {
             singular(a, [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
         })
     }
@@ -91,11 +91,11 @@ impl Kernel for Svdvals {
         vec![with_core(&batch, &[rows.min(columns)])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let shapes = [with_core(&batch, &[rows.min(columns)])];
         Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at }.compute(
-            [&inputs[0]],
+            [inputs[0]],
             &shapes,
             |[a], [values]| singular(a, [rows, columns], values, None),
         )
