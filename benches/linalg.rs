@@ -30,12 +30,15 @@ fn run<T: Float>(name: &str, wanted: &str) {
         let (x, b, eye) = (random(n), random(1), Tensor::<T>::eye(n).mul(n as f64));
         let (definite, a) = (x.matmul(x.transpose(-2, -1)).add(&eye), x.add(&eye));
         let l = definite.cholesky();
-        let calls: [(&str, &dyn Fn() -> Tensor<T>); 5] = [
+        let calls: [(&str, &dyn Fn() -> Tensor<T>); 8] = [
             ("cholesky", &|| definite.cholesky()),
             ("solve", &|| a.solve(&b)),
             ("inv", &|| a.inv()),
             ("det", &|| a.det()),
             ("triangular", &|| l.solve_triangular(&b, Triangle::Lower)),
+            ("qr", &|| x.qr(QrMode::Reduced).0),
+            ("eigh", &|| definite.eigh(Triangle::Lower).1),
+            ("svd", &|| x.svd(false).0),
         ];
         for (kind, call) in calls.iter().filter(|(kind, _)| kind.contains(wanted)) {
             println!("{kind} {name} {n} {batch} wengert {:.3}", measure(call));

@@ -9,7 +9,7 @@
 mod sound;
 mod unordered_lock;
 
-use std::process::Command;
+use crate::model_check::{assert_finds, check};
 
 /// Defines the scenarios for the module `shared` beside the call.
 macro_rules! scenarios {
@@ -119,14 +119,6 @@ macro_rules! scenarios {
 }
 use scenarios;
 
-/// Runs `scenario` in every interleaving with at most `preemptions` preemptions.
-fn check(preemptions: usize, scenario: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 10_000;
-    builder.check(scenario);
-}
-
 #[test]
 fn every_buffer_has_one_holder() {
     check(3, || sound::every_buffer_has_one_holder(2));
@@ -154,17 +146,8 @@ fn broken_capacity() {
     check(2, unordered_lock::a_pool_without_capacity_is_empty);
 }
 
-/// Runs each broken protocol in a separate process, because the failed check may abort.
 #[test]
 fn the_check_finds_broken_protocols() {
-    for (broken, complaint) in
-        [("broken_holders", "Causality violation"), ("broken_capacity", "the pool has no capacity")]
-    {
-        let name = format!("pool_protocol::{broken}");
-        let program = std::env::current_exe().expect("the path of this program");
-        let arguments = ["--exact", &name, "--ignored", "--nocapture"];
-        let run = Command::new(program).args(arguments).output().expect("this program runs");
-        let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
-        assert!(!run.status.success() && said.contains(complaint), "{broken}: {said}");
-    }
+    let broken = [("broken_holders", "Causality violation"), ("broken_capacity", "the pool has no capacity")];
+    assert_finds("pool_protocol", &broken);
 }

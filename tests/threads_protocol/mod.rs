@@ -11,9 +11,10 @@ mod sound;
 mod without_fences;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::Command;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::model_check::{assert_finds, check};
 
 /// Defines the scenarios for the module `team` beside the call.
 macro_rules! scenarios {
@@ -103,14 +104,6 @@ macro_rules! scenarios {
 }
 use scenarios;
 
-/// Runs `scenario` in every interleaving with at most `preemptions` preemptions.
-fn check(preemptions: usize, scenario: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 10_000;
-    builder.check(scenario);
-}
-
 #[test]
 fn every_task_runs_once_in_consecutive_operations() {
     check(2, || sound::every_task_runs_once(1, (0, false), 2, 2));
@@ -163,17 +156,8 @@ fn broken_without_fences() {
     check(2, without_fences::the_helper_wakes_up);
 }
 
-/// Runs each broken protocol in a separate process, because the failed check may abort.
 #[test]
 fn the_check_finds_broken_protocols() {
-    for (broken, complaint) in
-        [("broken_relaxed_reports", "Causality violation"), ("broken_without_fences", "deadlock")]
-    {
-        let name = format!("threads_protocol::{broken}");
-        let program = std::env::current_exe().expect("the path of this program");
-        let arguments = ["--exact", &name, "--ignored", "--nocapture"];
-        let run = Command::new(program).args(arguments).output().expect("this program runs");
-        let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
-        assert!(!run.status.success() && said.contains(complaint), "{broken}: {said}");
-    }
+    let broken = [("broken_relaxed_reports", "Causality violation"), ("broken_without_fences", "deadlock")];
+    assert_finds("threads_protocol", &broken);
 }

@@ -5,12 +5,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use wengert_tensor::instances::FloatInstances;
-use wengert_tensor::{Error, Float, Scalar, Site, Tensor, num_threads};
+use wengert_tensor::{Error, Float, Scalar, Site, Tensor, each_part, num_threads};
 
 use crate::map::{Kind, Map};
 
@@ -107,8 +106,8 @@ fn lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
         return part(&plan, map, source, out);
     }
     let share = count.div_ceil(threads);
-    let parts = source.par_chunks(share * from).zip(out.par_chunks_mut(share * to));
-    parts.for_each(|(source, out)| part(&plan, map, source, out));
+    let parts = source.chunks(share * from).zip(out.chunks_mut(share * to)).collect();
+    each_part(parts, true, |_, (source, out)| part(&plan, map, source, out));
 }
 
 /// Applies the plan to each line of one thread's share.

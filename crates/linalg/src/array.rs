@@ -19,8 +19,7 @@ pub trait Array: TensorLike<Elem: Float> {
 
 impl<T: Float> Array for Tensor<T> {
     fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, tensor::Error> {
-        let inputs: Vec<Self> = inputs.iter().map(|&input| input.clone()).collect();
-        kernel.run(&inputs, at)
+        kernel.run(inputs, at)
     }
 }
 
@@ -33,12 +32,16 @@ impl<T: Float> Array for Var<'_, T> {
 
 /// Computes or records a kernel with a single result.
 pub(crate) fn apply<A: Array>(kernel: impl Kernel, inputs: &[&A], at: Site) -> Result<A, A::Error> {
-    Ok(A::apply_kernel(kernel, inputs, at)?.swap_remove(0))
+    let [result] = apply_several(kernel, inputs, at)?;
+    Ok(result)
 }
 
-/// Computes or records a kernel with two results.
-pub(crate) fn apply_pair<A: Array>(kernel: impl Kernel, inputs: &[&A], at: Site) -> Result<[A; 2], A::Error> {
-    let mut results = A::apply_kernel(kernel, inputs, at)?.into_iter();
-    let mut next = || results.next().unwrap_or_else(|| unreachable!("the kernel has two results"));
-    Ok([next(), next()])
+/// Computes or records a kernel with `N` results.
+pub(crate) fn apply_several<A: Array, const N: usize>(
+    kernel: impl Kernel,
+    inputs: &[&A],
+    at: Site,
+) -> Result<[A; N], A::Error> {
+    let results = <[A; N]>::try_from(A::apply_kernel(kernel, inputs, at)?);
+    Ok(results.unwrap_or_else(|results| unreachable!("the kernel has {} results, not {N}", results.len())))
 }

@@ -1,17 +1,70 @@
 //! Loops over the matrices of a batch, on several threads.
 
-use rayon::prelude::*;
-use wengert_tensor::{DType, Error, Float, Shape, Site, Tensor};
+use wengert_tensor::{DType, Error, Float, Shape, Site, Tensor, each_part, num_threads};
 
-use crate::numerics::arithmetic::Failure;
+use crate::numerics::failure::Failure;
 
-/// The number of elements from which the matrices of a batch are shared among threads.
-const MIN_PARALLEL: usize = 1 << 12;
+/// The least number of multiplications in a range of matrices. More make fewer ranges, fewer make the start of a task noticeable: it takes
+/// about 2 µs, and this number of multiplications takes 20 to 100 µs.
+const LEAST_WORK: usize = 100_000;
 
-/// The numbers of a batch's matrices and of the elements of each.
+/// The number of ranges for each thread. A thread that is finished takes a range of a thread whose matrices take longer.
+const RANGES_PER_THREAD: usize = 4;
+
+/// A range of the matrices of a batch: the task of one thread.
+struct Range<'a, T, E, const N: usize> {
+    start: usize,
+    count: usize,
+    outputs: [&'a mut [T]; N],
+    result: &'a mut Result<(), E>,
+}
+
+/// Runs `work` on ranges of `count` matrices, on several threads if `cost`, the number of multiplications per matrix, is large enough.
+///
+/// Each element of `outputs` has `count` equal parts. `work` gets the index of its first matrix, the number of its matrices, and their
+/// parts of the outputs.
+///
+/// # Errors
+///
+/// If `work` fails. The first failure in the order of the batch is returned.
+pub(crate) fn for_each_range<T: Float, E: Send, const N: usize>(
+    count: usize,
+    cost: usize,
+    outputs: [&mut [T]; N],
+    work: impl Fn(usize, usize, [&mut [T]; N]) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    if count == 0 {
+        return Ok(());
+    }
+    let threads = match count.saturating_mul(cost) / LEAST_WORK {
+        0 | 1 => 1,
+        _ => num_threads(),
+    };
+    if threads == 1 {
+        return work(0, count, outputs);
+    }
+    let ranges = (count.saturating_mul(cost) / LEAST_WORK).min(threads * RANGES_PER_THREAD).min(count);
+    let sizes: [usize; N] = std::array::from_fn(|position| outputs[position].len() / count);
+    let mut results: Vec<Result<(), E>> = (0..ranges).map(|_| Ok(())).collect();
+    let (mut tasks, mut rest) = (Vec::with_capacity(ranges), outputs);
+    for (range, result) in results.iter_mut().enumerate() {
+        let (start, end) = (range * count / ranges, (range + 1) * count / ranges);
+        let mut parts = std::array::from_fn(|_| Default::default());
+        for ((part, rest), size) in parts.iter_mut().zip(&mut rest).zip(sizes) {
+            *part = rest.split_off_mut(..(end - start) * size).unwrap_or_default();
+        }
+        tasks.push(Range { start, count: end - start, outputs: parts, result });
+    }
+    each_part(tasks, true, |_, range| *range.result = work(range.start, range.count, range.outputs));
+    results.into_iter().collect()
+}
+
+/// A decomposition of each matrix of a batch.
 pub(crate) struct Batch<'a> {
     /// The shape of the leading dimensions.
     pub(crate) shape: &'a Shape,
+    /// The number of multiplications per matrix.
+    pub(crate) cost: usize,
     /// The name for errors.
     pub(crate) name: &'static str,
     /// The reason of an iteration that does not converge.
@@ -26,49 +79,31 @@ impl Batch<'_> {
     /// # Errors
     ///
     /// If one computation fails. The error names the first such element of the batch.
-    pub(crate) fn compute<T: Float>(
+    pub(crate) fn compute<T: Float, const M: usize, const N: usize>(
         &self,
-        inputs: &[&Tensor<T>],
-        shapes: &[Shape],
-        each: impl Fn(&[&[T]], &mut [&mut [T]]) -> Result<(), Failure> + Sync,
+        inputs: [&Tensor<T>; M],
+        shapes: &[Shape; N],
+        each: impl Fn([&[T]; M], [&mut [T]; N]) -> Result<(), Failure> + Sync,
     ) -> Result<Vec<Tensor<T>>, Error> {
         let count = self.shape.numel();
         let inputs = inputs.iter().map(|input| input.try_contiguous()).collect::<Result<Vec<_>, _>>()?;
-        let sources: Vec<&[T]> = inputs.iter().filter_map(Tensor::as_slice).collect();
+        let sources: [&[T]; M] = std::array::from_fn(|input| inputs[input].as_slice().unwrap_or_default());
         let mut outputs = shapes.iter().map(|shape| Tensor::try_full(shape, T::ZERO)).collect::<Result<Vec<_>, _>>()?;
-        let mut work = 0;
-        {
-            let mut parts: Vec<Vec<&mut [T]>> = (0..count).map(|_| Vec::with_capacity(shapes.len())).collect();
-            for output in &mut outputs {
-                let mut rest = output.make_mut();
-                let len = rest.len() / count.max(1);
-                work += rest.len();
-                for part in &mut parts {
-                    let (first, after) = rest.split_at_mut(len);
-                    part.push(first);
-                    rest = after;
+        let mut rest = outputs.iter_mut().map(Tensor::make_mut);
+        let data: [&mut [T]; N] = std::array::from_fn(|_| rest.next().unwrap_or_default());
+        for_each_range(count, self.cost, data, |first, range, mut data| {
+            let lengths: [usize; N] = std::array::from_fn(|output| data[output].len() / range);
+            for index in first..first + range {
+                let matrices = sources.map(|source| &source[index * (source.len() / count)..][..source.len() / count]);
+                let mut results = std::array::from_fn(|_| Default::default());
+                for ((result, data), length) in results.iter_mut().zip(&mut data).zip(lengths) {
+                    *result = data.split_off_mut(..length).unwrap_or_default();
                 }
+                each(matrices, results).map_err(|failure| (index, failure))?;
             }
-            let compute = |(index, part): (usize, &mut Vec<&mut [T]>)| {
-                let source = |source: &&'_ [T]| {
-                    let len = source.len() / count;
-                    (index * len, len)
-                };
-                let matrices: Vec<&[T]> =
-                    sources.iter().map(source).zip(&sources).map(|((at, len), x)| &x[at..at + len]).collect();
-                each(&matrices, part).err().map(|failure| (index, failure))
-            };
-            // A thread takes several matrices if these are small.
-            let least = (MIN_PARALLEL * count / work.max(1) / 4).max(1);
-            let failed = if work < MIN_PARALLEL || count == 1 || wengert_tensor::num_threads() == 1 {
-                parts.iter_mut().enumerate().find_map(compute)
-            } else {
-                parts.par_iter_mut().enumerate().with_min_len(least).find_map_first(compute)
-            };
-            if let Some((index, failure)) = failed {
-                return Err(self.error(index, failure, T::DTYPE, shapes.first()));
-            }
-        }
+            Ok(())
+        })
+        .map_err(|(index, failure)| self.error(index, failure, T::DTYPE, shapes.first()))?;
         Ok(outputs)
     }
 

@@ -18,7 +18,7 @@ pub trait Kernel: Clone + 'static {
     /// # Errors
     ///
     /// If a matrix has no result, or there is not enough memory.
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
 
     /// Returns the gradients with respect to the inputs. `None` means that the derivative is zero everywhere.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
@@ -40,7 +40,8 @@ impl<T: Float, K: Kernel> Function<T> for Recorded<K> {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error> {
-        Ok(self.kernel.run(inputs, self.at)?)
+        let inputs: Vec<&Tensor<T>> = inputs.iter().collect();
+        Ok(self.kernel.run(&inputs, self.at)?)
     }
 
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {

@@ -29,24 +29,29 @@
 //! | norms and condition numbers of matrices | [`MatrixNorms`] |
 //! | products of several matrices | [`multi_dot`] |
 //! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
+//!
+//! Three folders: `operations` has the public methods and checks their arguments. `kernels` has the primitives, which compute batches with
+//! tensors and have derivative rules. `numerics` computes with one matrix in a slice.
 
 mod array;
 mod batches;
-mod decompositions;
-mod factors;
 mod kernel;
 mod kernels;
 mod matrices;
 mod numerics;
 mod operations;
+mod simd;
 mod triangle;
 
 pub use array::Array;
-pub use decompositions::chain::{multi_dot, try_multi_dot};
-pub use decompositions::decompose::{Decompositions, QrMode};
-pub use decompositions::least_squares::{LeastSquares, LeastSquaresProblems, Tolerance};
-pub use decompositions::matrix_norms::{MatrixNorms, MatrixOrder};
-pub use operations::{Determinants, Factoring, Inverting, Solving};
+pub use operations::decompositions::{Decompositions, QrMode};
+pub use operations::determinants::Determinants;
+pub use operations::factoring::Factoring;
+pub use operations::inverting::Inverting;
+pub use operations::least_squares::{LeastSquares, LeastSquaresProblems, Tolerance};
+pub use operations::matrix_norms::{MatrixNorms, MatrixOrder};
+pub use operations::multi_dot::{multi_dot, try_multi_dot};
+pub use operations::solving::Solving;
 pub use triangle::{Triangle, TriangularSystem};
 
 /// The traits of all operations, without names, and the types of their arguments.

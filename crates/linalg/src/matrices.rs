@@ -1,15 +1,9 @@
-//! Batches of matrices: the checks of their shapes, and the work on each matrix of a batch.
-
-use std::thread;
+//! Batches of matrices: the checks of their shapes, the joint batch of several arrays, and copies.
 
 use wengert_tensor::ops::Views as _;
-use wengert_tensor::{Error, Float, Shape, Site, Tensor, broadcast, num_threads};
+use wengert_tensor::{Error, Float, Shape, Site, Tensor, broadcast};
 
 use crate::array::Array;
-use crate::factors::Failure;
-
-/// The least number of multiplications per thread. Starting a thread takes about 20 µs, in which a core multiplies a few 10,000 times.
-const LEAST_WORK: usize = 400_000;
 
 /// Returns the error with the sentence `message`.
 pub(crate) fn refusal(at: Site, message: impl Into<String>) -> Error {
@@ -64,6 +58,9 @@ pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
 /// Expands arrays to their joint batch dimensions. Each comes with the number of dimensions that are not part of its batch.
 pub(crate) fn joined<A: Array, const N: usize>(arrays: [(&A, usize); N], at: Site) -> Result<[A; N], A::Error> {
     let batches = arrays.map(|(array, core)| batch_of(&array.shape(), core));
+    if batches.iter().all(|batch| *batch == batches[0]) {
+        return Ok(arrays.map(|(array, _)| array.clone()));
+    }
     let references: Vec<&Shape> = batches.iter().rev().collect();
     let joint = broadcast::join(&references).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
     let mut expanded = arrays.map(|(array, _)| array.clone());
@@ -88,47 +85,8 @@ pub(crate) fn zeros<T: Float>(shape: &Shape) -> Result<Tensor<T>, Error> {
 
 /// Returns a contiguous copy in memory of its own.
 pub(crate) fn copy_of<T: Float>(x: &Tensor<T>) -> Result<Tensor<T>, Error> {
+    let Some(data) = x.as_slice() else { return x.try_contiguous() };
     let mut copy = zeros(x.shape())?;
-    let data = x.try_contiguous()?;
-    if let Some(data) = data.as_slice() {
-        copy.make_mut().copy_from_slice(data);
-    }
+    copy.make_mut().copy_from_slice(data);
     Ok(copy)
-}
-
-/// Runs `work` on all of `count` matrices, on several threads if `cost`, the number of multiplications per matrix, is large enough.
-///
-/// Each element of `outputs` has `count` equal parts. `work` gets the index of its first matrix, the number of its matrices, and their
-/// parts of the outputs. If it fails for several ranges, the first failure is returned.
-pub(crate) fn for_each_range<T: Float, const N: usize>(
-    count: usize,
-    cost: usize,
-    outputs: [&mut [T]; N],
-    work: impl Fn(usize, usize, [&mut [T]; N]) -> Result<(), Failure> + Sync,
-) -> Result<(), Failure> {
-    if count == 0 {
-        return Ok(());
-    }
-    let ranges = num_threads().min(count).min(count.saturating_mul(cost) / LEAST_WORK).max(1);
-    if ranges == 1 {
-        return work(0, count, outputs);
-    }
-    let sizes: [usize; N] = std::array::from_fn(|position| outputs[position].len() / count);
-    let (work, mut rest) = (&work, outputs);
-    let results = thread::scope(|scope| {
-        let mut tasks = Vec::with_capacity(ranges);
-        for range in 0..ranges {
-            let (start, end) = (range * count / ranges, (range + 1) * count / ranges);
-            let mut parts = std::array::from_fn(|_| Default::default());
-            for ((part, rest), size) in parts.iter_mut().zip(&mut rest).zip(sizes) {
-                *part = rest.split_off_mut(..(end - start) * size).unwrap_or_default();
-            }
-            tasks.push(scope.spawn(move || work(start, end - start, parts)));
-        }
-        let join = |task: thread::ScopedJoinHandle<'_, _>| {
-            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        tasks.into_iter().map(join).collect::<Vec<_>>()
-    });
-    results.into_iter().collect()
 }

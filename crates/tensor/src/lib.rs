@@ -50,6 +50,8 @@ pub use kernel::element::{Element, Float, Integer, Number};
 pub use memory::pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 #[doc(hidden)]
 pub use memory::reserve::addressable;
+#[doc(hidden)]
+pub use memory::threads::each_part;
 pub use memory::threads::{num_threads, set_num_threads};
 pub use scalar::cpu::{InstructionSet, instruction_set, set_instruction_set};
 pub use scalar::element::Scalar;

@@ -4,8 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{differences, inverse_or_zero, transposed};
-use crate::array::Array as _;
+use super::{all_applied, differences, inverse_or_zero, transposed};
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
@@ -24,14 +23,10 @@ pub(crate) struct Eigh {
 #[derive(Clone, Copy)]
 pub(crate) struct Eigvalsh(pub(crate) Eigh);
 
-/// Computes the eigenvalues, and the vectors if `shapes` has a shape for them.
-fn run<T: Float>(eigh: Eigh, input: &Tensor<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-    let batch = batch_of(input.shape(), 2);
+/// Returns the batch of symmetric matrices with the leading dimensions `shape` and `order` rows.
+fn matrices(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
     let reason = "the input matrix is ill-conditioned or has too many repeated eigenvalues";
-    Batch { shape: &batch, name: NAME, reason, at }.compute(&[input], shapes, |input, out| {
-        let (values, vectors) = out.split_at_mut(1);
-        symmetric(input[0], eigh.upper, values[0], vectors.first_mut().map(|vectors| &mut **vectors))
-    })
+    Batch { shape, cost: 4 * order * order * order, name: NAME, reason, at }
 }
 
 impl Kernel for Eigh {
@@ -42,9 +37,11 @@ impl Kernel for Eigh {
         vec![with_core(&batch, &[order]), with_core(&batch, &[order, order])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
-        run(*self, &inputs[0], &[with_core(&batch, &[order]), with_core(&batch, &[order, order])], at)
+        let shapes = [with_core(&batch, &[order]), with_core(&batch, &[order, order])];
+        matrices(&batch, order, at)
+            .compute([inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
     }
 
     /// V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ, and without the quotients where λⱼ = λᵢ (Giles, "An extended collection of matrix
@@ -65,15 +62,16 @@ impl Kernel for Eigvalsh {
         vec![with_core(&batch, &[order])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let shapes = self.shapes(&[inputs[0].shape().clone()]);
-        run(self.0, &inputs[0], &shapes, at)
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        matrices(&batch, order, at).compute([inputs[0]], &[with_core(&batch, &[order])], |[a], [values]| {
+            symmetric(a, self.0.upper, values, None)
+        })
     }
 
     /// V diag(g_λ) Vᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let results = Var::apply_kernel(self.0, &[&call.inputs[0]], Site::here("eigvalsh"));
-        let vectors = results.unwrap_or_else(|error| crate::raise(error))[1];
+        let [_, vectors] = all_applied(self.0, &[call.inputs[0]]);
         vec![Some((vectors * gradients[0].unsqueeze(-2)).matmul(transposed(vectors)))]
     }
 }

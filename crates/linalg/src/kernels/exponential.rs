@@ -4,8 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::transposed;
-use crate::array::Array as _;
+use super::{applied, transposed};
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes};
@@ -24,10 +23,10 @@ impl Kernel for MatrixExp {
         vec![inputs[0].clone()]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
-        let computed = Batch { shape: &batch, name: NAME, reason: "", at };
-        computed.compute(&[&inputs[0]], &[inputs[0].shape().clone()], |a, out| exponential(a[0], order, out[0]))
+        let computed = Batch { shape: &batch, cost: 8 * order * order * order, name: NAME, reason: "", at };
+        computed.compute([inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
     }
 
     /// The Fréchet derivative at Aᵀ in the direction g. It is the upper right block of exp([[Aᵀ, g], [0, Aᵀ]]) (Higham, "Functions of Matrices",
@@ -38,8 +37,6 @@ impl Kernel for MatrixExp {
         let order = shape[shape.rank() - 1];
         let zeros = g.tape().constant(Tensor::zeros(&shape));
         let block = cat(&[cat(&[a, g], -1), cat(&[zeros, a], -1)], -2);
-        let result = Var::apply_kernel(*self, &[&block], Site::here("matrix_exp"));
-        let result = result.unwrap_or_else(|error| crate::raise(error))[0];
-        vec![Some(result.narrow(-2, 0, order).narrow(-1, order, order))]
+        vec![Some(applied(*self, &[block]).narrow(-2, 0, order).narrow(-1, order, order))]
     }
 }

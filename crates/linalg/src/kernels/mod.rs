@@ -1,15 +1,37 @@
-//! Kernels, each beside its derivative.
+//! Kernels: each computes a batch with tensors, and has its derivative rule.
 //!
-//! The rules are formulas over recorded variables, so they can be differentiated again.
+//! The rules are formulas over recorded variables, so they can be differentiated again. They are in M. B. Giles, "An extended collection of
+//! matrix derivative results for forward and reverse mode algorithmic differentiation" (2008), unless a rule names another source.
 
+pub(crate) mod cholesky;
+pub(crate) mod determinants;
 pub(crate) mod eigh;
 pub(crate) mod exponential;
+pub(crate) mod inverse;
+pub(crate) mod lu;
 pub(crate) mod pseudoinverse;
 pub(crate) mod qr;
+pub(crate) mod substitution;
 pub(crate) mod svd;
 
 use wengert_autograd::Var;
+use wengert_tensor::Site;
 use wengert_tensor::prelude::*;
+
+use crate::array::apply_several;
+use crate::kernel::Kernel;
+
+/// Records a kernel with a single result, for a derivative rule.
+fn applied<'t, T: Float>(kernel: impl Kernel, inputs: &[Var<'t, T>]) -> Var<'t, T> {
+    let [result] = all_applied(kernel, inputs);
+    result
+}
+
+/// Records a kernel with `N` results, for a derivative rule.
+fn all_applied<'t, T: Float, K: Kernel, const N: usize>(kernel: K, inputs: &[Var<'t, T>]) -> [Var<'t, T>; N] {
+    let inputs: Vec<&Var<'t, T>> = inputs.iter().collect();
+    apply_several(kernel, &inputs, Site::here(K::NAME)).unwrap_or_else(|error| crate::raise(error))
+}
 
 /// Returns the matrices with rows and columns exchanged.
 pub(crate) fn transposed<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {

@@ -4,8 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{svd, transposed};
-use crate::array::Array as _;
+use super::{applied, svd, transposed};
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, with_core};
@@ -29,17 +28,17 @@ impl Kernel for Pinv {
         vec![shape]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shape = inputs[0].shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let batch = batch_of(shape, 2);
         let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
-        let computed = Batch { shape: &batch, name, reason: svd::REASON, at };
-        computed.compute(&[&inputs[0]], &[with_core(&batch, &[columns, rows])], |a, out| {
+        let computed = Batch { shape: &batch, cost: svd::cost([rows, columns]), name, reason: svd::REASON, at };
+        computed.compute([inputs[0]], &[with_core(&batch, &[columns, rows])], |[a], [out]| {
             if self.hermitian {
-                symmetric_pseudoinverse(a[0], rows, self.cutoff, out[0])
+                symmetric_pseudoinverse(a, rows, self.cutoff, out)
             } else {
-                pseudoinverse(a[0], [rows, columns], self.cutoff, out[0]).map(drop)
+                pseudoinverse(a, [rows, columns], self.cutoff, out).map(drop)
             }
         })
     }
@@ -71,15 +70,15 @@ impl Kernel for Lstsq {
         vec![with_core(&batch, &[a[a.rank() - 1], b[b.rank() - 1]]), batch]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (a, b) = (inputs[0].shape(), inputs[1].shape());
         let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
         let batch = batch_of(a, 2);
-        let computed = Batch { shape: &batch, name: "linalg.lstsq", reason: svd::REASON, at };
+        let cost = svd::cost([sizes[0], sizes[1]]);
+        let computed = Batch { shape: &batch, cost, name: "linalg.lstsq", reason: svd::REASON, at };
         let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
-        computed.compute(&[&inputs[0], &inputs[1]], &shapes, |input, out| {
-            let rank = least_squares(input[0], input[1], sizes, self.cutoff, out[0])?;
-            out[1][0] = T::from_f64(rank as f64);
+        computed.compute([inputs[0], inputs[1]], &shapes, |[a, b], [x, rank]| {
+            rank[0] = T::from_f64(least_squares(a, b, sizes, self.cutoff, x)? as f64);
             Ok(())
         })
     }
@@ -88,9 +87,7 @@ impl Kernel for Lstsq {
     /// from the derivative of P. The rank has no derivative.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
-        let kernel = Pinv { cutoff: self.cutoff, hermitian: false };
-        let results = Var::apply_kernel(kernel, &[&a], Site::here("lstsq"));
-        let p = results.unwrap_or_else(|error| crate::raise(error))[0];
+        let p = applied(Pinv { cutoff: self.cutoff, hermitian: false }, &[a]);
         let (pt, gt) = (transposed(p), transposed(g));
         let gb = pt.matmul(g);
         let residual = (b - a.matmul(x)).matmul(gt.matmul(p).matmul(pt));

@@ -4,13 +4,13 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
+use super::substitution::solved;
 use super::transposed;
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::qr::{factor, write_triangle};
-use crate::operations::Solving as _;
-use crate::triangle::Triangle;
+use crate::numerics::triangular::Coefficients;
 
 const NAME: &str = "linalg.qr";
 
@@ -30,13 +30,13 @@ impl Kernel for Qr {
         vec![with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
-        let shapes = self.shapes(&[inputs[0].shape().clone()]);
         let width = if self.complete { rows } else { rows.min(columns) };
-        Batch { shape: &batch, name: NAME, reason: "", at }.compute(&[&inputs[0]], &shapes, |input, out| {
-            let [q, r] = out else { return Ok(()) };
-            let mut a = input[0].to_vec();
+        let shapes = [with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])];
+        let cost = 2 * rows * columns * width;
+        Batch { shape: &batch, cost, name: NAME, reason: "", at }.compute([inputs[0]], &shapes, |[a], [q, r]| {
+            let mut a = a.to_vec();
             q.copy_from_slice(&factor(&mut a, rows, columns)?.product(width)?);
             write_triangle(&a, columns, width, r);
             Ok(())
@@ -69,5 +69,5 @@ fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, 
     let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
     let mirrored = m.tril(0) + transposed(m.tril(-1));
     let sum = gq + q.matmul(mirrored);
-    transposed(r.solve_triangular(transposed(sum), Triangle::Upper))
+    transposed(solved(Coefficients::UPPER, r, transposed(sum)))
 }

@@ -4,8 +4,7 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{differences, inverse_or_zero, transposed};
-use crate::array::Array as _;
+use super::{all_applied, differences, inverse_or_zero, transposed};
 use crate::batches::Batch;
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
@@ -21,26 +20,37 @@ pub(crate) struct Svd {
     pub(crate) full: bool,
 }
 
+impl Svd {
+    /// Returns the shapes of U, the singular values and Vᵀ for matrices of this shape.
+    fn results(self, shape: &Shape) -> [Shape; 3] {
+        let (batch, (rows, columns)) = (batch_of(shape, 2), sizes(shape));
+        let count = rows.min(columns);
+        let [left, right] = if self.full { [rows, columns] } else { [count; 2] };
+        [with_core(&batch, &[rows, left]), with_core(&batch, &[count]), with_core(&batch, &[right, columns])]
+    }
+}
+
 /// The singular values alone.
 #[derive(Clone, Copy)]
 pub(crate) struct Svdvals;
+
+/// Returns about how many multiplications the decomposition of one matrix takes.
+pub(super) fn cost([rows, columns]: [usize; 2]) -> usize {
+    4 * rows * columns * rows.min(columns)
+}
 
 impl Kernel for Svd {
     const NAME: &'static str = "svd";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
-        let count = rows.min(columns);
-        let [left, right] = if self.full { [rows, columns] } else { [count; 2] };
-        vec![with_core(&batch, &[rows, left]), with_core(&batch, &[count]), with_core(&batch, &[right, columns])]
+        self.results(&inputs[0]).into()
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
-        let shapes = self.shapes(&[inputs[0].shape().clone()]);
-        Batch { shape: &batch, name: NAME, reason: REASON, at }.compute(&[&inputs[0]], &shapes, |input, out| {
-            let [u, values, vh] = out else { return Ok(()) };
-            singular(input[0], [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
+        let computed = Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at };
+        computed.compute([inputs[0]], &self.results(inputs[0].shape()), |[a], [u, values, vh]| {
+            singular(a, [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
         })
     }
 
@@ -81,17 +91,19 @@ impl Kernel for Svdvals {
         vec![with_core(&batch, &[rows.min(columns)])]
     }
 
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let shapes = [with_core(&batch, &[rows.min(columns)])];
-        Batch { shape: &batch, name: NAME, reason: REASON, at }
-            .compute(&[&inputs[0]], &shapes, |input, out| singular(input[0], [rows, columns], out[0], None))
+        Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at }.compute(
+            [inputs[0]],
+            &shapes,
+            |[a], [values]| singular(a, [rows, columns], values, None),
+        )
     }
 
     /// U diag(g_S) Vᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let results = Var::apply_kernel(Svd { full: false }, &[&call.inputs[0]], Site::here("svdvals"));
-        let [u, _, vh] = results.unwrap_or_else(|error| crate::raise(error))[..] else { return vec![None] };
+        let [u, _, vh] = all_applied(Svd { full: false }, &[call.inputs[0]]);
         vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))]
     }
 }

@@ -1,22 +1,13 @@
-//! Sums of products, lengths and plane rotations, safe from overflow and underflow.
+//! Arithmetic of vectors: sums of products, lengths and plane rotations, safe from overflow and underflow.
 //!
 //! A sum runs over 16 partial sums, in an order that does not depend on the machine. So every instruction set gives the same bits.
 
 use wengert_tensor::Float;
 
+use super::failure::Failure;
+
 /// The number of partial sums of [`dot`].
 const LANES: usize = 16;
-
-/// A reason for which a decomposition has no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The matrix has an element that is NaN or infinite.
-    NonFinite,
-    /// The iteration did not converge.
-    NoConvergence,
-    /// There is not enough memory.
-    Memory,
-}
 
 /// Returns zeros, or an error if there is not enough memory.
 pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Failure> {
@@ -90,6 +81,14 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
 pub(crate) fn add_scaled<T: Float>(y: &mut [T], factor: T, x: &[T]) {
     for (y, &x) in y.iter_mut().zip(x) {
         *y = *y + factor * x;
+    }
+}
+
+/// Subtracts `factor` times `x` from `y`.
+#[inline(always)]
+pub(crate) fn subtract_scaled<T: Float>(y: &mut [T], factor: T, x: &[T]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = *y - factor * x;
     }
 }
 

@@ -1,10 +1,11 @@
 //! Matrices made bidiagonal by Householder reflections (Golub and Van Loan, "Matrix Computations", section 5.4).
 
-use pulp::{Arch, Simd, WithSimd};
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, add_scaled, dot, zeros};
+use super::arithmetic::{add_scaled, dot, zeros};
+use super::failure::Failure;
 use super::reflectors::{Reflectors, reflector};
+use crate::simd::vectorized;
 
 /// An upper bidiagonal matrix B with A = U B Vᵀ.
 pub(crate) struct Bidiagonal<T> {
@@ -26,64 +27,57 @@ pub(crate) fn bidiagonal<T: Float>(a: &mut [T], rows: usize, columns: usize) -> 
         left: Reflectors::new(rows, columns)?,
         right: Reflectors::new(columns, above)?,
     };
-    Arch::new().dispatch(Reduce { a, rows, columns, out: &mut out });
+    vectorized(
+        #[inline(always)]
+        || reduce(a, rows, columns, &mut out),
+    );
     Ok(out)
 }
 
-/// The reduction. A step with the vectors u and v changes the remaining matrix by -u wᵀ - y vᵀ. The next step makes this change and computes its
-/// own w in a single pass over the matrix. A second pass computes its y.
-struct Reduce<'a, T> {
-    a: &'a mut [T],
-    rows: usize,
-    columns: usize,
-    out: &'a mut Bidiagonal<T>,
-}
-
-impl<T: Float> WithSimd for Reduce<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let Reduce { a, rows, columns, out } = self;
-        let mut long = vec![T::ZERO; 3 * rows];
-        let (u, rest) = long.split_at_mut(rows);
-        let (y, next) = rest.split_at_mut(rows);
-        let mut short = vec![T::ZERO; 3 * columns];
-        let (w, rest) = short.split_at_mut(columns);
-        let (v, sums) = rest.split_at_mut(columns);
-        for k in 0..columns {
-            for (i, row) in a.chunks_exact(columns).enumerate().skip(k) {
-                next[i] = row[k] - (u[i] * w[k] + y[i] * v[k]);
+/// Makes the matrix bidiagonal.
+///
+/// A step with the vectors u and v changes the remaining matrix by -u wᵀ - y vᵀ. The next step makes this change and computes its own w in a
+/// single pass over the matrix. A second pass computes its y.
+#[inline(always)]
+fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagonal<T>) {
+    let mut long = vec![T::ZERO; 3 * rows];
+    let (u, rest) = long.split_at_mut(rows);
+    let (y, next) = rest.split_at_mut(rows);
+    let mut short = vec![T::ZERO; 3 * columns];
+    let (w, rest) = short.split_at_mut(columns);
+    let (v, sums) = rest.split_at_mut(columns);
+    for k in 0..columns {
+        for (i, row) in a.chunks_exact(columns).enumerate().skip(k) {
+            next[i] = row[k] - (u[i] * w[k] + y[i] * v[k]);
+        }
+        let (factor, image) = reflector(&mut next[k..], 0);
+        out.diagonal[k] = image;
+        out.left.push(k, &next[k..], factor);
+        if k + 1 == columns {
+            return;
+        }
+        let right = k + 1..columns;
+        sums[right.clone()].fill(T::ZERO);
+        for (i, row) in a.chunks_exact_mut(columns).enumerate().skip(k) {
+            let row = &mut row[right.clone()];
+            let (first, second) = (u[i], y[i]);
+            for ((x, &w), &v) in row.iter_mut().zip(&w[right.clone()]).zip(&v[right.clone()]) {
+                *x = *x - (first * w + second * v);
             }
-            let (factor, image) = reflector(&mut next[k..], 0);
-            out.diagonal[k] = image;
-            out.left.push(k, &next[k..], factor);
-            if k + 1 == columns {
-                return;
-            }
-            let right = k + 1..columns;
-            sums[right.clone()].fill(T::ZERO);
-            for (i, row) in a.chunks_exact_mut(columns).enumerate().skip(k) {
-                let row = &mut row[right.clone()];
-                let (first, second) = (u[i], y[i]);
-                for ((x, &w), &v) in row.iter_mut().zip(&w[right.clone()]).zip(&v[right.clone()]) {
-                    *x = *x - (first * w + second * v);
-                }
-                add_scaled(&mut sums[right.clone()], factor * next[i], row);
-            }
-            u[k..].copy_from_slice(&next[k..]);
-            w[right.clone()].copy_from_slice(&sums[right.clone()]);
-            for ((v, &x), &w) in v[right.clone()].iter_mut().zip(&a[k * columns + k + 1..]).zip(&w[right.clone()]) {
-                *v = x - w;
-            }
-            let v = &mut v[right.clone()];
-            let (factor, image) = reflector(v, 0);
-            out.above[k] = image;
-            out.right.push(k + 1, v, factor);
-            let change = dot(&w[right.clone()], v);
-            for (i, row) in a.chunks_exact(columns).enumerate().skip(k + 1) {
-                y[i] = factor * (dot(&row[right.clone()], v) - u[i] * change);
-            }
+            add_scaled(&mut sums[right.clone()], factor * next[i], row);
+        }
+        u[k..].copy_from_slice(&next[k..]);
+        w[right.clone()].copy_from_slice(&sums[right.clone()]);
+        for ((v, &x), &w) in v[right.clone()].iter_mut().zip(&a[k * columns + k + 1..]).zip(&w[right.clone()]) {
+            *v = x - w;
+        }
+        let v = &mut v[right.clone()];
+        let (factor, image) = reflector(v, 0);
+        out.above[k] = image;
+        out.right.push(k + 1, v, factor);
+        let change = dot(&w[right.clone()], v);
+        for (i, row) in a.chunks_exact(columns).enumerate().skip(k + 1) {
+            y[i] = factor * (dot(&row[right.clone()], v) - u[i] * change);
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, abs, largest, rotation, scale, tiny, with_sign, zeros};
+use super::arithmetic::{abs, largest, rotation, scale, tiny, with_sign, zeros};
+use super::failure::Failure;
 use super::rotations::{Panels, Sweeps};
 use super::tridiagonal::tridiagonal;
 

@@ -6,7 +6,8 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, abs, larger};
+use super::arithmetic::{abs, larger};
+use super::failure::Failure;
 use super::products::product;
 
 /// The largest q. The polynomial has degree 16.

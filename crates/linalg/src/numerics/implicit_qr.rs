@@ -5,7 +5,8 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, abs, larger, rotation, smaller, tiny, with_sign};
+use super::arithmetic::{abs, larger, rotation, smaller, tiny, with_sign};
+use super::failure::Failure;
 use super::rotations::Sweeps;
 
 /// The number of steps for each singular value after which the iteration fails. Two or three are usual.

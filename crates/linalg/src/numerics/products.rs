@@ -3,7 +3,8 @@
 use wengert_tensor::Float;
 use wengert_tensor::prelude::*;
 
-use super::arithmetic::{Failure, add_scaled, zeros};
+use super::arithmetic::{add_scaled, zeros};
+use super::failure::Failure;
 use super::reflectors::matrix;
 
 /// The number of multiplications from which the kernels of tensors are faster than plain loops.

@@ -2,8 +2,9 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, abs, add_scaled, larger, zeros};
+use super::arithmetic::{abs, add_scaled, larger, zeros};
 use super::eigen::symmetric;
+use super::failure::Failure;
 use super::products::product;
 use super::reflectors::reflector;
 use super::singular::{Vectors, singular};

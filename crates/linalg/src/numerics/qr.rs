@@ -1,10 +1,11 @@
 //! The QR decomposition by Householder reflections (Golub and Van Loan, "Matrix Computations", section 5.2).
 
-use pulp::{Arch, Simd, WithSimd};
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, add_scaled, zeros};
+use super::arithmetic::{add_scaled, zeros};
+use super::failure::Failure;
 use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector};
+use crate::simd::vectorized;
 
 /// The number of matrix elements from which columns are processed in blocks.
 const MIN_BLOCKED_ELEMENTS: usize = MIN_BLOCKED * MIN_BLOCKED;
@@ -18,7 +19,10 @@ pub(crate) fn factor<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Resu
     if rows.saturating_mul(columns) >= MIN_BLOCKED_ELEMENTS && rows.min(columns) > BLOCK {
         factor_blocks(a, rows, columns, &mut reflectors)?;
     } else {
-        Arch::new().dispatch(Factor { a, rows, columns, first: 0, reflectors: &mut reflectors });
+        vectorized(
+            #[inline(always)]
+            || factor_columns(a, rows, columns, 0, &mut reflectors),
+        );
     }
     Ok(reflectors)
 }
@@ -38,7 +42,10 @@ fn factor_blocks<T: Float>(
         for (panel, a) in panel.chunks_exact_mut(width).zip(a[start * columns..].chunks_exact(columns)) {
             panel.copy_from_slice(&a[start..end]);
         }
-        Arch::new().dispatch(Factor { a: &mut panel, rows: height, columns: width, first: start, reflectors });
+        vectorized(
+            #[inline(always)]
+            || factor_columns(&mut panel, height, width, start, reflectors),
+        );
         for (panel, a) in panel.chunks_exact(width).zip(a[start * columns..].chunks_exact_mut(columns)) {
             a[start..end].copy_from_slice(panel);
         }
@@ -60,42 +67,29 @@ fn factor_blocks<T: Float>(
     Ok(())
 }
 
-/// The factorisation, column by column. The reflections get the support `first + column..`.
-struct Factor<'a, T> {
-    a: &'a mut [T],
-    rows: usize,
-    columns: usize,
-    first: usize,
-    reflectors: &'a mut Reflectors<T>,
-}
-
-impl<T: Float> WithSimd for Factor<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let Factor { a, rows, columns, first, reflectors } = self;
-        let mut v = vec![T::ZERO; rows];
-        let mut sums = vec![T::ZERO; columns];
-        for j in 0..rows.min(columns) {
-            let v = &mut v[j..];
-            for (v, row) in v.iter_mut().zip(a[j * columns..].chunks_exact(columns)) {
-                *v = row[j];
-            }
-            let (factor, image) = reflector(v, 0);
-            a[j * columns + j] = image;
-            reflectors.push(first + j, v, factor);
-            if factor == T::ZERO || j + 1 == columns {
-                continue;
-            }
-            let sums = &mut sums[j + 1..];
-            sums.fill(T::ZERO);
-            for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact(columns)) {
-                add_scaled(sums, factor * v, &row[j + 1..]);
-            }
-            for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact_mut(columns)) {
-                add_scaled(&mut row[j + 1..], -v, sums);
-            }
+/// Factors column by column. The reflections get the support `first + column..`.
+#[inline(always)]
+fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usize, reflectors: &mut Reflectors<T>) {
+    let mut v = vec![T::ZERO; rows];
+    let mut sums = vec![T::ZERO; columns];
+    for j in 0..rows.min(columns) {
+        let v = &mut v[j..];
+        for (v, row) in v.iter_mut().zip(a[j * columns..].chunks_exact(columns)) {
+            *v = row[j];
+        }
+        let (factor, image) = reflector(v, 0);
+        a[j * columns + j] = image;
+        reflectors.push(first + j, v, factor);
+        if factor == T::ZERO || j + 1 == columns {
+            continue;
+        }
+        let sums = &mut sums[j + 1..];
+        sums.fill(T::ZERO);
+        for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact(columns)) {
+            add_scaled(sums, factor * v, &row[j + 1..]);
+        }
+        for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact_mut(columns)) {
+            add_scaled(&mut row[j + 1..], -v, sums);
         }
     }
 }

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
 use wengert_tensor::prelude::*;
 
-use super::arithmetic::{Failure, abs, add_scaled, dot, length, small, tiny, with_sign, zeros};
+use super::arithmetic::{abs, add_scaled, dot, length, small, tiny, with_sign, zeros};
+use super::failure::Failure;
+use crate::simd::vectorized;
 
 /// The number of reflections in a block.
 pub(crate) const BLOCK: usize = 32;
@@ -90,7 +91,10 @@ impl<T: Float> Reflectors<T> {
                 self.apply_block(start..self.factors.len().min(start + BLOCK), &mut out, columns)?;
             }
         } else {
-            Arch::new().dispatch(ApplyEach { reflectors: self, out: &mut out, columns });
+            vectorized(
+                #[inline(always)]
+                || apply_each(self, &mut out, columns),
+            );
         }
         Ok(out)
     }
@@ -129,69 +133,49 @@ impl<T: Float> Reflectors<T> {
         }
         let mut triangle = vec![T::ZERO; count * count];
         let factors = &self.factors[block];
-        Arch::new().dispatch(FillTriangle { vectors: &vectors, order: rows.len(), factors, triangle: &mut triangle });
+        vectorized(
+            #[inline(always)]
+            || fill_triangle(&vectors, rows.len(), factors, &mut triangle),
+        );
         Ok(Block { vectors: matrix(vectors, count, rows.len())?, triangle: matrix(triangle, count, count)? })
     }
 }
 
 /// Applies reflections to the identity, the last one first. Its columns outside of a support are zeros there.
-struct ApplyEach<'a, T> {
-    reflectors: &'a Reflectors<T>,
-    out: &'a mut [T],
-    columns: usize,
-}
-
-impl<T: Float> WithSimd for ApplyEach<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let ApplyEach { reflectors, out, columns } = self;
-        let mut sums = vec![T::ZERO; columns];
-        for (k, support) in reflectors.supports.iter().enumerate().rev() {
-            let (v, factor) = (&reflectors.vectors[k * reflectors.order..][..reflectors.order], reflectors.factors[k]);
-            let range = support.start..support.end.min(columns);
-            if factor == T::ZERO || range.is_empty() {
-                continue;
-            }
-            let sums = &mut sums[range.clone()];
-            sums.fill(T::ZERO);
-            for i in support.clone() {
-                add_scaled(sums, factor * v[i], &out[i * columns..][range.clone()]);
-            }
-            for i in support.clone() {
-                add_scaled(&mut out[i * columns..][range.clone()], -v[i], sums);
-            }
+#[inline(always)]
+fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usize) {
+    let mut sums = vec![T::ZERO; columns];
+    for (k, support) in reflectors.supports.iter().enumerate().rev() {
+        let (v, factor) = (&reflectors.vectors[k * reflectors.order..][..reflectors.order], reflectors.factors[k]);
+        let range = support.start..support.end.min(columns);
+        if factor == T::ZERO || range.is_empty() {
+            continue;
+        }
+        let sums = &mut sums[range.clone()];
+        sums.fill(T::ZERO);
+        for i in support.clone() {
+            add_scaled(sums, factor * v[i], &out[i * columns..][range.clone()]);
+        }
+        for i in support.clone() {
+            add_scaled(&mut out[i * columns..][range.clone()], -v[i], sums);
         }
     }
 }
 
 /// Writes T of H₁ … Hₖ = I - Vᵀ T V, an upper triangle: its column j is -τⱼ T V vⱼ above the diagonal, and τⱼ on it.
-struct FillTriangle<'a, T> {
-    vectors: &'a [T],
-    order: usize,
-    factors: &'a [T],
-    triangle: &'a mut [T],
-}
-
-impl<T: Float> WithSimd for FillTriangle<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let FillTriangle { vectors, order, factors, triangle } = self;
-        let count = factors.len();
-        let mut products = vec![T::ZERO; count];
-        for (j, &factor) in factors.iter().enumerate() {
-            let v = &vectors[j * order..][..order];
-            for (i, product) in products[..j].iter_mut().enumerate() {
-                *product = dot(&vectors[i * order..][..order], v);
-            }
-            for i in 0..j {
-                triangle[i * count + j] = -factor * dot(&triangle[i * count..][i..j], &products[i..j]);
-            }
-            triangle[j * count + j] = factor;
+#[inline(always)]
+fn fill_triangle<T: Float>(vectors: &[T], order: usize, factors: &[T], triangle: &mut [T]) {
+    let count = factors.len();
+    let mut products = vec![T::ZERO; count];
+    for (j, &factor) in factors.iter().enumerate() {
+        let v = &vectors[j * order..][..order];
+        for (i, product) in products[..j].iter_mut().enumerate() {
+            *product = dot(&vectors[i * order..][..order], v);
         }
+        for i in 0..j {
+            triangle[i * count + j] = -factor * dot(&triangle[i * count..][i..j], &products[i..j]);
+        }
+        triangle[j * count + j] = factor;
     }
 }
 

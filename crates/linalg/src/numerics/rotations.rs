@@ -4,11 +4,10 @@
 //! their rotations. [`Panels`] holds the matrix as narrow panels that fit the cache, and applies all rotations to one panel after the other (Van Zee,
 //! van de Geijn and Quintana-Ortí, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", 2014).
 
-use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
-use wengert_tensor::Float;
+use wengert_tensor::{Float, each_part};
 
-use super::arithmetic::Failure;
+use super::failure::Failure;
+use crate::simd::vectorized;
 
 /// The number of columns of a panel.
 const WIDTH: usize = 16;
@@ -81,12 +80,13 @@ impl<T: Float> Panels<T> {
             return;
         }
         let work = sweeps.rotations.len().saturating_mul(self.order);
-        let each = |panel: &mut [[T; WIDTH]]| Arch::new().dispatch(Rotate { panel, sweeps });
-        if work < MIN_PARALLEL || wengert_tensor::num_threads() == 1 {
-            self.panels.chunks_exact_mut(self.count).for_each(each);
-        } else {
-            self.panels.par_chunks_exact_mut(self.count).for_each(each);
-        }
+        let panels = self.panels.chunks_exact_mut(self.count).collect();
+        each_part(panels, work >= MIN_PARALLEL, |_, panel| {
+            vectorized(
+                #[inline(always)]
+                || rotate(panel, sweeps),
+            );
+        });
     }
 
     /// Writes the vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times `places[j].1`; vectors
@@ -124,35 +124,25 @@ impl<T: Float> Panels<T> {
 }
 
 /// Applies all rotations to one panel. The row that two rotations share stays in registers.
-struct Rotate<'a, T> {
-    panel: &'a mut [[T; WIDTH]],
-    sweeps: &'a Sweeps<T>,
-}
-
-impl<T: Float> WithSimd for Rotate<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let Rotate { panel, sweeps } = self;
-        for sweep in &sweeps.sweeps {
-            let rotations = &sweeps.rotations[sweep.rotations.0..sweep.rotations.1];
-            let count = rotations.len();
-            if sweep.descends {
-                let rows = &mut panel[sweep.first - count..=sweep.first];
-                let mut x = rows[count];
-                for (k, &(c, s)) in rotations.iter().enumerate() {
-                    (rows[count - k], x) = turned(&x, &rows[count - k - 1], c, s);
-                }
-                rows[0] = x;
-            } else {
-                let rows = &mut panel[sweep.first..=sweep.first + count];
-                let mut x = rows[0];
-                for (k, &(c, s)) in rotations.iter().enumerate() {
-                    (rows[k], x) = turned(&x, &rows[k + 1], c, s);
-                }
-                rows[count] = x;
+#[inline(always)]
+fn rotate<T: Float>(panel: &mut [[T; WIDTH]], sweeps: &Sweeps<T>) {
+    for sweep in &sweeps.sweeps {
+        let rotations = &sweeps.rotations[sweep.rotations.0..sweep.rotations.1];
+        let count = rotations.len();
+        if sweep.descends {
+            let rows = &mut panel[sweep.first - count..=sweep.first];
+            let mut x = rows[count];
+            for (k, &(c, s)) in rotations.iter().enumerate() {
+                (rows[count - k], x) = turned(&x, &rows[count - k - 1], c, s);
             }
+            rows[0] = x;
+        } else {
+            let rows = &mut panel[sweep.first..=sweep.first + count];
+            let mut x = rows[0];
+            for (k, &(c, s)) in rotations.iter().enumerate() {
+                (rows[k], x) = turned(&x, &rows[k + 1], c, s);
+            }
+            rows[count] = x;
         }
     }
 }

@@ -4,8 +4,9 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, abs, largest, scale, zeros};
+use super::arithmetic::{abs, largest, scale, zeros};
 use super::bidiagonal::bidiagonal;
+use super::failure::Failure;
 use super::implicit_qr::{Sides, diagonalize};
 use super::products::product;
 use super::qr::{factor, write_triangle};

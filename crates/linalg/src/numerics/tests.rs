@@ -2,7 +2,8 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, abs, larger};
+use super::arithmetic::{abs, larger};
+use super::failure::Failure;
 use super::pseudoinverse::{Cutoff, least_squares, pseudoinverse};
 use super::singular::Vectors;
 use super::{eigen, exponential, qr, singular};

@@ -1,10 +1,11 @@
 //! Symmetric matrices made tridiagonal by Householder reflections (Golub and Van Loan, "Matrix Computations", section 8.3).
 
-use pulp::{Arch, Simd, WithSimd};
 use wengert_tensor::Float;
 
-use super::arithmetic::{Failure, add_scaled, dot};
+use super::arithmetic::{add_scaled, dot};
+use super::failure::Failure;
 use super::reflectors::{Reflectors, reflector};
+use crate::simd::vectorized;
 
 /// A tridiagonal matrix T with A = Q T Qᵀ.
 pub(crate) struct Tridiagonal<T> {
@@ -20,52 +21,46 @@ pub(crate) fn tridiagonal<T: Float>(a: &mut [T], order: usize) -> Result<Tridiag
     let reflectors = Reflectors::new(order, order.saturating_sub(1))?;
     let mut out =
         Tridiagonal { diagonal: vec![T::ZERO; order], beside: vec![T::ZERO; order.saturating_sub(1)], reflectors };
-    Arch::new().dispatch(Reduce { a, order, out: &mut out });
+    vectorized(
+        #[inline(always)]
+        || reduce(a, order, &mut out),
+    );
     Ok(out)
 }
 
-/// The reduction, from the last row to the first. A step with the vector v changes the remaining matrix B by -v wᵀ - w vᵀ. The next step makes
-/// this change and computes its product with B in a single pass over B.
-struct Reduce<'a, T> {
-    a: &'a mut [T],
-    order: usize,
-    out: &'a mut Tridiagonal<T>,
-}
-
-impl<T: Float> WithSimd for Reduce<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let Reduce { a, order, out } = self;
-        let mut vectors = vec![T::ZERO; 4 * order];
-        let (v, rest) = vectors.split_at_mut(order);
-        let (w, rest) = rest.split_at_mut(order);
-        let (next, product) = rest.split_at_mut(order);
-        for i in (0..order).rev() {
-            let (rows, last) = a.split_at_mut(i * order);
-            let last = &mut last[..=i];
-            change(last, v, w, i);
-            out.diagonal[i] = last[i];
-            if i == 0 {
-                return;
-            }
-            next[..i].copy_from_slice(&last[..i]);
-            let (factor, image) = reflector(&mut next[..i], i - 1);
-            out.beside[i - 1] = image;
-            out.reflectors.push(0, &next[..i], factor);
-            product[..i].fill(T::ZERO);
-            for (r, row) in rows.chunks_exact_mut(order).enumerate() {
-                change(&mut row[..=r], v, w, r);
-                let own = dot(&row[..r], &next[..r]) + row[r] * next[r];
-                add_scaled(&mut product[..r], next[r], &row[..r]);
-                product[r] = product[r] + own;
-            }
-            v[..i].copy_from_slice(&next[..i]);
-            let half = factor * factor * dot(&product[..i], &v[..i]) / (T::ONE + T::ONE);
-            for ((w, &product), &v) in w[..i].iter_mut().zip(&product[..i]).zip(&v[..i]) {
-                *w = factor * product - half * v;
-            }
+/// Makes the matrix tridiagonal, from the last row to the first.
+///
+/// A step with the vector v changes the remaining matrix B by -v wᵀ - w vᵀ. The next step makes this change and computes its product with B
+/// in a single pass over B.
+#[inline(always)]
+fn reduce<T: Float>(a: &mut [T], order: usize, out: &mut Tridiagonal<T>) {
+    let mut vectors = vec![T::ZERO; 4 * order];
+    let (v, rest) = vectors.split_at_mut(order);
+    let (w, rest) = rest.split_at_mut(order);
+    let (next, product) = rest.split_at_mut(order);
+    for i in (0..order).rev() {
+        let (rows, last) = a.split_at_mut(i * order);
+        let last = &mut last[..=i];
+        change(last, v, w, i);
+        out.diagonal[i] = last[i];
+        if i == 0 {
+            return;
+        }
+        next[..i].copy_from_slice(&last[..i]);
+        let (factor, image) = reflector(&mut next[..i], i - 1);
+        out.beside[i - 1] = image;
+        out.reflectors.push(0, &next[..i], factor);
+        product[..i].fill(T::ZERO);
+        for (r, row) in rows.chunks_exact_mut(order).enumerate() {
+            change(&mut row[..=r], v, w, r);
+            let own = dot(&row[..r], &next[..r]) + row[r] * next[r];
+            add_scaled(&mut product[..r], next[r], &row[..r]);
+            product[r] = product[r] + own;
+        }
+        v[..i].copy_from_slice(&next[..i]);
+        let half = factor * factor * dot(&product[..i], &v[..i]) / (T::ONE + T::ONE);
+        for ((w, &product), &v) in w[..i].iter_mut().zip(&product[..i]).zip(&v[..i]) {
+            *w = factor * product - half * v;
         }
     }
 }

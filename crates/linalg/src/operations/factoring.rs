@@ -1,16 +1,13 @@
 //! Factors of matrices: Cholesky, and P L U.
 
-use wengert_autograd::{FunctionCall, Var};
 use wengert_macros::twins;
-use wengert_tensor::ops::{Arithmetic as _, Diagonals as _, Products as _, Views as _};
-use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+use wengert_tensor::ops::{Arithmetic as _, Diagonals as _, Views as _};
+use wengert_tensor::{Error, Shape, Site, Tensor};
 
-use super::lu::{Singular, factor, permutation};
-use super::substitution;
 use crate::array::{Array, apply};
-use crate::factors::{self, Coefficients};
-use crate::kernel::Kernel;
-use crate::matrices::{batch_of, check_square, copy_of, for_each_range, refusal, sizes, transposed};
+use crate::kernels::cholesky::Cholesky;
+use crate::kernels::lu::{Singular, factor, permutation};
+use crate::matrices::{check_square, refusal, sizes};
 
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]
@@ -116,54 +113,4 @@ fn check_matrix(operation: &str, shape: &Shape, at: Site) -> Result<(), Error> {
     }
     let message = "Expected tensor with 2 or more dimensions. Got size:";
     Err(refusal(at, format!("{operation}: {message} {shape} instead")))
-}
-
-/// The lower triangular L with A = L Lᵀ.
-#[derive(Clone, Copy, Debug)]
-struct Cholesky;
-
-impl Kernel for Cholesky {
-    const NAME: &'static str = "cholesky";
-
-    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![inputs[0].clone()]
-    }
-
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let mut l = copy_of(&inputs[0])?;
-        let (n, _) = sizes(l.shape());
-        if l.numel() == 0 {
-            return Ok(vec![l]);
-        }
-        let (count, batch) = (l.numel() / (n * n), batch_of(l.shape(), 2));
-        let done = for_each_range(count, n * n * n / 4, [l.make_mut()], |first, _, [data]| {
-            factors::cholesky_all(data, n, first)
-        });
-        done.map_err(|failure| {
-            failure.error(&batch, at, |element, order| {
-                format!(
-                    "linalg.cholesky: {element}The factorization could not be completed because the input is not positive-definite \
-                     (the leading minor of order {order} is not positive-definite)."
-                )
-            })
-        })?;
-        Ok(vec![l])
-    }
-
-    /// With Φ the lower triangle with half of the diagonal, the gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let at = Site::here(Self::NAME);
-        let result = || -> Result<_, wengert_autograd::Error> {
-            let l = transposed(&call.outputs[0])?;
-            let product = l.try_matmul(&gradients[0].try_tril(0)?)?;
-            // The symmetric part of Φ is a quarter of the sum of `twice`, which is 2 Φ, and its transpose.
-            let strict = product.try_tril(-1)?;
-            let twice = product.try_tril(0)?.try_add(strict)?;
-            let symmetric = twice.try_add(transposed(&twice)?)?.try_mul(0.25)?;
-            let upper = Coefficients { upper: true, unit: false };
-            let half = substitution::solve(upper, &l, &symmetric, at)?;
-            Ok(vec![Some(substitution::solve(upper, &l, &transposed(&half)?, at)?)])
-        };
-        result().unwrap_or_else(|error| crate::raise(error))
-    }
 }

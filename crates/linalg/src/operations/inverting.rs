@@ -1,15 +1,13 @@
 //! Inverses and powers.
 
-use wengert_autograd::{FunctionCall, Var};
 use wengert_macros::twins;
 use wengert_tensor::ops::{Products as _, Views as _};
-use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+use wengert_tensor::{Site, Tensor};
 
-use super::lu::Singular;
-use crate::array::{Array, apply};
-use crate::factors;
-use crate::kernel::Kernel;
-use crate::matrices::{batch_of, check_square, copy_of, for_each_range, sizes, transposed, zeros};
+use crate::array::Array;
+use crate::kernels::inverse::inverse;
+use crate::kernels::lu::Singular;
+use crate::matrices::{check_square, sizes};
 
 /// Inverses and powers of square matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]
@@ -85,47 +83,3 @@ pub trait Inverting: Array {
 }
 
 impl<A: Array> Inverting for A {}
-
-/// Returns the inverses.
-pub(super) fn inverse<A: Array>(a: &A, singular: Singular, at: Site) -> Result<A, A::Error> {
-    apply(Inverse(singular), &[a], at)
-}
-
-/// Y = A⁻¹.
-#[derive(Clone, Copy, Debug)]
-struct Inverse(Singular);
-
-impl Kernel for Inverse {
-    const NAME: &'static str = "inv";
-
-    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![inputs[0].clone()]
-    }
-
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let shape = inputs[0].shape();
-        let (n, _) = sizes(shape);
-        let (mut lu, mut result) = (copy_of(&inputs[0])?, zeros::<T>(shape)?);
-        if lu.numel() == 0 {
-            return Ok(vec![result]);
-        }
-        let refuse = self.0 != Singular::Accepted;
-        let outputs = [lu.make_mut(), result.make_mut()];
-        let done = for_each_range(inputs[0].numel() / (n * n), n * n * n, outputs, |first, _, [lu, result]| {
-            factors::invert_all(lu, result, n, (first, refuse))
-        });
-        done.map_err(|failure| {
-            failure.error(&batch_of(shape, 2), at, |element, order| self.0.sentence(&element, order))
-        })?;
-        Ok(vec![result])
-    }
-
-    /// The gradient is -Yᵀ G Yᵀ.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let result = || -> Result<_, wengert_autograd::Error> {
-            let y = transposed(&call.outputs[0])?;
-            Ok(vec![Some(-y.try_matmul(gradients[0])?.try_matmul(y)?)])
-        };
-        result().unwrap_or_else(|error| crate::raise(error))
-    }
-}

@@ -1,16 +1,10 @@
-//! The operations: each with its kernel, which computes with tensors, and its derivative rule.
-//!
-//! The rules are in M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
-//! differentiation" (2008), unless a rule names another source.
+//! The operations: arguments, checks and documentation. Each is a method of a trait of tensors and variables.
 
-mod determinants;
-mod factoring;
-mod inverting;
-mod lu;
-mod solving;
-mod substitution;
-
-pub use determinants::Determinants;
-pub use factoring::Factoring;
-pub use inverting::Inverting;
-pub use solving::Solving;
+pub(crate) mod decompositions;
+pub(crate) mod determinants;
+pub(crate) mod factoring;
+pub(crate) mod inverting;
+pub(crate) mod least_squares;
+pub(crate) mod matrix_norms;
+pub(crate) mod multi_dot;
+pub(crate) mod solving;

@@ -4,11 +4,11 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{ArrayOperand, Views as _};
 use wengert_tensor::{Error, Shape, Site};
 
-use super::lu::{L, Singular, SolveWith, U, factor, permutation};
-use super::substitution;
 use crate::array::{Array, apply};
-use crate::factors::Coefficients;
+use crate::kernels::lu::{Singular, SolveWith, factor, permutation};
+use crate::kernels::substitution;
 use crate::matrices::{check_equation, check_rank, check_square, joined, refusal, sizes, transposed};
+use crate::numerics::triangular::Coefficients;
 use crate::triangle::{Triangle, TriangularSystem};
 
 /// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch, which broadcasts.
@@ -125,8 +125,8 @@ pub trait Solving: Array {
         let [b, factor] = joined([(self, 2), (factor, 2)], at)?;
         let across = transposed(&factor)?;
         let (l, u) = if triangle == Triangle::Lower { (&factor, &across) } else { (&across, &factor) };
-        let (lower, upper) = (Coefficients { upper: false, unit: false }, Coefficients { upper: true, unit: false });
-        substitution::solve(upper, u, &substitution::solve(lower, l, &b, at)?, at)
+        let half = substitution::solve(Coefficients::LOWER, l, &b, at)?;
+        substitution::solve(Coefficients::UPPER, u, &half, at)
     }
 
     /// Returns the solution X `[…, n, k]` of A X = B, where `self` and `pivots` are the results of
@@ -150,7 +150,8 @@ pub trait Solving: Array {
         let [lu, pivots, b] = joined([(self, 2), (pivots, 1), (b, 2)], at)?;
         let (n, _) = sizes(&own);
         let exchanged = wengert_tensor::ops::Products::try_matmul(&transposed(&permutation(&pivots, n, at)?)?, &b)?;
-        substitution::solve(U, &lu, &substitution::solve(L, &lu, &exchanged, at)?, at)
+        let half = substitution::solve(Coefficients::UNIT_LOWER, &lu, &exchanged, at)?;
+        substitution::solve(Coefficients::UPPER, &lu, &half, at)
     }
 }
 

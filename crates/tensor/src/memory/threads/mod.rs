@@ -26,7 +26,7 @@ mod sync;
 mod team;
 
 use std::cell::Cell;
-use std::sync::{Mutex, OnceLock, TryLockError};
+use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 pub(crate) use count::even_starts;
 pub use count::{num_threads, set_num_threads};
@@ -68,6 +68,27 @@ impl Schedule {
 /// If a task panics; the panic has the task's payload. If tasks run on several threads, all other tasks run before this function panics.
 pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
     distribute(count, schedule, &task);
+}
+
+/// Calls `task` once with each part and its index, on several threads if `parallel` is true.
+///
+/// Parts are values that one thread at a time may use, such as parts of a buffer that is written. If a task calls this function, the inner
+/// tasks run on the task's thread.
+///
+/// # Panics
+///
+/// If a task panics; the panic has the task's payload.
+pub fn each_part<P: Send>(parts: Vec<P>, parallel: bool, task: impl Fn(usize, P) + Sync) {
+    if !parallel || parts.len() < 2 {
+        return parts.into_iter().enumerate().for_each(|(index, part)| task(index, part));
+    }
+    let parts: Vec<Mutex<Option<P>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+    run(parts.len(), Schedule::Parallel, |index| {
+        let part = parts[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(part) = part {
+            task(index, part);
+        }
+    });
 }
 
 /// Runs the tasks of [`run`]. It is not generic, so that it is compiled once.
@@ -161,6 +182,20 @@ mod tests {
             assert!(result.is_err());
         }
         every_task_runs_once();
+    }
+
+    #[test]
+    fn every_part_is_handed_out_once() {
+        for parallel in [false, true] {
+            for count in [0, 1, 2, 100] {
+                let mut results = vec![0; count];
+                each_part(results.iter_mut().collect(), parallel, |index, result| *result += index + 1);
+                assert_eq!(results, (1..=count).collect::<Vec<_>>());
+            }
+            let result = catch_unwind(|| each_part(vec![1, 2, 3], parallel, |_, part| assert_ne!(part, 2, "part 2")));
+            let payload = result.expect_err("one task panics");
+            assert!(payload.downcast_ref::<String>().is_some_and(|message| message.contains("part 2")));
+        }
     }
 
     /// Runs `task` until caller and helper have both panicked in one operation, or the attempts are used up.

@@ -3,7 +3,7 @@
 use wengert_tensor::ops::Products as _;
 use wengert_tensor::{Error, Float, Shape, Tensor};
 
-use super::simd::vectorized;
+use crate::simd::vectorized;
 
 /// The least number of multiplications for which a call of the tensor's product is faster than a plain loop, in spite of its copies.
 const LEAST_PRODUCT: usize = 131_072;
@@ -140,42 +140,4 @@ fn subtract_small<T: Float>(data: &mut [T], width: usize, c: Block, a: &[T], b: 
         }
         row += rows;
     }
-}
-
-/// Subtracts `factor` times `x` from `y`.
-#[inline(always)]
-pub(crate) fn subtract_scaled<T: Float>(y: &mut [T], factor: T, x: &[T]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = *y - factor * x;
-    }
-}
-
-/// The number of partial sums of [`dot`].
-const LANES: usize = 16;
-
-/// Returns the sum of the products of the elements.
-#[inline(always)]
-pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
-    let mut sums = [T::ZERO; LANES];
-    let (mut left, mut right) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-    for (x, y) in left.by_ref().zip(right.by_ref()) {
-        for lane in 0..LANES {
-            sums[lane] = sums[lane] + x[lane] * y[lane];
-        }
-    }
-    let mut rest = T::ZERO;
-    for (&x, &y) in left.remainder().iter().zip(right.remainder()) {
-        rest = rest + x * y;
-    }
-    if x.len() < LANES {
-        return rest;
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            sums[lane] = sums[lane] + sums[lane + width];
-        }
-        width /= 2;
-    }
-    sums[0] + rest
 }

@@ -7,9 +7,9 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Site};
 
+use super::decompositions::Decompositions as _;
+use super::least_squares::{LeastSquaresProblems as _, Tolerance};
 use crate::array::Array;
-use crate::decompositions::decompose::Decompositions;
-use crate::decompositions::least_squares::{LeastSquaresProblems, Tolerance};
 
 /// The norm of a matrix. Numbers convert to [`Number`](Self::Number).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,12 +5,13 @@ use wengert_tensor::ops::{ArrayOperand, Result};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Site};
 
-use crate::array::Array;
-use crate::decompositions::decompose::{Decompositions, taken};
+use crate::array::{Array, apply, apply_several};
 use crate::kernels::pseudoinverse::{Lstsq, Pinv};
-use crate::matrices::{check_square, joined};
+use crate::matrices::{check_square, joined, refusal};
 use crate::numerics::pseudoinverse::Cutoff;
 use crate::triangle::Triangle;
+
+use super::decompositions::Decompositions as _;
 
 /// Which singular values count as zeros: those up to the larger of `atol` and `rtol` times the largest value. PyTorch: the keyword arguments
 /// of `pinv` and `matrix_rank`.
@@ -99,14 +100,13 @@ pub trait LeastSquaresProblems: Array {
         let at = Site::here("lstsq");
         let b = b.into_array(self);
         let (left, right) = (self.shape(), b.shape());
-        let is_vector = check_sizes(&left, &right).map_err(|message| Error::Argument { message, at })?;
+        let is_vector = check_sizes(&left, &right).map_err(|message| refusal(at, message))?;
         let b = if is_vector { b.try_unsqueeze(-1)? } else { b };
         let ([a, b], rank) = (joined([(self, 2), (&b, 2)], at)?, left.rank());
         let mut tolerance = Tolerance::new();
         tolerance.rtol = rcond;
         let kernel = Lstsq { cutoff: tolerance.cutoff::<Self::Elem>(&left) };
-        let mut results = Self::apply_kernel(kernel, &[&a, &b], at)?;
-        let (rank_of, solution) = (taken(&mut results), taken(&mut results));
+        let [solution, rank_of] = apply_several(kernel, &[&a, &b], at)?;
         let residuals = if left[rank - 2] > left[rank - 1] {
             a.try_matmul(&solution)?.try_sub(&b)?.try_square()?.try_sum(-2)?
         } else {
@@ -136,11 +136,11 @@ pub trait LeastSquaresProblems: Array {
         let shape = self.shape();
         if shape.rank() < 2 {
             let message = format!("linalg.pinv({shape}): expected a tensor with 2 or more dimensions");
-            return Err(Error::Argument { message, at }.into());
+            return Err(refusal(at, message).into());
         }
         check_hermitian(tolerance, &shape, at)?;
         let kernel = Pinv { cutoff: tolerance.cutoff::<Self::Elem>(&shape), hermitian: tolerance.hermitian };
-        Ok(taken(&mut Self::apply_kernel(kernel, &[self], at)?))
+        apply(kernel, &[self], at)
     }
 
     /// Returns the ranks `[…]` of matrices: the numbers of singular values that do not count as zeros. Evaluates a variable. PyTorch:
@@ -162,8 +162,8 @@ pub trait LeastSquaresProblems: Array {
         let at = Site::here("matrix_rank");
         let shape = self.shape();
         if shape.rank() < 2 {
-            let message = "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.".into();
-            return Err(Error::Argument { message, at }.into());
+            let message = "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.";
+            return Err(refusal(at, message).into());
         }
         check_hermitian(tolerance, &shape, at)?;
         let a = self.to_tensor(at)?;

@@ -5,7 +5,7 @@ use wengert_tensor::ops::{Result, try_cat};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Site};
 
-use crate::array::Array;
+use crate::array::{Array, apply, apply_several};
 use crate::kernels::eigh::{Eigh, Eigvalsh};
 use crate::kernels::exponential::MatrixExp;
 use crate::kernels::qr::Qr;
@@ -60,8 +60,7 @@ pub trait Decompositions: Array {
     fn try_qr(&self, mode: QrMode) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("qr");
         check_rank("linalg.qr", "A", &self.shape(), at)?;
-        let mut results = Self::apply_kernel(Qr { complete: mode == QrMode::Complete }, &[self], at)?;
-        let (r, q) = (taken(&mut results), taken(&mut results));
+        let [q, r] = apply_several(Qr { complete: mode == QrMode::Complete }, &[self], at)?;
         if mode == QrMode::R {
             return Ok((self.constant(&Tensor::zeros([0])), r));
         }
@@ -95,8 +94,7 @@ pub trait Decompositions: Array {
     fn try_eigh(&self, triangle: Triangle) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("eigh");
         check_square("linalg.eigh", &self.shape(), at)?;
-        let mut results = Self::apply_kernel(Eigh { upper: triangle == Triangle::Upper }, &[self], at)?;
-        let (vectors, values) = (taken(&mut results), taken(&mut results));
+        let [values, vectors] = apply_several(Eigh { upper: triangle == Triangle::Upper }, &[self], at)?;
         Ok((values, vectors))
     }
 
@@ -109,8 +107,7 @@ pub trait Decompositions: Array {
     fn try_eigvalsh(&self, triangle: Triangle) -> Result<Self> {
         let at = Site::here("eigvalsh");
         check_square("linalg.eigh", &self.shape(), at)?;
-        let kernel = Eigvalsh(Eigh { upper: triangle == Triangle::Upper });
-        Ok(taken(&mut Self::apply_kernel(kernel, &[self], at)?))
+        apply(Eigvalsh(Eigh { upper: triangle == Triangle::Upper }), &[self], at)
     }
 
     /// Returns U, the singular values σ in descending order, and Vᵀ, with A = U diag(σ) Vᵀ. For matrices `[…, m, n]` and k = min(m, n) they have
@@ -136,8 +133,7 @@ pub trait Decompositions: Array {
     fn try_svd(&self, full_matrices: bool) -> Result<(Self, Self, Self), Self::Error> {
         let at = Site::here("svd");
         check_rank("linalg.svd", "A", &self.shape(), at)?;
-        let mut results = Self::apply_kernel(Svd { full: full_matrices }, &[self], at)?;
-        let (vh, values, u) = (taken(&mut results), taken(&mut results), taken(&mut results));
+        let [u, values, vh] = apply_several(Svd { full: full_matrices }, &[self], at)?;
         Ok((u, values, vh))
     }
 
@@ -150,7 +146,7 @@ pub trait Decompositions: Array {
     fn try_svdvals(&self) -> Result<Self> {
         let at = Site::here("svdvals");
         check_rank("linalg.svd", "A", &self.shape(), at)?;
-        Ok(taken(&mut Self::apply_kernel(Svdvals, &[self], at)?))
+        apply(Svdvals, &[self], at)
     }
 
     /// Returns the matrix exponential I + A + A² / 2 + A³ / 6 + … of square matrices.
@@ -173,7 +169,7 @@ pub trait Decompositions: Array {
     fn try_matrix_exp(&self) -> Result<Self> {
         let at = Site::here("matrix_exp");
         check_square("linalg.matrix_exp", &self.shape(), at)?;
-        Ok(taken(&mut Self::apply_kernel(MatrixExp, &[self], at)?))
+        apply(MatrixExp, &[self], at)
     }
 
     /// Returns the Vandermonde matrices of vectors: `[…, n]` gives `[…, n, count]`, whose columns are the powers 0 to `count` - 1. The default
@@ -207,11 +203,3 @@ pub trait Decompositions: Array {
 }
 
 impl<A: Array> Decompositions for A {}
-
-/// Takes the last result. A kernel has as many results as its operation takes.
-pub(crate) fn taken<A>(results: &mut Vec<A>) -> A {
-    match results.pop() {
-        Some(result) => result,
-        None => crate::raise("a kernel has too few results"),
-    }
-}

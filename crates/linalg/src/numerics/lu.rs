@@ -3,9 +3,10 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::products::{Block, subtract_product, subtract_scaled};
-use super::simd::vectorized;
-use super::triangular::{Coefficients, solve_triangular};
+use super::arithmetic::{abs, subtract_scaled};
+use super::differences::{Block, subtract_product};
+use super::triangular::{Coefficients, Triangular};
+use crate::simd::vectorized;
 
 /// The largest number of columns that are factored in sequence. More columns are divided into two halves.
 const LARGEST_LEAF: usize = 16;
@@ -106,9 +107,9 @@ fn factor_leaf<T: Float>(
 ) {
     let end = first + count;
     for column in first..end {
-        let (mut pivot, mut largest) = (column, magnitude(a[column * width + column]));
+        let (mut pivot, mut largest) = (column, abs(a[column * width + column]));
         for row in column + 1..rows {
-            let candidate = magnitude(a[row * width + column]);
+            let candidate = abs(a[row * width + column]);
             if candidate > largest {
                 (pivot, largest) = (row, candidate);
             }
@@ -147,12 +148,6 @@ fn factor_leaf<T: Float>(
     }
 }
 
-/// Returns |x|.
-#[inline(always)]
-fn magnitude<T: Float>(x: T) -> T {
-    if x < T::ZERO { -x } else { x }
-}
-
 /// Exchanges the rows of `b`, which have `width` elements, as a factorization did, or undoes that if `back` is true. Pivots that are no
 /// row of `b` are left out.
 pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, back: bool) {
@@ -173,6 +168,8 @@ pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, b
 /// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B, where `lu` and `pivots` are the factors of A.
 pub(crate) fn lu_solve<T: Float>(lu: &[T], pivots: &[T], b: &mut [T], (n, width): (usize, usize)) -> Result<(), Error> {
     exchange_rows(pivots, b, width, false);
-    solve_triangular(Coefficients { upper: false, unit: true }, lu, n, b, (n, width))?;
-    solve_triangular(Coefficients { upper: true, unit: false }, lu, n, b, (n, width))
+    for coefficients in [Coefficients::UNIT_LOWER, Coefficients::UPPER] {
+        Triangular { coefficients, data: lu, stride: n }.solve(b, (n, width))?;
+    }
+    Ok(())
 }

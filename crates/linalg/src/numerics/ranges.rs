@@ -2,11 +2,11 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::failure::Failure;
+use super::failure::RangeFailure;
 use super::lanes::{self, LARGEST, Lanes, WIDTH};
-use super::simd::vectorized;
-use super::triangular::{self, Coefficients};
+use super::triangular::{Coefficients, Triangular};
 use super::{cholesky, lu};
+use crate::simd::vectorized;
 
 /// The least number of small matrices that are computed in lanes.
 const LEAST_COUNT: usize = 4;
@@ -21,20 +21,20 @@ fn buffer<T: Float>(size: usize) -> Vec<Lanes<T>> {
 }
 
 /// Returns the first failure of a group. `orders` are the orders of failures, 0 for none, and `first` is the index of the first matrix.
-fn first_failure(orders: &[usize], first: usize) -> Result<(), Failure> {
+fn first_failure(orders: &[usize], first: usize) -> Result<(), RangeFailure> {
     match orders.iter().position(|&order| order > 0) {
-        Some(lane) => Err(Failure::Pivot { matrix: first + lane, order: orders[lane] }),
+        Some(lane) => Err(RangeFailure::Pivot { matrix: first + lane, order: orders[lane] }),
         None => Ok(()),
     }
 }
 
 /// Replaces each matrix of a range by its Cholesky factor. `first` is the index of the first one.
-pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), Failure> {
+pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), RangeFailure> {
     let size = n * n;
     if !in_lanes(n, data.len() / size) {
         for (matrix, a) in (first..).zip(data.chunks_exact_mut(size)) {
             if let Some(order) = cholesky::cholesky(a, n)? {
-                return Err(Failure::Pivot { matrix, order });
+                return Err(RangeFailure::Pivot { matrix, order });
             }
         }
         return Ok(());
@@ -60,7 +60,7 @@ pub(crate) fn factor_all<T: Float>(
     (rows, columns): (usize, usize),
     pivots: &mut [T],
     (first, refuse): (usize, bool),
-) -> Result<(), Failure> {
+) -> Result<(), RangeFailure> {
     let size = rows * columns;
     if rows == columns && in_lanes(rows, data.len() / size) {
         let (mut a, mut p) = (buffer(size), buffer(rows));
@@ -86,7 +86,7 @@ pub(crate) fn factor_all<T: Float>(
         if let Some(order) = lu::factor(a, (rows, columns), pivots)?
             && refuse
         {
-            return Err(Failure::Pivot { matrix, order });
+            return Err(RangeFailure::Pivot { matrix, order });
         }
     }
     Ok(())
@@ -99,7 +99,7 @@ pub(crate) fn invert_all<T: Float>(
     inverses: &mut [T],
     n: usize,
     (first, refuse): (usize, bool),
-) -> Result<(), Failure> {
+) -> Result<(), RangeFailure> {
     let size = n * n;
     if in_lanes(n, data.len() / size) {
         let (mut a, mut x, mut pivots) = (buffer(size), buffer(size), buffer(n));
@@ -129,7 +129,7 @@ pub(crate) fn invert_all<T: Float>(
         if let Some(order) = lu::factor(a, (n, n), &mut pivots)?
             && refuse
         {
-            return Err(Failure::Pivot { matrix, order });
+            return Err(RangeFailure::Pivot { matrix, order });
         }
         for row in 0..n {
             inverse[row * n + row] = T::ONE;
@@ -141,7 +141,7 @@ pub(crate) fn invert_all<T: Float>(
 
 /// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the triangular matrices `a`.
 pub(crate) fn solve_triangular_all<T: Float>(
-    triangle: Coefficients,
+    coefficients: Coefficients,
     a: &[T],
     b: &mut [T],
     (n, width): (usize, usize),
@@ -155,7 +155,7 @@ pub(crate) fn solve_triangular_all<T: Float>(
                 for (a, b) in a.chunks(size * WIDTH).zip(b.chunks_mut(n * width * WIDTH)) {
                     lanes::gather(a, size, &mut matrices);
                     lanes::gather(b, n * width, &mut x);
-                    lanes::solve_triangular(triangle, &matrices, &mut x, (n, width));
+                    lanes::solve_triangular(coefficients, &matrices, &mut x, (n, width));
                     lanes::scatter(&x, b, n * width);
                 }
             },
@@ -163,7 +163,7 @@ pub(crate) fn solve_triangular_all<T: Float>(
         return Ok(());
     }
     for (a, b) in a.chunks_exact(size).zip(b.chunks_exact_mut(n * width)) {
-        triangular::solve_triangular(triangle, a, n, b, (n, width))?;
+        Triangular { coefficients, data: a, stride: n }.solve(b, (n, width))?;
     }
     Ok(())
 }

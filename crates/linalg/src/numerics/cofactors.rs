@@ -2,6 +2,7 @@
 
 use wengert_tensor::{Error, Float};
 
+use super::arithmetic::abs;
 use super::lu::{factor, lu_solve};
 
 /// Writes the cofactors of the `n` by `n` matrix `a`, which are |A| A⁻ᵀ for a regular matrix, to `result`, which is zero.
@@ -47,9 +48,8 @@ fn singular<T: Float>(a: &[T], result: &mut [T], n: usize) {
         for row in step..n {
             for column in step..n {
                 let element = u[row * n + column];
-                let magnitude = if element < T::ZERO { -element } else { element };
-                if magnitude > largest {
-                    (best, largest) = ((row, column), magnitude);
+                if abs(element) > largest {
+                    (best, largest) = ((row, column), abs(element));
                 }
             }
         }

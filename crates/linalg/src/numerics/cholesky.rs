@@ -3,12 +3,15 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::products::{Block, copied_transposed, subtract_product};
-use super::simd::vectorized;
-use super::triangular::{Coefficients, solve_triangular};
+use super::differences::{Block, copied_transposed, subtract_product};
+use super::triangular::{Coefficients, Triangular};
+use crate::simd::vectorized;
 
 /// The largest matrix that is factored without recursion.
 const LARGEST_LEAF: usize = 32;
+
+/// The largest matrix that is factored in a short buffer. Each update has the length of the buffer, and the buffer is filled with zeros.
+const SMALL_LEAF: usize = 8;
 
 /// Replaces the lower triangle of an `n` by `n` matrix by its Cholesky factor, and the rest by zeros. Returns the order of the first
 /// leading minor that is not positive, or `None` if all are positive.
@@ -25,7 +28,10 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     if count <= LARGEST_LEAF {
         return Ok(vectorized(
             #[inline(always)]
-            || factor_leaf(a, n, first, count),
+            || match count {
+                ..=SMALL_LEAF => factor_leaf::<T, SMALL_LEAF>(a, n, first, count),
+                _ => factor_leaf::<T, LARGEST_LEAF>(a, n, first, count),
+            },
         ));
     }
     let half = count / 2;
@@ -37,10 +43,11 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     factor(a, n, first + half, count - half)
 }
 
-/// Factors a small square. The transposed factor is computed row by row, so that each update is a vector operation of fixed length.
+/// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a vector operation of fixed
+/// length.
 #[inline(always)]
-fn factor_leaf<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
-    let mut u = [[T::ZERO; LARGEST_LEAF]; LARGEST_LEAF];
+fn factor_leaf<T: Float, const SIZE: usize>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
+    let mut u = [[T::ZERO; SIZE]; SIZE];
     for row in 0..count {
         for (column, u) in u.iter_mut().enumerate().take(row + 1) {
             u[row] = a[(first + row) * n + first + column];
@@ -78,8 +85,8 @@ fn solve_right<T: Float>(a: &mut [T], n: usize, (first, count): (usize, usize), 
     if count <= LARGEST_LEAF {
         // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
         let mut across = copied_transposed(a, n, b);
-        let l = &a[first * n + first..];
-        solve_triangular(Coefficients { upper: false, unit: false }, l, n, &mut across, (count, b.rows))?;
+        let l = Triangular { coefficients: Coefficients::LOWER, data: &a[first * n + first..], stride: n };
+        l.solve(&mut across, (count, b.rows))?;
         for row in 0..b.rows {
             let to = &mut a[(b.row + row) * n + b.column..][..count];
             for (column, to) in to.iter_mut().enumerate() {

@@ -5,6 +5,7 @@
 
 use wengert_tensor::Float;
 
+use super::arithmetic::abs;
 use super::triangular::Coefficients;
 
 /// The number of matrices that are computed together. With 16, a group fills two vectors of f64 with AVX-512, or one of f32.
@@ -114,13 +115,12 @@ fn exchange<T: Float>(a: &mut [Lanes<T>], (rows, width): (usize, usize), row: us
 pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes<T>]) -> [usize; WIDTH] {
     let mut zeros = [0; WIDTH];
     for column in 0..n {
-        let magnitude = |x: T| if x < T::ZERO { -x } else { x };
-        let mut largest = map(|lane| magnitude(a[column * n + column][lane]));
+        let mut largest = map(|lane| abs(a[column * n + column][lane]));
         let mut pivot = [T::from_f64((column + 1) as f64); WIDTH];
         for row in column + 1..n {
             let (number, element) = (T::from_f64((row + 1) as f64), &a[row * n + column]);
             for lane in 0..WIDTH {
-                let candidate = magnitude(element[lane]);
+                let candidate = abs(element[lane]);
                 let is_larger = candidate > largest[lane];
                 pivot[lane] = if is_larger { number } else { pivot[lane] };
                 largest[lane] = if is_larger { candidate } else { largest[lane] };
@@ -151,35 +151,34 @@ pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes
 /// Replaces `b`, `n` rows of `width` elements, by the solutions X of A X = B.
 #[inline(always)]
 pub(crate) fn solve_triangular<T: Float>(
-    triangle: Coefficients,
+    coefficients: Coefficients,
     a: &[Lanes<T>],
     b: &mut [Lanes<T>],
     (n, width): (usize, usize),
 ) {
     for step in 0..n {
-        let row = if triangle.upper { n - 1 - step } else { step };
-        let known = if triangle.upper { row + 1..n } else { 0..row };
-        let coefficients = &a[row * n..][..n];
+        let (row, known) = coefficients.row((0, n), step);
+        let factors = &a[row * n..][..n];
         let (before, rest) = b.split_at_mut(row * width);
         let (own, after) = rest.split_at_mut(width);
         let solved =
-            |other: usize| if triangle.upper { &after[(other - row - 1) * width..] } else { &before[other * width..] };
+            |other: usize| if other > row { &after[(other - row - 1) * width..] } else { &before[other * width..] };
         if width == 1 {
             let mut sum = [T::ZERO; WIDTH];
             for other in known {
-                add_product(&mut sum, &coefficients[other], &solved(other)[0]);
+                add_product(&mut sum, &factors[other], &solved(other)[0]);
             }
             own[0] = map(|lane| own[0][lane] - sum[lane]);
         } else {
             for other in known {
                 for (y, x) in own.iter_mut().zip(solved(other)) {
-                    subtract_scaled(y, &coefficients[other], x);
+                    subtract_scaled(y, &factors[other], x);
                 }
             }
         }
-        if !triangle.unit {
+        if !coefficients.unit {
             for x in own {
-                *x = map(|lane| x[lane] / coefficients[row][lane]);
+                *x = map(|lane| x[lane] / factors[row][lane]);
             }
         }
     }
@@ -191,6 +190,6 @@ pub(crate) fn lu_solve<T: Float>(lu: &[Lanes<T>], pivots: &[Lanes<T>], b: &mut [
     for (row, pivot) in pivots.iter().enumerate() {
         exchange(b, (n, width), row, pivot);
     }
-    solve_triangular(Coefficients { upper: false, unit: true }, lu, b, (n, width));
-    solve_triangular(Coefficients { upper: true, unit: false }, lu, b, (n, width));
+    solve_triangular(Coefficients::UNIT_LOWER, lu, b, (n, width));
+    solve_triangular(Coefficients::UPPER, lu, b, (n, width));
 }

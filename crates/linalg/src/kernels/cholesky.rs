@@ -1,0 +1,56 @@
+//! The Cholesky factor.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::substitution::solved;
+use super::transposed;
+use crate::batches::for_each_range;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, copy_of, sizes};
+use crate::numerics::ranges::cholesky_all;
+use crate::numerics::triangular::Coefficients;
+
+/// The lower triangular L with A = L Lᵀ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cholesky;
+
+impl Kernel for Cholesky {
+    const NAME: &'static str = "cholesky";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone()]
+    }
+
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let mut l = copy_of(inputs[0])?;
+        let (n, _) = sizes(l.shape());
+        if l.numel() == 0 {
+            return Ok(vec![l]);
+        }
+        let (count, batch) = (l.numel() / (n * n), batch_of(l.shape(), 2));
+        let done =
+            for_each_range(count, n * n * n / 4, [l.make_mut()], |first, _, [data]| cholesky_all(data, n, first));
+        done.map_err(|failure| {
+            failure.error(&batch, at, |element, order| {
+                format!(
+                    "linalg.cholesky: {element}The factorization could not be completed because the input is not positive-definite \
+                     (the leading minor of order {order} is not positive-definite)."
+                )
+            })
+        })?;
+        Ok(vec![l])
+    }
+
+    /// With Φ the lower triangle with half of the diagonal, the gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let u = transposed(call.outputs[0]);
+        let product = u.matmul(gradients[0].tril(0));
+        // The symmetric part of Φ is a quarter of the sum of `twice`, which is 2 Φ, and its transpose.
+        let twice = product.tril(0) + product.tril(-1);
+        let symmetric = (twice + transposed(twice)) * 0.25;
+        let half = solved(Coefficients::UPPER, u, symmetric);
+        vec![Some(solved(Coefficients::UPPER, u, transposed(half)))]
+    }
+}

@@ -1,0 +1,162 @@
+//! Determinants, their logarithms, and cofactors.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::inverse::Inverse;
+use super::lu::Singular;
+use super::{applied, transposed};
+use crate::batches::for_each_range;
+use crate::kernel::Kernel;
+use crate::matrices::{batch_of, sizes, zeros};
+use crate::numerics::cofactors::cofactors;
+use crate::numerics::failure::RangeFailure;
+use crate::numerics::ranges::factor_all;
+
+/// Calls `from_diagonal` with the diagonal of U and the sign of the row exchanges of each matrix, and writes the results.
+fn from_factors<T: Float, const N: usize>(
+    a: &Tensor<T>,
+    at: Site,
+    from_diagonal: impl Fn(&[T], T) -> [T; N] + Sync,
+) -> Result<[Tensor<T>; N], Error> {
+    let batch = batch_of(a.shape(), 2);
+    let (n, _) = sizes(a.shape());
+    let mut results: Vec<Tensor<T>> = (0..N).map(|_| zeros(&batch)).collect::<Result<_, _>>()?;
+    let mut lu = a.try_to_vec()?;
+    let count = results.first().map_or(0, Tensor::numel);
+    let mut data: Vec<&mut [T]> = results.iter_mut().map(Tensor::make_mut).collect();
+    if n == 0 {
+        for (data, value) in data.iter_mut().zip(from_diagonal(&[], T::ONE)) {
+            data.fill(value);
+        }
+    } else if let Ok(data) = <[&mut [T]; N]>::try_from(data) {
+        let mut values = vec![T::ZERO; count * N];
+        let done = for_each_range(count, n * n * n / 3, [&mut lu, &mut values], |_, _, [lu, values]| {
+            let count = lu.len() / (n * n);
+            let (mut pivots, mut diagonal) = (vec![T::ZERO; n * count], vec![T::ZERO; n]);
+            factor_all(lu, (n, n), &mut pivots, (0, false))?;
+            let parts = lu.chunks_exact(n * n).zip(pivots.chunks_exact(n));
+            for ((a, pivots), values) in parts.zip(values.chunks_exact_mut(N)) {
+                let mut sign = T::ONE;
+                for row in 0..n {
+                    diagonal[row] = a[row * n + row];
+                    sign = if pivots[row].to_f64() as usize == row + 1 { sign } else { -sign };
+                }
+                values.copy_from_slice(&from_diagonal(&diagonal, sign));
+            }
+            Ok(())
+        });
+        done.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
+        for (position, data) in data.into_iter().enumerate() {
+            for (value, values) in data.iter_mut().zip(values.chunks_exact(N)) {
+                *value = values[position];
+            }
+        }
+    }
+    <[Tensor<T>; N]>::try_from(results).map_err(|_| unreachable!("there are {N} results"))
+}
+
+/// |A|.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Determinant;
+
+impl Kernel for Determinant {
+    const NAME: &'static str = "det";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![batch_of(&inputs[0], 2)]
+    }
+
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let product = |diagonal: &[T], sign| [diagonal.iter().fold(sign, |product, &x| product * x)];
+        Ok(from_factors(inputs[0], at, product)?.into())
+    }
+
+    /// The gradient is G times the matrix of cofactors.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let cofactors = applied(Cofactors, &[call.inputs[0]]);
+        vec![Some(cofactors * as_matrices(gradients[0]))]
+    }
+}
+
+/// Appends two dimensions of size 1.
+fn as_matrices<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
+    x.unsqueeze(-1).unsqueeze(-1)
+}
+
+/// Returns the transposed inverses A⁻ᵀ. Singular matrices have infinite elements.
+fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Var<'t, T> {
+    transposed(applied(Inverse(Singular::Accepted), &[a]))
+}
+
+/// C = |A| A⁻ᵀ, the matrix of cofactors.
+#[derive(Clone, Copy, Debug)]
+struct Cofactors;
+
+impl Kernel for Cofactors {
+    const NAME: &'static str = "cofactors";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone()]
+    }
+
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (a, mut result) = (inputs[0].try_contiguous()?, zeros::<T>(inputs[0].shape())?);
+        let (n, _) = sizes(a.shape());
+        if let Some(a) = a.as_slice().filter(|a| !a.is_empty()) {
+            let done = for_each_range(a.len() / (n * n), n * n * n, [result.make_mut()], |first, _, [result]| {
+                for (matrix, result) in (first..).zip(result.chunks_exact_mut(n * n)) {
+                    cofactors(&a[matrix * n * n..][..n * n], result, n)?;
+                }
+                Ok(())
+            });
+            done.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
+        }
+        Ok(vec![result])
+    }
+
+    /// dC = tr(A⁻¹ dA) C - A⁻ᵀ dAᵀ C, so the gradient is ⟨G, C⟩ A⁻ᵀ - C Gᵀ A⁻ᵀ.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let (c, g, inverse) = (call.outputs[0], gradients[0], transposed_inverse(call.inputs[0]));
+        let product = as_matrices((g * c).sum([-2, -1]));
+        vec![Some(inverse * product - c.matmul(transposed(g)).matmul(inverse))]
+    }
+}
+
+/// The sign and the logarithm of the magnitude of |A|.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SignAndLogarithm;
+
+impl Kernel for SignAndLogarithm {
+    const NAME: &'static str = "slogdet";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![batch_of(&inputs[0], 2); 2]
+    }
+
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let results = from_factors(inputs[0], at, |diagonal: &[T], sign| {
+            let (mut sign, mut logarithm) = (sign, 0.0);
+            for &x in diagonal {
+                let x = x.to_f64();
+                logarithm += x.abs().ln();
+                let factor = if x.is_nan() {
+                    x
+                } else if x == 0.0 {
+                    0.0
+                } else {
+                    x.signum()
+                };
+                sign = sign * T::from_f64(factor);
+            }
+            [sign, T::from_f64(logarithm)]
+        });
+        Ok(results?.into())
+    }
+
+    /// The gradient is A⁻ᵀ times the gradient with respect to the logarithm.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        vec![Some(transposed_inverse(call.inputs[0]) * as_matrices(gradients[1]))]
+    }
+}

@@ -1,0 +1,57 @@
+//! The solution of triangular systems.
+
+use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::prelude::*;
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use super::{applied, transposed};
+use crate::array::{Array, apply};
+use crate::batches::for_each_range;
+use crate::kernel::Kernel;
+use crate::matrices::{copy_of, sizes};
+use crate::numerics::failure::RangeFailure;
+use crate::numerics::ranges::solve_triangular_all;
+use crate::numerics::triangular::Coefficients;
+
+/// X = A⁻¹ B for a triangular A.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Substitute(pub(super) Coefficients);
+
+impl Kernel for Substitute {
+    const NAME: &'static str = "solve_triangular";
+
+    fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[1].clone()]
+    }
+
+    fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let (a, mut x) = (inputs[0].try_contiguous()?, copy_of(inputs[1])?);
+        let (n, width) = sizes(x.shape());
+        let Some(matrices) = a.as_slice().filter(|_| x.numel() > 0) else { return Ok(vec![x]) };
+        let count = x.numel() / (n * width);
+        let solved = for_each_range(count, n * n * width, [x.make_mut()], |first, count, [x]| {
+            Ok(solve_triangular_all(self.0, &matrices[first * n * n..][..count * n * n], x, (n, width))?)
+        });
+        solved.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
+        Ok(vec![x])
+    }
+
+    /// The gradient with respect to B is A⁻ᵀ G. With respect to A it is the triangle of -(A⁻ᵀ G) Xᵀ.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        let right = solved(self.0.transposed(), transposed(call.inputs[0]), gradients[0]);
+        let whole = -right.matmul(transposed(call.outputs[0]));
+        let offset = isize::from(self.0.unit);
+        let left = if self.0.upper { whole.triu(offset) } else { whole.tril(-offset) };
+        vec![Some(left), Some(right)]
+    }
+}
+
+/// Solves A X = B with a triangular A. The batch dimensions are equal.
+pub(crate) fn solve<A: Array>(coefficients: Coefficients, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
+    apply(Substitute(coefficients), &[a, b], at)
+}
+
+/// Records the solution of A X = B with a triangular A, for a derivative rule.
+pub(super) fn solved<'t, T: Float>(coefficients: Coefficients, a: Var<'t, T>, b: Var<'t, T>) -> Var<'t, T> {
+    applied(Substitute(coefficients), &[a, b])
+}
