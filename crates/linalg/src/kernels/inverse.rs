@@ -9,7 +9,7 @@ use super::transposed;
 use crate::array::{Array, apply};
 use crate::batches::for_each_range;
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, copy_of, sizes, zeros};
+use crate::matrices::{batch_of, sizes, zeros};
 use crate::numerics::ranges::invert_all;
 
 /// Returns the inverses.
@@ -31,12 +31,12 @@ impl Kernel for Inverse {
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shape = inputs[0].shape();
         let (n, _) = sizes(shape);
-        let (mut lu, mut result) = (copy_of(inputs[0])?, zeros::<T>(shape)?);
-        if lu.numel() == 0 {
+        let (mut lu, mut result) = (inputs[0].try_to_vec()?, zeros::<T>(shape)?);
+        if lu.is_empty() {
             return Ok(vec![result]);
         }
         let refuse = self.0 != Singular::Accepted;
-        let outputs = [lu.make_mut(), result.make_mut()];
+        let outputs = [lu.as_mut_slice(), result.make_mut()];
         let done = for_each_range(inputs[0].numel() / (n * n), n * n * n, outputs, |first, _, [lu, result]| {
             invert_all(lu, result, n, (first, refuse))
         });
