@@ -181,7 +181,8 @@ pub(super) mod tests {
         assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-13), "{found:?} {expected:?}");
     }
 
-    /// The expected values were computed by `torch.optim.Adafactor` (PyTorch 2.15) in float64, with the same gradients.
+    /// The expected values were computed by `torch.optim.Adafactor` (PyTorch 2.15) in float64, with the same gradients, as in
+    /// `tools/matrix_cases.py`.
     #[test]
     fn three_steps_are_pytorchs() {
         let new = Adafactor::<f64>::new;

@@ -164,7 +164,8 @@ mod tests {
     use crate::Generator;
     use crate::optim::adafactor::tests::{after_three_steps, assert_close};
 
-    /// The expected values were computed by `torch.optim.Muon` (PyTorch 2.15) with the same gradients. The iteration was changed to float64.
+    /// The expected values were computed by `torch.optim.Muon` (PyTorch 2.15) with the same gradients. The iteration was changed to
+    /// float64, as in `tools/matrix_cases.py`.
     #[test]
     fn three_steps_are_pytorchs() {
         let new = Muon::<f64>::new;
