@@ -20,6 +20,7 @@ mod hints_name_existing_code;
 mod layers_are_pytorchs;
 mod levels;
 mod losses_are_pytorchs;
+mod matrices_are_pytorchs;
 mod model_check;
 mod optimizers_are_pytorchs;
 mod pages;

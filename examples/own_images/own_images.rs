@@ -35,13 +35,15 @@ mod course;
 
 /// Height and width of all images after resizing.
 const SIZE: usize = 32;
-/// The training ends after this many epochs without a better validation.
-const PATIENCE: u64 = 10;
+/// The number of batches of a whole training, and the number without a better validation after which it ends. An epoch of few images has few
+/// batches. Then batch normalisation needs many epochs before its running statistics fit the network.
+const BATCHES: [u64; 2] = [4000, 1000];
 
 fn main() -> ExitCode {
     let options = Options::new("own_images", "A network for your own images");
     let options = options.text("data", "", "Folder with a folder of images for each class [default: the digits]");
-    let options = options.count("epochs", 40, "Largest number of passes over the images");
+    let options =
+        options.count_in("epochs", 0, [0, 100_000], "Largest number of passes over the images; 0 for 4,000 batches");
     let options = options.flag("flip", "Mirror half of the images, left to right, in each epoch");
     let options = options.flag("resume", "Continue after the last complete epoch in the folder");
     run(options.text("use", "", "Image to use the trained network on"), |options| {
@@ -115,12 +117,15 @@ fn train(options: &Options) -> Result {
         })
         .prefetch(2);
     let validation = DataLoader::new(validation, 128).prefetch(2);
-    let (epochs, out): (u64, _) = (options.get("epochs"), options.folder()?);
+    let [most, patience] = BATCHES.map(|number| number.div_ceil(batches.len() as u64));
+    let (epochs, patience) = (most.clamp(40, 400), patience.max(10));
+    let epochs = if options.get::<u64>("epochs") == 0 { epochs } else { options.get("epochs") };
+    let out = options.folder()?;
     let mut model = Cnn::new(names.len(), generator);
     let fit = Fit::new(epochs)
         .validation(&validation)
         .metric("accuracy", Accuracy::new())
-        .early_stopping("accuracy", EarlyStopping::new(PATIENCE).maximize())
+        .early_stopping("accuracy", EarlyStopping::new(patience).maximize())
         .schedule_steps(CosineAnnealingLR::new(3e-3, epochs * batches.len() as u64))
         .folder(&out);
     let history = if options.get("resume") { fit.resume() } else { fit }.run(
@@ -134,7 +139,7 @@ fn train(options: &Options) -> Result {
     let best = best_epoch(&history);
     let last = history.epochs().len();
     if (last as u64) < epochs {
-        println!("stopped early at epoch {last}: no better validation for {PATIENCE} epochs");
+        println!("stopped early at epoch {last}: no better validation for {patience} epochs");
     }
     println!("the network of epoch {best} is the best one, and counts");
     load(&mut model, out.join("best.safetensors"))?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use wengert_tensor::DType;
+use wengert_tensor::{DType, Site};
 
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -102,6 +102,18 @@ pub enum Error {
     /// Parameters were frozen or unfrozen after the optimiser's states were sharded.
     #[error("parameters were frozen or unfrozen after the optimiser's states were sharded; make a new DataParallel")]
     FrozenChanged,
+
+    /// The optimiser's step of an element depends on other elements, so its states cannot be divided among ranks.
+    #[error(
+        "{optimizer} cannot be sharded: the step of an element depends on the whole parameter\n  --> {}, in {}\n  hint: use an elementwise \
+         optimiser, such as AdamW, or train without `{}`", at.location, at.operation, at.operation
+    )]
+    NotElementwise {
+        /// The name of the optimiser's type.
+        optimizer: &'static str,
+        /// The call.
+        at: Site,
+    },
 
     /// The operation is not possible while parameters are sharded.
     #[error("the parameters are sharded: {0}")]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use wengert_autograd::{Gradients, Parameter};
 use wengert_nn::{Checkpoint, Generator, Module, Optimizer, Saved, update_buffers};
 use wengert_tensor::ops::Views as _;
-use wengert_tensor::{Element, Float, Tensor};
+use wengert_tensor::{Element, Float, Site, Tensor};
 
 use crate::collective::add;
 use crate::flat::{Layout, Leaves};
@@ -283,14 +283,27 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has 1/N of them. This changes neither the
     /// result nor the amount of data sent. It turns [`fast`](Self::fast) off.
+    ///
+    /// # Panics
+    ///
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon.
     #[must_use]
-    pub fn sharded(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
-        self.fast = false;
-        let parameter_shards =
-            ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()));
-        parameter_shards.divide(model, &mut self.optimizer);
-        self.parameter_shards = Some(parameter_shards);
-        self
+    #[track_caller]
+    pub fn sharded(self, model: &(impl Module<T> + ?Sized)) -> Self {
+        let refused = self.refuse_whole_steps(Site::here("sharded"));
+        refused.unwrap_or_else(|error| panic!("{error}"));
+        self.with_shards(model)
+    }
+
+    /// The same as [`sharded`](Self::sharded), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotElementwise`].
+    #[track_caller]
+    pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
+        self.refuse_whole_steps(Site::here("sharded"))?;
+        Ok(self.with_shards(model))
     }
 
     /// Divides the parameters among the ranks too (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
@@ -301,11 +314,51 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// for batches whose rows are a multiple of the shards. PyTorch: `FullyShardedDataParallel`.
     ///
     /// The parameters in the model are NaN until [`gather`](Self::gather) restores them. Frozen parameters stay complete.
+    ///
+    /// # Panics
+    ///
+    /// As for [`sharded`](Self::sharded). Then the model is not changed.
     #[must_use]
+    #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
-        let mut parallel = self.sharded(model);
+        let refused = self.refuse_whole_steps(Site::here("sharded_parameters"));
+        refused.unwrap_or_else(|error| panic!("{error}"));
+        let mut parallel = self.with_shards(model);
         parallel.release(model);
         parallel
+    }
+
+    /// The same as [`sharded_parameters`](Self::sharded_parameters), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotElementwise`]. Then the model is not changed.
+    #[track_caller]
+    pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
+        self.refuse_whole_steps(Site::here("sharded_parameters"))?;
+        let mut parallel = self.with_shards(model);
+        parallel.release(model);
+        Ok(parallel)
+    }
+
+    /// Returns an error if a part of a parameter cannot be updated alone.
+    fn refuse_whole_steps(&self, at: Site) -> Result<()> {
+        if self.optimizer.is_elementwise() {
+            return Ok(());
+        }
+        let path = std::any::type_name::<O>();
+        let path = path.split('<').next().unwrap_or(path);
+        Err(Error::NotElementwise { optimizer: path.rsplit("::").next().unwrap_or(path), at })
+    }
+
+    /// Divides the optimiser's states among the ranks.
+    fn with_shards(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
+        self.fast = false;
+        let parameter_shards =
+            ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()));
+        parameter_shards.divide(model, &mut self.optimizer);
+        self.parameter_shards = Some(parameter_shards);
+        self
     }
 
     /// Restores the [sharded](Self::sharded_parameters) parameters in every rank's model, for an evaluation or a

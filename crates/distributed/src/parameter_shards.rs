@@ -1,8 +1,9 @@
 //! The slice of a model's parameters for which this rank has the optimiser states (ZeRO, stage 1), or also the values (stage 3).
 //!
 //! The method is from Rajbhandari, Rasley, Ruwase and He, "ZeRO: memory optimizations toward training trillion parameter models" (2020).
-//! The vector of all parameters is divided among the ranks. A rank updates its slice, and has states only for that slice. All optimisers
-//! here update each element independently, so the bits equal an update of the whole vector.
+//! The vector of all parameters is divided among the ranks. A rank updates its slice, and has states only for that slice. The
+//! optimiser updates each element independently, so the bits equal an update of the whole vector. [`DataParallel`](crate::DataParallel)
+//! refuses other optimisers.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -199,6 +199,7 @@
 //!
 //! | item | contents |
 //! |---|---|
+//! | [`Hooks`] | functions that see or change the outputs of layers and their gradients |
 //! | [`Module`], [`Leaf`], [`LeafMut`], [`AnyBuffer`], [`update_buffers`] | parameters and buffers by path; derived for structs |
 //! | [`Layer`] | a map of one variable to another |
 //! | [`Parameter`], [`Buffer`] | a trained tensor; a tensor that no gradient changes |
@@ -279,7 +280,7 @@ pub use loss::{
     try_cross_entropy, try_ctc_loss, try_gaussian_nll_loss, try_margin_ranking_loss, try_multi_margin_loss,
     try_multilabel_margin_loss, try_multilabel_soft_margin_loss, try_nll_loss, try_triplet_margin_loss,
 };
-pub use module::{AnyBuffer, Leaf, LeafMut, Module, bind_vector, try_bind_vector, update_buffers};
+pub use module::{AnyBuffer, Hooks, Leaf, LeafMut, Module, bind_vector, try_bind_vector, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Archive, Asgd, Common, DecayedParameter, Lbfgs, Lion, Muon,

@@ -1,15 +1,31 @@
-//! Records the shapes of the outputs of layers while [`outputs`] runs.
+//! What happens with the outputs of layers while a function runs: [`outputs`] records their shapes, and [`with_hooks`] passes them to functions.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use wengert_tensor::Shape;
+use wengert_autograd::Var;
+use wengert_tensor::{Float, Shape};
 
 /// The key of a module: its address and kind. The address alone is not enough, because a struct and its first field have the same address.
 pub(crate) type ModuleKey = (usize, &'static str);
 
+/// A function that maps the output of a layer to the variable that replaces it.
+pub(crate) type Hook<T> = Rc<dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T>>;
+
 thread_local! {
     static OUTPUTS: RefCell<Option<HashMap<ModuleKey, Shape>>> = const { RefCell::new(None) };
+    static HOOKS: RefCell<Vec<Hooked>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A hook of one module.
+struct Hooked {
+    key: ModuleKey,
+    /// A [`Hook`] of any element type.
+    hook: Rc<dyn Any>,
+    /// The number of outputs that the hook was called with.
+    calls: usize,
 }
 
 /// Returns the key of `module`, which has this kind.
@@ -17,14 +33,94 @@ pub(crate) fn key<M: ?Sized>(module: &M, kind: &'static str) -> ModuleKey {
     (std::ptr::from_ref(module).cast::<()>().addr(), kind)
 }
 
-/// Records the shape of an output while [`outputs`] runs; otherwise does nothing.
-pub(crate) fn record(key: impl FnOnce() -> ModuleKey, shape: impl FnOnce() -> Shape) {
+/// The output of a layer: a variable with elements of type `T`, or a pair whose first part is that variable.
+pub(crate) trait Output<T: Float> {
+    /// Returns the shape of the variable.
+    fn output_shape(&self) -> Shape;
+
+    /// Returns the output with the variable that `hook` returns for its variable.
+    fn hooked(self, hook: &Hook<T>) -> Self;
+}
+
+impl<T: Float> Output<T> for Var<'_, T> {
+    fn output_shape(&self) -> Shape {
+        self.shape()
+    }
+
+    fn hooked(self, hook: &Hook<T>) -> Self {
+        hook(self)
+    }
+}
+
+impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
+    fn output_shape(&self) -> Shape {
+        self.0.shape()
+    }
+
+    fn hooked(self, hook: &Hook<T>) -> Self {
+        (hook(self.0), self.1)
+    }
+}
+
+/// Passes an output to the hooks of its module, and records its shape while [`outputs`] runs. Returns the result of the hooks.
+pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut output: V) -> V {
     // While a thread ends, its other thread-local variables may still call layers.
+    let count = HOOKS.try_with(|hooks| hooks.borrow().len()).unwrap_or_default();
+    for number in 0..count {
+        // The list is not borrowed during the call, because the hook may call layers.
+        let hook = HOOKS.with_borrow_mut(|hooks| {
+            let hooked = hooks.get_mut(number).filter(|hooked| hooked.key == key())?;
+            let hook = Rc::clone(hooked.hook.downcast_ref::<Hook<T>>()?);
+            hooked.calls += 1;
+            Some(hook)
+        });
+        if let Some(hook) = hook {
+            output = output.hooked(&hook);
+        }
+    }
     let _ = OUTPUTS.try_with(|outputs| {
         if let Some(outputs) = &mut *outputs.borrow_mut() {
-            outputs.insert(key(), shape());
+            outputs.insert(key(), output.output_shape());
         }
     });
+    output
+}
+
+/// Returns the number of outputs that the hooks of this module were called with.
+pub(crate) fn calls(key: impl FnOnce() -> ModuleKey) -> usize {
+    let count = |hooks: &RefCell<Vec<Hooked>>| {
+        let hooks = hooks.borrow();
+        if hooks.is_empty() {
+            return 0;
+        }
+        let key = key();
+        hooks.iter().filter(|hooked| hooked.key == key).map(|hooked| hooked.calls).sum()
+    };
+    HOOKS.try_with(count).unwrap_or_default()
+}
+
+/// Returns true if [`pass`] would change or record something on this thread.
+pub(crate) fn is_active() -> bool {
+    let records = OUTPUTS.try_with(|outputs| outputs.borrow().is_some()).unwrap_or_default();
+    records || HOOKS.try_with(|hooks| !hooks.borrow().is_empty()).unwrap_or_default()
+}
+
+/// Runs `run`. Meanwhile, each output of a layer on this thread passes through the hooks of the layer, in the order of the list. Returns the
+/// result, and the number of outputs of each hook.
+pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: impl FnOnce() -> R) -> (R, Vec<usize>) {
+    /// This guard removes the newer hooks, also if `run` panics.
+    struct Older(usize);
+    impl Drop for Older {
+        fn drop(&mut self) {
+            HOOKS.with_borrow_mut(|hooks| hooks.truncate(self.0));
+        }
+    }
+    let older = Older(HOOKS.with_borrow(Vec::len));
+    let hooked = hooks.into_iter().map(|(key, hook)| Hooked { key, hook: Rc::new(hook), calls: 0 });
+    HOOKS.with_borrow_mut(|all| all.extend(hooked));
+    let result = run();
+    let calls = HOOKS.with_borrow(|hooks| hooks[older.0..].iter().map(|hooked| hooked.calls).collect());
+    (result, calls)
 }
 
 /// Runs `run`. Returns, for each layer that this thread called while it ran, the shape of the layer's last output.

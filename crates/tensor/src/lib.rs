@@ -86,6 +86,7 @@ pub mod prelude {
         ScatterReduce as _, Search as _, Softmax as _, Sorting as _, Splitting as _, Statistics as _, Vectors as _,
         Views as _, ViewsInPlace as _,
     };
+    pub use crate::ops::{ConvOptions, InterpolateMode, PadMode, PoolOptions};
     pub use crate::ops::{
         binary_cross_entropy, binary_cross_entropy_with_logits, huber_loss, l1_loss, mse_loss, smooth_l1_loss,
         try_binary_cross_entropy, try_binary_cross_entropy_with_logits, try_huber_loss, try_l1_loss, try_mse_loss,

@@ -1,6 +1,7 @@
 //! The operations of variables: how each primitive is recorded, and the operators.
 
 mod function;
+mod gradient_map;
 mod operands;
 mod operators;
 mod tensor_like;

@@ -6,8 +6,8 @@ use std::thread;
 use wengert_autograd::prelude::*;
 use wengert_distributed::{DataParallel, Error, Group, SyncBatchNorm};
 use wengert_nn::{
-    Adam, BatchNorm1d, BatchNorm2d, Conv2d, Dropout, Embedding, Flatten, Generator, Layer, Linear, MaxPool2d, Module,
-    ReLU, Sequential, Sgd, cross_entropy,
+    Adafactor, Adam, BatchNorm1d, BatchNorm2d, Conv2d, Dropout, Embedding, Flatten, Generator, Layer, Linear,
+    MaxPool2d, Module, Muon, Optimizer, ReLU, Sequential, Sgd, cross_entropy,
 };
 
 /// Returns the result of `train`, which must be the same on each of `N` ranks.
@@ -249,4 +249,37 @@ fn sync_batch_norm_outside_of_a_recorded_step() {
     });
     let error = error.unwrap_err();
     assert!(matches!(error, Error::Autograd(_)) && error.to_string().contains("read no values"), "{error}");
+}
+
+/// Returns the errors of `try_sharded` and `try_sharded_parameters`, and checks that they leave the model as it was.
+fn refusals(optimizer: impl Optimizer) -> [Error; 2] {
+    let (group, mut model) = (Group::alone(), Linear::without_bias(3, 4, &mut Generator::new(0)));
+    let before = model.to_vector();
+    let states = DataParallel::new(&group, &mut model, optimizer.clone()).unwrap().try_sharded(&model).err().unwrap();
+    let parallel = DataParallel::new(&group, &mut model, optimizer).unwrap();
+    let parameters = parallel.try_sharded_parameters(&mut model).err().unwrap();
+    assert_eq!(model.to_vector(), before);
+    [states, parameters]
+}
+
+#[test]
+fn optimisers_of_whole_matrices_are_refused_at_the_callers_line() {
+    for (errors, expected) in [(refusals(Adafactor::new(0.1)), "Adafactor"), (refusals(Muon::new(0.1)), "Muon")] {
+        for (error, operation) in errors.into_iter().zip(["sharded", "sharded_parameters"]) {
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("{expected} cannot be sharded: ")), "{text}");
+            assert!(text.contains("hint: use an elementwise optimiser, such as AdamW"), "{text}");
+            let Error::NotElementwise { optimizer, at } = error else { panic!("{text}") };
+            assert_eq!((optimizer, at.operation, at.location.file()), (expected, operation, file!()));
+        }
+    }
+    let (group, mut model) = (Group::alone(), Linear::<f32>::without_bias(3, 4, &mut Generator::new(0)));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let parallel = DataParallel::new(&group, &mut model, Adafactor::new(0.1)).unwrap();
+        drop(parallel.sharded(&model));
+    }));
+    let text = *panicked.unwrap_err().downcast::<String>().unwrap();
+    assert!(text.contains("recorded_steps.rs") && text.contains("in sharded"), "{text}");
+    let parallel = DataParallel::new(&group, &mut model, Adam::new(0.1)).unwrap();
+    assert!(parallel.try_sharded(&model).is_ok());
 }

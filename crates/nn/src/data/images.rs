@@ -61,7 +61,7 @@ impl ImageFolder {
         for class in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
             let images: Vec<PathBuf> = entries(&class)?.into_iter().filter(|path| is_image(path)).collect();
             if images.is_empty() {
-                return Err(unreadable(&class, std::io::Error::other("it has no images (.png, .jpg, .jpeg)")));
+                return Err(unreadable(&class, std::io::Error::other(without_images(&class))));
             }
             files.extend(images.into_iter().map(|image| (image, classes.len() as i64)));
             classes.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
@@ -120,6 +120,13 @@ impl ImageFolder {
         let (rest, part) = split::stratified(&self.targets(), held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }
+}
+
+/// Returns the problem of a folder of a class without images. It may be the folder to open.
+fn without_images(class: &Path) -> String {
+    let has_folders = entries(class).is_ok_and(|paths| paths.iter().any(|path| path.is_dir()));
+    let hint = if has_folders { ", but subfolders: if they are the classes, open this folder" } else { "" };
+    format!("it has no images (.png, .jpg, .jpeg){hint}")
 }
 
 /// A batch has images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with values from 0 to 1, and their classes `[n]`. A batch without images is `[0, 3, height, width]` with the size of [`resize`](ImageFolder::resize), or
@@ -406,6 +413,9 @@ mod tests {
         fs::create_dir(folder.path().join("fish")).unwrap();
         let text = ImageFolder::open(&folder).unwrap_err().to_string();
         assert!(text.ends_with("fish': it has no images (.png, .jpg, .jpeg)"), "{text}");
+        fs::create_dir(folder.path().join("fish").join("pike")).unwrap();
+        let text = ImageFolder::open(&folder).unwrap_err().to_string();
+        assert!(text.ends_with("but subfolders: if they are the classes, open this folder"), "{text}");
         let text = ImageFolder::open(folder.path().join("cats")).unwrap_err().to_string();
         assert!(text.ends_with("it has no subfolders; expected one for each class"), "{text}");
         assert!(ImageFolder::open("no/such/folder").is_err());

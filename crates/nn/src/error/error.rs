@@ -49,6 +49,15 @@ pub enum Error {
         known: Vec<String>,
     },
 
+    /// A hook whose layer was not found or not called.
+    #[error("the hook at '{}': {problem}", shown(path))]
+    Hook {
+        /// The path of the layer.
+        path: String,
+        /// The problem, in words.
+        problem: String,
+    },
+
     /// A vector whose length is not the number of elements of the model.
     #[error(
         "expected a vector of {expected} elements, one for each number in the parameters of the model, but got {found}"

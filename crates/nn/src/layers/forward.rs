@@ -4,10 +4,11 @@
 use std::panic::Location;
 
 use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
-use wengert_tensor::{Float, Shape, Site};
+use wengert_tensor::{Float, Site};
 
 use crate::module::Module;
-use crate::{Error, Result, trace};
+use crate::trace::{self, Output};
+use crate::{Error, Result};
 
 /// Adds the layer to an error of an operation. `about` describes the layer's kind and sizes and the input's shape.
 pub(crate) fn in_layer<V>(
@@ -18,26 +19,7 @@ pub(crate) fn in_layer<V>(
     result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
 }
 
-/// The output of a layer: a variable with elements of type `T`, or a pair whose first part is that variable.
-pub(crate) trait Output<T> {
-    /// Returns the shape of the variable.
-    fn output_shape(&self) -> Shape;
-}
-
-impl<T: Float> Output<T> for Var<'_, T> {
-    fn output_shape(&self) -> Shape {
-        self.shape()
-    }
-}
-
-impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
-    fn output_shape(&self) -> Shape {
-        self.0.shape()
-    }
-}
-
-/// Records the shape of the output for [`Module::summary_with`] and returns the output. Adds the layer to an error, as
-/// [`in_layer`] does.
+/// Returns the output after its hooks, and records its shape for [`Module::summary_with`]. Adds the layer to an error, as [`in_layer`] does.
 pub(crate) fn output_of<T: Float, V: Output<T>>(
     layer: &(impl Module<T> + ?Sized),
     output: std::result::Result<V, TapeError>,
@@ -45,8 +27,7 @@ pub(crate) fn output_of<T: Float, V: Output<T>>(
     about: impl FnOnce() -> String,
 ) -> Result<V> {
     let output = in_layer(output, made, about)?;
-    trace::record(|| trace::key(layer, layer.kind()), || output.output_shape());
-    Ok(output)
+    Ok(trace::pass(|| trace::key(layer, layer.kind()), output))
 }
 
 /// Returns the error of a layer that rejects its input before it records an operation.

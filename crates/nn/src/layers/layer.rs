@@ -121,9 +121,8 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = (**self).try_forward(x)?;
-        // The path of this part in a model leads to the box and not to the layer inside. So the shape is recorded for the box.
-        trace::record(|| trace::key(self, self.kind()), || y.shape());
-        Ok(y)
+        // The path of this part in a model leads to the box and not to the layer inside.
+        Ok(trace::pass(|| trace::key(self, self.kind()), y))
     }
 }
 
@@ -149,12 +148,18 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     }
 }
 
-/// Applies the layer and records the shape of its output for [`Module::summary_with`].
+/// Applies the layer, then its hooks, and records the shape of its output for [`Module::summary_with`].
 #[track_caller]
 fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
+    if !trace::is_active() {
+        return layer.try_forward(x);
+    }
+    let key = || trace::key(layer, layer.kind());
+    let before = trace::calls(key);
     let y = layer.try_forward(x)?;
-    trace::record(|| trace::key(layer, layer.kind()), || y.shape());
-    Ok(y)
+    // The layers of this crate pass their outputs themselves, so that `try_forward` does so too. Others do not.
+    let passed = trace::calls(key) > before;
+    Ok(if passed { y } else { trace::pass(key, y) })
 }
 
 #[cfg(test)]

@@ -366,7 +366,7 @@ fn num_frozen<T: Float>(module: &dyn Module<T>) -> usize {
 }
 
 /// Calls `visit` with the module and every module below it that is not a leaf. Also passes the path of each.
-fn walk_modules<'m, T: Float>(
+pub(super) fn walk_modules<'m, T: Float>(
     module: &'m dyn Module<T>,
     path: &mut String,
     visit: &mut dyn FnMut(&str, &'m dyn Module<T>),

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 /// [`Adam`](crate::Adam) keeps 2 r c. PyTorch: `torch.optim.Adafactor`.
 ///
 /// For parameters of several dimensions, the last two are the rows and columns. For vectors and numbers, it keeps a number for each
-/// element. The weight decay is always decoupled. It cannot be sharded, because a part of a matrix has no rows and columns.
+/// element. The weight decay is always decoupled. It cannot be sharded: a step depends on whole parameters.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
@@ -97,6 +97,10 @@ impl<T: Float> Optimizer<T> for Adafactor<T> {
             (_, rank) => reduced[rank - 2] = 1,
         }
         Some(Shape::from(&reduced[..]))
+    }
+
+    fn is_elementwise(&self) -> bool {
+        false
     }
 
     fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
@@ -177,7 +181,8 @@ pub(super) mod tests {
         assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-13), "{found:?} {expected:?}");
     }
 
-    /// The expected values were computed by `torch.optim.Adafactor` (PyTorch 2.15) in float64, with the same gradients.
+    /// The expected values were computed by `torch.optim.Adafactor` (PyTorch 2.15) in float64, with the same gradients, as in
+    /// `tools/matrix_cases.py`.
     #[test]
     fn three_steps_are_pytorchs() {
         let new = Adafactor::<f64>::new;

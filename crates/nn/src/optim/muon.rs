@@ -26,8 +26,8 @@ const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 ///
 /// It is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser, such
 /// as [`AdamW`](crate::AdamW): each takes its own part of the model, and both take the same gradients. The weight decay is always
-/// decoupled. PyTorch computes the iteration in bfloat16; here it has the type of the parameter. It cannot be sharded, because a part of
-/// a matrix has no rows and columns.
+/// decoupled. PyTorch computes the iteration in bfloat16; here it has the type of the parameter. It cannot be sharded: a step
+/// depends on whole matrices.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -117,6 +117,10 @@ impl<T: Float> Optimizer<T> for Muon<T> {
         &["momentum_buffer"]
     }
 
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
     fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
         each("momentum", Setting::Number(&mut self.momentum, Range::BelowOne));
         each("nesterov", Setting::Flag(&mut self.nesterov));
@@ -160,7 +164,8 @@ mod tests {
     use crate::Generator;
     use crate::optim::adafactor::tests::{after_three_steps, assert_close};
 
-    /// The expected values were computed by `torch.optim.Muon` (PyTorch 2.15) with the same gradients. The iteration was changed to float64.
+    /// The expected values were computed by `torch.optim.Muon` (PyTorch 2.15) with the same gradients. The iteration was changed to
+    /// float64, as in `tools/matrix_cases.py`.
     #[test]
     fn three_steps_are_pytorchs() {
         let new = Muon::<f64>::new;

@@ -97,6 +97,13 @@ pub trait Optimizer<T: Float = f32>: Clone {
         Some(shape.clone())
     }
 
+    /// Returns true if the step of an element needs only this element's value, gradient and states, as for most optimisers. Then a part of a
+    /// parameter can be updated alone, which `sharded` of `wengert-distributed` does. [`Adafactor`](crate::Adafactor) and
+    /// [`Muon`](crate::Muon) return false, because their steps depend on rows and columns.
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to it, always in the same order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 

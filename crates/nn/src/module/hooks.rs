@@ -1,0 +1,228 @@
+//! Functions that see or change the outputs of layers, without a change of the model.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use wengert_autograd::Var;
+use wengert_macros::{precompiled, twins};
+use wengert_tensor::Float;
+
+use crate::module::Module;
+use crate::module::module::walk_modules;
+use crate::trace::{self, Hook, ModuleKey};
+use crate::{Error, Result};
+
+/// Functions that are called with the outputs of layers while [`run`](Self::run) runs, and return the variables that replace them. PyTorch:
+/// `Module.register_forward_hook`.
+///
+/// With [`map_gradient`](Var::map_gradient), a hook changes the gradient of an output instead of its value. PyTorch:
+/// `Module.register_full_backward_hook`.
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+/// use wengert::prelude::*;
+/// use wengert::nn::{Generator, Hooks, Layer, Linear, ReLU, Sequential};
+///
+/// let generator = &mut Generator::new(0);
+/// let model: Sequential =
+///     Sequential::new().add(Linear::new(4, 8, generator)).add(ReLU).add(Linear::new(8, 2, generator));
+/// let active = Rc::new(RefCell::new(Vec::new()));
+/// let kept = Rc::clone(&active);
+/// let hooks = Hooks::new().output("1", move |y| {
+///     kept.borrow_mut().push(y.value().gt(0.0).cast::<f32>().mean(..).item()); // the share of active units
+///     y
+/// });
+/// let x = Tensor::randn([16, 4], generator);
+/// let with = hooks.run(&model, || model.forward(&x));
+/// assert_eq!(with, model.forward(&x)); // this hook only observes
+/// assert!(active.borrow().len() == 1 && (0.0..=1.0).contains(&active.borrow()[0]));
+/// ```
+///
+/// A path is the path of a layer's parameters without their last part, for example `features.3`. [`Module::summary_with`] lists the paths. The
+/// hooks apply to the current thread, and only to layers of the model that `run` gets. For a layer with several results (an LSTM), the
+/// hook gets the first one.
+#[derive(Clone)]
+pub struct Hooks<T: Float = f32> {
+    hooks: Vec<(String, Hook<T>)>,
+}
+
+impl<T: Float> Default for Hooks<T> {
+    fn default() -> Self {
+        Hooks { hooks: Vec::new() }
+    }
+}
+
+#[twins]
+impl<T: Float> Hooks<T> {
+    /// Returns an empty list.
+    pub fn new() -> Self {
+        Hooks::default()
+    }
+
+    /// Adds a function for the output of the layer at `path`. It returns the variable that replaces the output. The functions of one layer are
+    /// called in the order in which they were added.
+    #[must_use]
+    pub fn output(mut self, path: &str, hook: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'static) -> Self {
+        self.hooks.push((path.to_owned(), Rc::new(hook)));
+        self
+    }
+
+    /// Runs `forward` with the hooks on the layers of `model`, and returns its result.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Hook`] if `model` has no module at one of the paths, if two modules cannot be distinguished (two fields without data, such as
+    /// `ReLU`, at one address), or if `forward` did not call the layer.
+    pub fn try_run<R>(&self, model: &impl Module<T>, forward: impl FnOnce() -> R) -> Result<R> {
+        let keys = keys(model.as_module(), &self.hooks)?;
+        let hooks = keys.into_iter().zip(&self.hooks).map(|(key, (_, hook))| (key, Rc::clone(hook))).collect();
+        let (result, calls) = trace::with_hooks(hooks, forward);
+        match calls.iter().position(|&calls| calls == 0) {
+            None => Ok(result),
+            Some(unused) => {
+                let path = self.hooks[unused].0.clone();
+                Err(Error::Hook { path, problem: "the function did not call a layer there".to_owned() })
+            }
+        }
+    }
+}
+
+/// Returns the key of the module at the path of each hook.
+#[precompiled]
+fn keys<T: Float>(model: &dyn Module<T>, hooks: &[(String, Hook<T>)]) -> Result<Vec<ModuleKey>> {
+    let (mut found, mut all) = (HashMap::new(), HashMap::<ModuleKey, Vec<String>>::new());
+    walk_modules(model, &mut String::new(), &mut |path, module| {
+        let key = trace::key(module, module.kind());
+        found.entry(path.to_owned()).or_insert(key);
+        all.entry(key).or_default().push(path.to_owned());
+    });
+    let key = |(path, _): &(String, Hook<T>)| {
+        let problem = match found.get(path).map(|key| (key, &all[key][..])) {
+            Some((key, [_])) => return Ok(*key),
+            Some((_, paths)) => format!("it cannot be distinguished from its neighbours: {}", paths.join(", ")),
+            None => {
+                let mut known: Vec<&str> = found.keys().map(String::as_str).filter(|path| !path.is_empty()).collect();
+                known.sort_unstable();
+                format!("the model has no layer there; its layers are {}", known.join(", "))
+            }
+        };
+        Err(Error::Hook { path: path.clone(), problem })
+    };
+    hooks.iter().map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use wengert_autograd::prelude::*;
+
+    use crate::{Error, GRU, Generator, Hooks, Layer, Linear, Module, ReLU, Result, Sequential};
+
+    /// A layer of a user, which calls its parts by `try_forward`.
+    #[derive(Module)]
+    struct Doubled {
+        inner: Linear<f64>,
+    }
+
+    impl Layer<f64> for Doubled {
+        fn try_forward<'t>(&self, x: Var<'t, f64>) -> Result<Var<'t, f64>> {
+            Ok(self.inner.try_forward(x)? * 2.0)
+        }
+    }
+
+    fn model() -> (Sequential<f64>, Tensor<f64>) {
+        let generator = &mut Generator::new(0);
+        let inner = Linear::new(3, 4, generator);
+        let model = Sequential::new().add(Doubled { inner }).add(ReLU).add(Linear::new(4, 2, generator));
+        (model, Tensor::randn([5, 3], generator))
+    }
+
+    #[test]
+    fn each_output_passes_once_also_inside_of_boxes_and_of_layers_of_users() {
+        let (model, x) = model();
+        for path in ["0", "0.inner", "1", "2", ""] {
+            let seen = Rc::new(RefCell::new(Vec::new()));
+            let kept = Rc::clone(&seen);
+            let hooks = Hooks::new().output(path, move |y| {
+                kept.borrow_mut().push(y.shape().to_vec());
+                y
+            });
+            assert_eq!(hooks.run(&model, || model.forward(&x)), model.forward(&x));
+            let columns = if ["2", ""].contains(&path) { 2 } else { 4 };
+            assert_eq!(*seen.borrow(), [[5, columns]], "path {path:?}");
+        }
+    }
+
+    #[test]
+    fn outputs_and_gradients_are_replaced_only_during_the_run() {
+        let (model, x) = model();
+        let zeros = Hooks::new().output("1", |y| y * 0.0);
+        let bias = model.named_parameters()[3].1.value.clone();
+        let found = zeros.run(&model, || model.forward(&x));
+        assert_eq!(found, bias.expand([5, 2]));
+        assert_ne!(model.forward(&x), found);
+
+        let gradients = |hooks: &Hooks<f64>| {
+            let tape = Tape::new();
+            hooks.run(&model, || model.forward(tape.constant(&x)).square().sum(..)).backward()
+        };
+        let weight = model.named_parameters()[0].1;
+        let (plain, tripled) = (Hooks::new(), Hooks::new().output("0", |y| y.map_gradient(|g| g * 3.0)));
+        let difference = (gradients(&plain).of(weight) * 3.0 - gradients(&tripled).of(weight)).abs().amax(..).item();
+        assert!(difference < 1e-12, "{difference}");
+        // Two hooks of one layer run in their order: (y + 1) 0, and not y 0 + 1.
+        let both = Hooks::new().output("2", |y| y + 1.0).output("2", |y| y * 0.0);
+        assert_eq!(both.run(&model, || model.forward(&x)).to_vec(), [0.0; 10]);
+    }
+
+    #[test]
+    fn a_layer_with_a_state_passes_its_first_result() {
+        let generator = &mut Generator::new(0);
+        let gru: GRU<f64> = GRU::new(3, 4, generator);
+        let x = Tensor::<f64>::randn([2, 5, 3], generator);
+        let hooks = Hooks::new().output("", |y| y * 0.0);
+        let tape = Tape::new();
+        let y = hooks.run(&gru, || gru.forward_from(tape.constant(&x), None).0);
+        assert!(y.value().iter().all(|y| y == 0.0));
+    }
+
+    #[test]
+    fn mistakes_are_errors_with_the_path() {
+        let (model, x) = model();
+        let error = Hooks::new().output("3", |y| y).try_run(&model, || ()).unwrap_err();
+        assert!(matches!(&error, Error::Hook { path, .. } if path == "3"), "{error}");
+        assert_eq!(error.to_string(), "the hook at '3': the model has no layer there; its layers are 0, 0.inner, 1, 2");
+        let error = Hooks::new().output("2", |y| y).try_run(&model, || model.layers()[0].forward(&x)).unwrap_err();
+        assert_eq!(error.to_string(), "the hook at '2': the function did not call a layer there");
+        #[derive(Module)]
+        struct Twins {
+            linear: Linear<f64>,
+            first: ReLU,
+            second: ReLU,
+        }
+        let twins = Twins { linear: Linear::new(2, 2, &mut Generator::new(0)), first: ReLU, second: ReLU };
+        let hooks = Hooks::<f64>::new().output("second", |y| y);
+        let result = hooks.try_run(&twins, || twins.second.forward(&Tensor::<f64>::zeros([1])));
+        // The compiler chooses the addresses of fields without data.
+        if std::ptr::eq(&raw const twins.first, &raw const twins.second) {
+            let text = result.unwrap_err().to_string();
+            assert_eq!(text, "the hook at 'second': it cannot be distinguished from its neighbours: first, second");
+        } else {
+            assert!(result.is_ok());
+        }
+        assert_eq!(twins.first.forward(&twins.linear.forward(&Tensor::<f64>::zeros([1, 2]))).shape(), &[1, 2]);
+    }
+
+    #[test]
+    fn a_panic_removes_the_hooks() {
+        let (model, x) = model();
+        let hooks = Hooks::new().output("2", |y| y * 0.0);
+        let panicking = std::panic::AssertUnwindSafe(|| hooks.run(&model, || panic!("inside")));
+        assert!(std::panic::catch_unwind(panicking).is_err());
+        assert!(model.forward(&x).iter().any(|y| y != 0.0));
+    }
+}
