@@ -6,12 +6,11 @@ use std::hint::black_box;
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::time::Instant;
 
+use gplvm::gaussian_process;
 use wengert::autograd::transforms::{ravel, value_and_grad};
 use wengert::prelude::*;
 use wengert_ports::{RandomState, pinwheel};
 
-#[path = "../examples/ports/gaussian_process.rs"]
-mod gaussian_process;
 #[path = "../examples/ports/gmm.rs"]
 mod gmm;
 #[path = "../examples/ports/gplvm.rs"]
@@ -40,7 +39,7 @@ fn median(mut call: impl FnMut()) -> f64 {
 /// Returns the time of an objective and its gradient at the start.
 fn objective(name: &str) -> f64 {
     let time = |start: &Tensor<f64>, f: &dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64>| {
-        median(|| drop(black_box(value_and_grad(|theta| f(theta), start))))
+        median(|| drop(black_box(value_and_grad(f, start))))
     };
     match name {
         "gaussian_process" => {
@@ -83,7 +82,7 @@ fn fit(name: &str) -> f64 {
         "ica" => ica::fit(&data.2[2], 1000).1,
         "gplvm" => gplvm::fit(&data.3, 500).1,
         _ => {
-            let mut fit = mixture_variational_inference::Fit::new();
+            let mut fit = mixture_variational_inference::Fit::at_start();
             (0..2000).fold(0.0, |_, _| -fit.step())
         }
     };

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::{hvp, infer, ravel, value_and_grad};
+use wengert::autograd::transforms::ravel;
 use wengert::distributions::prelude::*;
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
-use wengert_ports::{RandomState, pinwheel};
+use wengert_ports::{RandomState, newton_cg, pinwheel};
 
 fn main() -> ExitCode {
     let options = Options::new("gmm", "A mixture of normal distributions, fitted to a pinwheel of points");
@@ -26,41 +26,11 @@ pub fn objective<'t>([logits, roots, means]: [Var<'t, f64>; 3], points: &Tensor<
     -MixtureSameFamily::new(Categorical::from_logits(logits), parts).log_prob(points).sum(..)
 }
 
-/// Returns d with H d ≈ -g for the Hessian H, by conjugate gradients that end at negative curvature (R. S. Dembo and T. Steihaug, 1983).
-fn direction(gradient: &Tensor<f64>, hessian_times: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Tensor<f64> {
-    let (mut d, mut rest, mut p) = (gradient * 0.0, gradient.clone(), -gradient);
-    let size = gradient.abs().sum(..).item();
-    while rest.abs().sum(..).item() > size * size.sqrt().min(0.5) {
-        let hp = hessian_times(&p);
-        let (curvature, square) = (p.dot(&hp).item(), rest.dot(&rest).item());
-        if curvature <= 0.0 {
-            let first = d.count_nonzero(..).item() == 0;
-            return if first { p * (square / -curvature) } else { d };
-        }
-        d += &p * (square / curvature);
-        rest += hp * (square / curvature);
-        p = p * (rest.dot(&rest).item() / square) - &rest;
-    }
-    d
-}
-
 /// Returns the parameters after at most `steps` steps of Newton's method, and the objective there.
 pub fn fit(points: &Tensor<f64>, steps: usize) -> ([Tensor<f64>; 3], f64) {
-    let (mut theta, layout) = ravel(&start());
+    let (start, layout) = ravel(&start());
     let objective = formula!(|theta| objective(layout.unravel(&theta), points));
-    let (mut loss, mut gradient) = value_and_grad(objective, &theta);
-    for _ in 0..steps {
-        let mut step = direction(&gradient, |p| hvp(objective, &theta, p));
-        // The step is halved until the loss falls by a share of what the gradient promises.
-        while infer(objective, &(&theta + &step)).item() > loss + 1e-4 * gradient.dot(&step).item() {
-            step *= 0.5;
-        }
-        theta += &step;
-        (loss, gradient) = value_and_grad(objective, &theta);
-        if step.abs().mean(..).item() < 1e-5 {
-            break;
-        }
-    }
+    let (theta, loss) = newton_cg(objective, &start, steps);
     (layout.unravel(&theta), loss)
 }
 

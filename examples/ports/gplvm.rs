@@ -9,9 +9,9 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 use wengert_ports::{RandomState, pinwheel};
 
-#[allow(dead_code)]
+#[allow(dead_code)] // Its program.
 #[path = "gaussian_process.rs"]
-mod gaussian_process;
+pub mod gaussian_process;
 
 fn main() -> ExitCode {
     let options = Options::new("gplvm", "Hidden places of points, found by Gaussian processes");
@@ -27,7 +27,7 @@ pub fn start() -> [Tensor<f64>; 2] {
 /// Returns minus the logarithm of the density of the data `[n, 2]` and of the places `[n, 2]`.
 pub fn objective<'t>([settings, places]: [Var<'t, f64>; 2], data: &Tensor<f64>) -> Var<'t, f64> {
     let tape = places.tape();
-    let process = |k| gaussian_process::objective(settings.select(0, k), places, tape.constant(&data.select(1, k)));
+    let process = |k| gaussian_process::objective(settings.select(0, k), places, tape.constant(data.select(1, k)));
     process(0) + process(1) - Normal::new(tape.constant(0.0), 1.0).log_prob(places).sum(..)
 }
 

@@ -57,7 +57,7 @@ pub struct Fit {
 
 impl Fit {
     /// Returns the state at the start.
-    pub fn new() -> Self {
+    pub fn at_start() -> Self {
         let (theta, layout) = ravel(&start());
         Fit { theta: Parameter::new(theta), layout, adam: Adam::new(0.1), random: RandomState::new(0) }
     }
@@ -73,7 +73,7 @@ impl Fit {
 }
 
 fn inference(options: &Options) -> Result {
-    let mut fit = Fit::new();
+    let mut fit = Fit::at_start();
     for step in 1..=options.get("steps") {
         let bound = fit.step();
         if step % 200 == 0 {
@@ -99,7 +99,9 @@ fn picture(options: &Options, fit: &Fit) -> Result {
             let [column, row] = [(x + 2.0) * 40.0, (y + 4.0) * 160.0 / 6.0].map(|place| place.round() as usize);
             density.get(&[row, column]).unwrap_or(0.0)
         });
-        chart.points("", 1, draws.to_vec().chunks(2).map(|p| (p[0], p[1])))
+        let draws = draws.to_vec();
+        let inside = |p: &(f64, f64)| p.0.abs() < 2.0 && (-4.0..2.0).contains(&p.1);
+        chart.points("", 1, draws.chunks(2).map(|p| (p[0], p[1])).filter(inside))
     });
     options.write("mixture.svg", row_svg(&charts)?)
 }

@@ -1,7 +1,9 @@
-//! The data of the ports: NumPy's random numbers, and points in the form of a pinwheel.
+//! The parts of the ports that the originals import: NumPy's random numbers, points in the form of a pinwheel, a method of SciPy.
 
+mod newton;
 mod random;
 
+pub use newton::newton_cg;
 pub use random::RandomState;
 
 use std::f64::consts::TAU;

@@ -4,14 +4,13 @@
 
 use std::sync::LazyLock;
 
+use gplvm::gaussian_process;
 use serde_json::Value;
 use wengert::autograd::transforms::{hvp, ravel, value_and_grad};
 use wengert::nn::Lbfgs;
 use wengert::prelude::*;
 use wengert_ports::{RandomState, pinwheel};
 
-#[path = "../gaussian_process.rs"]
-mod gaussian_process;
 #[path = "../gmm.rs"]
 mod gmm;
 #[path = "../gplvm.rs"]
@@ -110,7 +109,7 @@ fn mixture_variational_inference_is_autograds() {
     let (start, layout) = ravel(&start());
     let noise = RandomState::new(0).randn([10, 40, 2]);
     compare(name, &start, |theta| objective(layout.unravel(&theta), &noise));
-    let mut fit = Fit::new();
+    let mut fit = Fit::at_start();
     for (steps, key) in [(20, "after_20_steps"), (80, "after_100_steps")] {
         for _ in 0..steps {
             fit.step();
