@@ -9,9 +9,9 @@ use crate::{Error, Result};
 /// Evaluates the model. Returns the loss, and the gradient as one vector over the parameters that are not frozen.
 pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
     model: &M,
-    evaluate: &mut impl FnMut(&M) -> (T, Gradients<T>),
+    evaluate: &mut impl FnMut(&M) -> Result<(T, Gradients<T>)>,
 ) -> Result<(f64, Tensor<T>)> {
-    let (loss, gradients) = evaluate(model);
+    let (loss, gradients) = evaluate(model)?;
     let (mut elements, mut names) = (Vec::new(), Vec::new());
     for (path, parameter) in model.named_parameters().into_iter().filter(|(_, parameter)| !parameter.is_frozen()) {
         match gradients.get(parameter) {

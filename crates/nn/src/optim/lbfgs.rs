@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 
-use wengert_autograd::Gradients;
+use wengert_autograd::transforms::try_infer;
+use wengert_autograd::{Gradients, Parameter, Tape, Var};
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Blas as _, Reductions as _};
 use wengert_tensor::{Float, Tensor};
@@ -156,6 +157,45 @@ impl<T: Float> Lbfgs<T> {
         evaluate: impl FnMut(&M) -> (T, Gradients<T>),
     ) -> Result<f64> {
         let mut evaluate = evaluate;
+        self.make_moves(model, |model| Ok(evaluate(model)))
+    }
+
+    /// Makes one [`step`](Self::step) from `start` with a function of one tensor. Returns the point that it reaches, and the value there.
+    ///
+    /// Set [`max_iter`](Self::max_iter) high enough to reach a minimum. A further call from the returned point continues with the same history.
+    /// SciPy: `minimize(f, start, jac=True)`. `ravel` of `wengert::autograd::transforms` makes one vector of several tensors.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::Lbfgs;
+    ///
+    /// let target = Tensor::from([3.0, -1.0]);
+    /// let (point, value) = Lbfgs::new(1.0).strong_wolfe().minimize(|x| (x - &target).square().sum(..), &Tensor::zeros([2]));
+    /// assert!((point - target).abs().amax(..).item() < 1e-9 && value < 1e-18);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a setting is outside its range, or the function fails: its result is not one number, does not depend on its argument, or an
+    /// operation in it has no value.
+    pub fn try_minimize(
+        &mut self,
+        f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
+        start: &Tensor<T>,
+    ) -> Result<(Tensor<T>, T)> {
+        let mut point = Parameter::new(start.clone());
+        self.make_moves(&mut point, |point| Ok(Tape::new().try_value_and_gradients(|tape| f(tape.parameter(point)))?))?;
+        let value = try_infer(f, &point.value)?.try_item()?;
+        Ok((point.value, value))
+    }
+
+    /// Makes the moves of a step, and returns the loss before them.
+    fn make_moves<M: Module<T>>(
+        &mut self,
+        model: &mut M,
+        mut evaluate: impl FnMut(&M) -> Result<(T, Gradients<T>)>,
+    ) -> Result<f64> {
         self.check()?;
         let max_eval = self.evaluation_limit();
         let (loss_at_start, gradient) = loss_and_gradient(model, &mut evaluate)?;
@@ -218,7 +258,7 @@ impl<T: Float> Lbfgs<T> {
     fn search<M: Module<T>>(
         &self,
         model: &mut M,
-        evaluate: &mut impl FnMut(&M) -> (T, Gradients<T>),
+        evaluate: &mut impl FnMut(&M) -> Result<(T, Gradients<T>)>,
         direction: &Direction<T>,
         length: f64,
         now: &mut Evaluated<T>,
