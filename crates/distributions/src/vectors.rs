@@ -10,8 +10,8 @@ use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
 
 use crate::distribution::{Distribution, Noise, Validate, array, expanded};
 use crate::expression::{Expr, of};
-use crate::families::counts::counts_to;
-use crate::families::trials::{Binomial, times};
+use crate::families::counts::{counts_to, times};
+use crate::families::trials::Binomial;
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, check_parameters, check_values, filled, joint, refused};
 

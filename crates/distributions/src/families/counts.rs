@@ -1,16 +1,15 @@
 //! The Poisson distribution, and the entropy of distributions over counts.
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Arithmetic, Functions, Reductions, Result};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Reductions, Result};
 use wengert_tensor::{Scalar, Site, Tensor};
 
-use super::trials::times;
 use super::{family, members};
 use crate::distribution::{Distribution, Family, Noise, expanded, log_density};
-use crate::expression::of;
+use crate::expression::{Expr, of};
 use crate::quantile::{Counts, quantile};
 use crate::sampling::{Kind, draw};
-use crate::support::{Support, refused};
+use crate::support::{Support, filled, refused};
 
 family! {
     /// The Poisson distribution: rateᵏ exp(-rate) / k! for k = 0, 1, 2, … `rate` ≥ 0. PyTorch: `Poisson`, without `cdf`, `icdf`
@@ -88,4 +87,11 @@ pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> 
     sizes[0] = most + 1;
     let counts = (0..=most).map(|count| A::Elem::from_f64(count as f64)).collect();
     Ok(x.constant(&Tensor::try_from_vec(counts, &sizes[..])?))
+}
+
+/// Returns count · logarithm, and 0 where the count is 0.
+pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
+    let none = count.try_eq(0.0)?;
+    // The logarithm of 0 is replaced, because 0 · ∞ is NaN.
+    Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
 }

@@ -6,7 +6,7 @@ use wengert_tensor::ops::{Activations, Arithmetic, Comparison, Functions, IntoAr
 use wengert_tensor::{Scalar, Site};
 
 use super::accessor;
-use super::counts::entropy_of_counts;
+use super::counts::{entropy_of_counts, times};
 use crate::distribution::{Family, Noise, array};
 use crate::expression::{Expr, of};
 use crate::quantile::{Counts, quantile};
@@ -92,13 +92,6 @@ macro_rules! members {
             Self { validated: true, ..self }
         }
     };
-}
-
-/// Returns count · logarithm, and 0 where the count is 0.
-pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
-    let none = count.try_eq(0.0)?;
-    // The logarithm of 0 is replaced, because 0 · ∞ is NaN.
-    Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
 }
 
 /// Returns an array of the number `value` beside `x`.
