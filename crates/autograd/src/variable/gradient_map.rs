@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(dx.value().to_vec(), [30.0, 120.0, 270.0]);
         // The second derivative passes through the identity and through the map: 10 · 10 · 6x.
         assert_eq!(dx.sum(..).grad([x])[0].value().to_vec(), [600.0, -1200.0, 1800.0]);
-        let tangent = loss.jvp(&[(x, tape.constant(&Tensor::ones([3])))]);
+        let tangent = loss.jvp(&[(x, tape.constant(Tensor::ones([3])))]);
         assert_eq!(tangent.item(), 3.0 + 12.0 + 27.0);
     }
 
