@@ -2,7 +2,7 @@
 """Times the ports of examples/ports beside the original programs, turn about.
 
     cargo build --release -p wengert-ports --example time_ports
-    benches/ports.py PROGRAM FOLDER [NAME...] [--threads N] [--rounds N] [--long NAME...]
+    benches/ports.py PROGRAM FOLDER [NAME...] [--threads N] [--rounds N] [--long NAME...] [--what objective fit]
 
 PROGRAM is target/release/examples/time_ports, FOLDER has the examples of HIPS/autograd. Needs autograd and SciPy. Prints the medians: time of
 the objective with its gradient at the start, and of the whole fit, without pictures and printed lines. The fits of the programs after
@@ -91,7 +91,8 @@ def main():
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--long", nargs="*", default=["gplvm"])
+    parser.add_argument("--long", nargs="*", default=["gmm", "gplvm", "mixture_variational_inference"])
+    parser.add_argument("--what", nargs="*", default=["objective", "fit"])
     arguments = parser.parse_args()
     threads = {name: str(arguments.threads) for name in ("WENGERT_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
     commands = [arguments.program], [sys.executable, __file__, "--serve", arguments.folder]
@@ -105,7 +106,7 @@ def main():
         return float(server.stdout.readline())
 
     for name in arguments.names:
-        for what in ("objective", "fit"):
+        for what in arguments.what:
             rounds = 1 if what == "fit" and name in arguments.long else arguments.rounds
             times = [[ask(server, f"{name} {what}") for server in servers] for _ in range(rounds)]
             ours, theirs = (statistics.median(column) for column in zip(*times))

@@ -50,7 +50,7 @@ fi
 # The results of the examples.
 rm -rf "$site/results"
 mkdir -p "$site/results"
-for example in examples/course/*.rs examples/own_images/*.rs; do
+for example in examples/course/*.rs examples/own_images/*.rs examples/ports/*.rs; do
     name=$(basename "$example" .rs)
     if [ -d "$results/$name" ]; then
         mkdir -p "$site/results/$name"

@@ -342,3 +342,39 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wengert_autograd::formula;
+    use wengert_tensor::ops::{Functions as _, Views as _};
+
+    #[test]
+    fn minimize_is_a_step_of_a_parameter() {
+        let valley = formula!(|p| {
+            let (x, y) = (p.select(0, 0), p.select(0, 1));
+            (y - x.square()).square() * 100.0 + (1.0 - x).square()
+        });
+        let start = Tensor::from([-1.2f64, 1.0]);
+        let (mut first, mut second) = (Lbfgs::new(1.0).strong_wolfe(), Lbfgs::new(1.0).strong_wolfe());
+        let (mut parameter, mut point) = (Parameter::new(start.clone()), start);
+        for _ in 0..3 {
+            first.step(&mut parameter, |p| Tape::new().value_and_gradients(|tape| valley(tape.parameter(p))));
+            let value;
+            (point, value) = second.minimize(valley, &point);
+            assert_eq!(point, parameter.value);
+            assert_eq!(value, try_infer(valley, &point).unwrap().item());
+        }
+    }
+
+    #[test]
+    fn minimize_returns_the_errors_of_the_function() {
+        let start = Tensor::from([1.0f64, 2.0]);
+        let several = Lbfgs::new(1.0).try_minimize(|x| x * 2.0, &start);
+        assert!(matches!(several, Err(Error::Autograd(_))), "{several:?}");
+        let constant = Lbfgs::new(1.0).try_minimize(|x| x.tape().constant(1.0), &start);
+        assert!(matches!(constant, Err(Error::Autograd(_))), "{constant:?}");
+        let rate = Lbfgs::new(f64::NAN).try_minimize(|x| x.sum(..), &start);
+        assert!(matches!(rate, Err(Error::Setting { .. })), "{rate:?}");
+    }
+}
