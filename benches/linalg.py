@@ -45,7 +45,15 @@ def of_numpy(numpy, dtype):
     def calls(n, batch):
         s, a, b, l = inputs(numpy, n, batch, dtype)
         of = numpy.linalg
-        made = {"cholesky": lambda: of.cholesky(s), "solve": lambda: of.solve(a, b), "inv": lambda: of.inv(a), "det": lambda: of.det(a)}
+        made = {
+            "cholesky": lambda: of.cholesky(s),
+            "solve": lambda: of.solve(a, b),
+            "inv": lambda: of.inv(a),
+            "det": lambda: of.det(a),
+            "qr": lambda: of.qr(a),
+            "eigh": lambda: of.eigh(s),
+            "svd": lambda: of.svd(a, full_matrices=False),
+        }
         if batch == 1:
             made["triangular"] = lambda: solve_triangular(l, b, lower=True)
         return made
@@ -66,6 +74,9 @@ def of_torch(numpy, dtype):
             "inv": lambda: of.inv(a),
             "det": lambda: of.det(a),
             "triangular": lambda: of.solve_triangular(l, b, upper=False),
+            "qr": lambda: of.qr(a),
+            "eigh": lambda: of.eigh(s),
+            "svd": lambda: of.svd(a, full_matrices=False),
         }
 
     return calls
@@ -86,8 +97,11 @@ def of_jax(numpy, dtype):
             "inv": (jax.jit(of.inv), (a,)),
             "det": (jax.jit(of.det), (a,)),
             "triangular": (jax.jit(lambda l, b: triangular(l, b, left_side=True, lower=True)), (l, b)),
+            "qr": (jax.jit(of.qr), (a,)),
+            "eigh": (jax.jit(of.eigh), (s,)),
+            "svd": (jax.jit(lambda a: of.svd(a, full_matrices=False)), (a,)),
         }
-        return {kind: lambda f=f, x=x: f(*x).block_until_ready() for kind, (f, x) in compiled.items()}
+        return {kind: lambda f=f, x=x: jax.block_until_ready(f(*x)) for kind, (f, x) in compiled.items()}
 
     return calls
 
