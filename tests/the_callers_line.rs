@@ -800,6 +800,7 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
         Sgd::new(0.1).step(&mut model, &nothing);
         Sgd::new(0.1).step_tensors([&mut two.clone()], std::array::from_ref(&four));
         Lbfgs::new(-1.0).step(&mut model, |_| (0.0, nothing.clone()));
+        Lbfgs::new(-1.0).minimize(|x| x.sum(..), &two);
         average.update(&model);
         average.swap(&mut model);
         average.apply_to(&mut model);

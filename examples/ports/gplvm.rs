@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 500, "Largest number of moves of the optimiser"), places)
 }
 
-/// Returns the parameters at the start: those of the processes `[2, 5]`, and the places `[90, 2]`.
+/// Returns the parameters at the start: the settings of the processes `[2, 5]`, and the places `[90, 2]`.
 pub fn start() -> [Tensor<f64>; 2] {
     let mut random = RandomState::new(1);
     [random.randn([2, 5]) * 0.1, random.randn([90, 2]) * 0.1]

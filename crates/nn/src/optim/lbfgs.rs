@@ -347,7 +347,7 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
 mod tests {
     use super::*;
     use wengert_autograd::formula;
-    use wengert_tensor::ops::{Functions as _, Views as _};
+    use wengert_tensor::ops::Views as _;
 
     #[test]
     fn minimize_is_a_step_of_a_parameter() {
