@@ -28,6 +28,7 @@ OPTIONS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1000,1200",
 ]
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 # The points of a 0, in shares of the drawing area. A 7 would need a bar in the middle, as in the data set.
 ZERO = [(0.5, 0.1), (0.3, 0.25), (0.25, 0.5), (0.3, 0.75), (0.5, 0.9), (0.7, 0.75), (0.75, 0.5), (0.7, 0.25), (0.5, 0.1)]
 
@@ -122,6 +123,10 @@ def test(browser, address, pictures):
     browser.draw(ZERO)
     until(lambda: browser.data().get("guess") == "0", "the page reads a drawn 0")
     browser.picture(pictures / "drawn.png")
+    # A phone has a narrow screen. The page must not be wider.
+    browser.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": PHONE})
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE["width"]
+    browser.picture(pictures / "phone.png")
     browser.click("clear")
     assert browser.data()["guess"] == "", browser.data()
     print(f"loaded in {float(start['loaded']) / 1000:.2f} s, {trained['steps']} steps of {float(trained['milliseconds']):.3f} ms")

@@ -1,95 +1,175 @@
 #!/usr/bin/env bash
-# Tests the library on emulated processors, which this machine need not have.
+# Tests the library for processors and systems which this machine need not have.
 #
-#     tools/targets.sh [x86_64] [aarch64]
+#     tools/targets.sh [PART ...]
 #
 # `x86_64` runs the tests of the crate `tensor` on processors without AVX2, and the pinned bits. `aarch64` builds and runs both for AArch64,
-# with NEON and in the mode of equal bits, and one case in 20 of the conformance set. Without arguments it runs both parts. It needs
-# qemu-user. The second part also needs Debian's rustc-web, libstd-rust-web-dev:arm64 and gcc-aarch64-linux-gnu. With CI=true, root's run
-# installs them.
+# with NEON and in the mode of equal bits, and one case in 20 of the conformance set. `s390x` (64 bits, big-endian) and `i686` (32 bits) train
+# on the digits and compare the checkpoint with this machine's. `windows` and `macos` only check that the library compiles.
+# Without arguments it runs all parts. All parts but the first need Debian's rustc-web, cargo-web and rust-web-src, which build the standard
+# library. The emulated ones need qemu-user 10 (Debian's backports; version 7.2 stands still in threads) and the linker gcc-TARGET-linux-gnu.
+# With CI=true, root's run installs the packages. LIMIT is the longest time of an emulated program in seconds, 1800 if it is not set.
 # The last lines name the parts that did not run. The exit code is 1 if a test failed.
 set -uo pipefail
 if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
-    sed -n '2,10s/^# \{0,1\}//p' "$0"
+    sed -n '2,13s/^# \{0,1\}//p' "$0"
     exit 0
 fi
 cd "$(dirname "$0")/.."
-parts=${*:-x86_64 aarch64}
-target=${CARGO_TARGET_DIR:-target}
+root=$PWD
+parts=${*:-x86_64 aarch64 s390x i686 windows macos}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+limit=${LIMIT:-1800}
 failed=()
 skipped=()
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
 step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 check() { step "$1" && "${@:2}" || failed+=("$1"); }
 
-# Installs packages if this is allowed.
+# Installs packages if this is allowed. The emulator comes from Debian's backports if the machine knows them.
 packages() {
     [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
-    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null
+    DEBIAN_FRONTEND=noninteractive timeout 300 apt-get -qq install -y --no-install-recommends "$@" >/dev/null 2>&1 </dev/null
 }
 
-# Builds the tests of a package with the given arguments of cargo, and prints the path of the program.
-program() {
-    cargo test --no-run --message-format=json "$@" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+# Runs a program with the time limit.
+emulate() { timeout "$limit" "$@"; }
+
+# Runs Debian's cargo for a target. The standard library is built from its sources.
+cargo_for() {
+    CARGO_TARGET_DIR=$target/targets RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc /usr/bin/cargo "$1" -Zbuild-std --target "$2" "${@:3}"
+}
+
+# Prints the paths of the programs in the messages of cargo.
+programs() { sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'; }
+
+# Adds a part to the skipped ones and returns 1 if one of these programs is missing.
+needs() {
+    local part=$1 program missing=()
+    shift
+    for program in "$@"; do
+        command -v "$program" >/dev/null || missing+=("$program")
+    done
+    [ "${#missing[@]}" = 0 ] || skipped+=("$part: needs ${missing[*]}")
+    [ "${#missing[@]}" = 0 ]
+}
+
+# As `needs`, and for Debian's compiler with the sources of the standard library.
+needs_sources() {
+    packages rustc-web cargo-web rust-web-src
+    needs "$1" /usr/bin/rustc /usr/bin/cargo "${@:2}" || return 1
+    [ -f "$(/usr/bin/rustc --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock" ] && return 0
+    skipped+=("$1: needs the sources of the standard library (rust-web-src)")
+    return 1
 }
 
 # Proptest makes fewer cases, because an emulator takes 10 to 50 times as long as a processor. Timing tests do not exist.
-export PROPTEST_CASES=${PROPTEST_CASES:-8}
+export PROPTEST_CASES=${PROPTEST_CASES:-4}
+
+# Tests that take minutes on an emulator. `the_forked_process` replaces the last one, which starts a program without the emulator.
+SKIPPED=(every_operation_reads_every_access several_tiles_and_parts large_products large_reductions the_number_of_threads_changes_no_bit
+    strided::tests::any_number_of_threads blocks_join_at_every_length the_first_of_equal_elements errors_are_as_stated
+    small_blocks_equal_blocks a_forked_process_computes)
+
+# Runs the tests of `tensor` except for the skipped ones: the program, the instruction set (or nothing), the emulator.
+emulate_tensor() {
+    local program=$1 set=$2 names=()
+    shift 2
+    for name in "${SKIPPED[@]}"; do names+=(--skip "$name"); done
+    (
+        cd "$root/crates/tensor" || exit 1
+        [ -z "$set" ] || export WENGERT_SIMD=$set
+        emulate "$@" "$program" --test-threads=1 "${names[@]}" &&
+            WENGERT_TEST_FORKS=1 emulate "$@" "$program" --test-threads=1 --exact memory::fork::the_forked_process
+    )
+}
 
 x86_64() {
     command -v qemu-x86_64 >/dev/null || packages qemu-user
-    if [ "$(uname -m)" != x86_64 ] || ! command -v qemu-x86_64 >/dev/null; then
-        skipped+=("x86_64: needs a machine with x86-64 and qemu-x86_64 (Debian's qemu-user)")
+    if [ "$(uname -m)" != x86_64 ]; then
+        skipped+=("x86_64: needs a machine with x86-64")
         return
     fi
-    tensor=$(program -p wengert-tensor --lib)
-    alone=$(program -p wengert-tests --test alone)
-    for processor in Nehalem SandyBridge Haswell; do
-        check "tests of tensor on $processor" qemu-x86_64 -cpu "$processor" "$tensor" --test-threads=2
+    needs x86_64 qemu-x86_64 || return
+    local tensor alone
+    tensor=$(cargo test --no-run --message-format=json -p wengert-tensor --lib | programs)
+    alone=$(cargo test --no-run --message-format=json -p wengert-tests --test alone | programs | tail -n 1)
+    for processor in Nehalem SandyBridge; do
+        check "tests of tensor on $processor" emulate_tensor "$tensor" "" qemu-x86_64 -cpu "$processor"
     done
     # This test starts the emulators itself.
     check "the pinned bits on emulated processors" "$alone" equal_bits
 }
 
 aarch64() {
-    packages qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross rustc-web
-    if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v dpkg >/dev/null; then
-        dpkg --add-architecture arm64 && apt-get -qq update && packages libstd-rust-web-dev:arm64
-    fi
-    if ! command -v qemu-aarch64 >/dev/null || ! command -v aarch64-linux-gnu-gcc >/dev/null; then
-        skipped+=("aarch64: needs qemu-aarch64 and aarch64-linux-gnu-gcc")
-        return
-    fi
-    # Debian's compiler has the standard library of AArch64 in /usr. A toolchain of rustup may have it too.
-    local rustc=rustc
-    [ -x /usr/bin/rustc ] && rustc=/usr/bin/rustc
-    if ! ls "$("$rustc" --print sysroot)"/lib/rustlib/aarch64-unknown-linux-gnu/lib/libstd-* >/dev/null 2>&1; then
-        skipped+=("aarch64: $rustc has no standard library for AArch64")
-        return
-    fi
-    export RUSTC=$rustc CARGO_BUILD_TARGET=aarch64-unknown-linux-gnu CARGO_TARGET_DIR=$target/aarch64
+    packages qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    needs_sources aarch64 qemu-aarch64 aarch64-linux-gnu-gcc || return
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-    # With several threads, this emulator may stand still.
-    export WENGERT_NUM_THREADS=1
-    tensor=$(program -p wengert-tensor --lib)
-    alone=$(program -p wengert-tests --test alone)
-    conformance=$(program -p wengert-tests --test conformance)
-    # The emulator of qemu 7.2 stood still at the first test. The time limit ends such a run.
-    emulator=(timeout "${LIMIT:-1800}" qemu-aarch64 -L /usr/aarch64-linux-gnu)
-    for set in neon portable; do
-        export WENGERT_SIMD=$set
-        check "tests of tensor on AArch64 with $set" "${emulator[@]}" "$tensor" --test-threads=1 "${AARCH64_SKIP[@]}"
-        check "one case in 20 of the conformance set with $set" "${emulator[@]}" "$conformance" --every=20
-    done
+    local emulator=(emulate qemu-aarch64 -L /usr/aarch64-linux-gnu) tests=(--no-run --message-format=json) tensor alone conformance
+    tensor=$(cargo_for test aarch64-unknown-linux-gnu "${tests[@]}" -p wengert-tensor --lib | programs)
+    alone=$(cargo_for test aarch64-unknown-linux-gnu "${tests[@]}" -p wengert-tests --test alone | programs | tail -n 1)
+    conformance=$(cargo_for test aarch64-unknown-linux-gnu "${tests[@]}" -p wengert-tests --test conformance | programs | tail -n 1)
     check "the pinned bits on AArch64" "${emulator[@]}" "$alone" equal_bits --test-threads=1
+    for set in neon portable; do
+        check "one case in 20 of the conformance set with $set" in_tests "$set" "${emulator[@]}" "$conformance" --every=20
+        check "tests of tensor on AArch64 with $set" emulate_tensor "$tensor" "$set" "${emulator[@]:1}"
+    done
 }
 
-# Tests that start many threads.
-AARCH64_SKIP=(--skip memory::threads)
+# Runs a program of the package of tests with an instruction set.
+in_tests() { (cd "$root/tests" && WENGERT_SIMD=$1 "${@:2}"); }
+
+# Trains for two epochs in the mode of equal bits and prints the hash of the checkpoint. Old emulators may stand still with several threads.
+digits() {
+    WENGERT_NUM_THREADS=1 WENGERT_SIMD=portable emulate "${@:2}" --epochs 2 --out "$work/$1" >"$work/$1.txt" && sha256sum <"$work/$1/last.safetensors"
+}
+
+# Compares the checkpoint of `train_digits` with this machine's: part, target, emulator.
+compare_digits() {
+    local own other
+    own=$(digits native cargo run --quiet --example train_digits --) || return 1
+    cargo_for build "$2" --quiet --example train_digits || return 1
+    other=$(digits "$1" "${@:3}" "$target/targets/$2/debug/examples/train_digits") || return 1
+    echo "this machine: $own"
+    echo "$2: $other"
+    [ "$own" = "$other" ]
+}
+
+s390x() {
+    packages qemu-user gcc-s390x-linux-gnu libc6-dev-s390x-cross
+    needs_sources s390x qemu-s390x s390x-linux-gnu-gcc || return
+    export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER=s390x-linux-gnu-gcc
+    check "equal checkpoints on s390x" compare_digits s390x s390x-unknown-linux-gnu qemu-s390x -L /usr/s390x-linux-gnu
+}
+
+i686() {
+    packages gcc-i686-linux-gnu libc6-dev-i386-cross
+    if [ "$(uname -m)" != x86_64 ]; then
+        skipped+=("i686: needs a machine with x86-64, which executes it without an emulator")
+        return
+    fi
+    needs_sources i686 i686-linux-gnu-gcc || return
+    export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_LINKER=i686-linux-gnu-gcc
+    local libraries=/usr/i686-linux-gnu/lib
+    check "equal checkpoints on i686" compare_digits i686 i686-unknown-linux-gnu "$libraries/ld-linux.so.2" --library-path "$libraries"
+}
+
+windows() {
+    packages binutils-mingw-w64-x86-64
+    needs_sources windows x86_64-w64-mingw32-dlltool || return
+    check "the library compiles for Windows" cargo_for check x86_64-pc-windows-gnu --quiet -p wengert --all-features
+}
+
+macos() {
+    needs_sources macos || return
+    check "the library compiles for macOS" cargo_for check aarch64-apple-darwin --quiet -p wengert --all-features
+}
 
 for part in $parts; do
     case $part in
-        x86_64 | aarch64) "$part" ;;
+        x86_64 | aarch64 | s390x | i686 | windows | macos) "$part" ;;
         *)
             echo "unknown part: $part" >&2
             exit 2

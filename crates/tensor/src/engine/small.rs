@@ -117,6 +117,7 @@ mod tests {
     use crate::engine::access::Argument;
     use crate::engine::bound::{Binding, run_bound};
     use crate::kernel::testing::layouts::recipes;
+    use crate::kernel::testing::support::cases;
     use crate::{Binary, Compare, Reduction, Unary};
     use crate::{Shape, Site, Tensor};
     use proptest::collection::vec;
@@ -146,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(500))]
+        #![proptest_config(cases(500))]
 
         #[test]
         fn small_blocks_equal_blocks(

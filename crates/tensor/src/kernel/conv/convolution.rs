@@ -205,6 +205,7 @@ mod tests {
     use crate::InstructionSet;
     use crate::kernel::matmul::micro::HasMicroKernels;
     use crate::kernel::matmul::product::Products;
+    use crate::kernel::testing::support::cases;
 
     /// Calls `each(x, w, z)` with the positions of every term of Σ x w z, by the definition of a convolution.
     fn by_definition(geometry: &Geometry, mut each: impl FnMut(usize, usize, usize)) {
@@ -365,7 +366,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
+        #![proptest_config(cases(64))]
 
         #[test]
         fn convolutions_equal_their_reference(

@@ -295,6 +295,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::kernel::testing::support::cases;
 
     /// Returns the position of the largest element of each window, found by the definition.
     fn by_definition(pool: &MaxPool, x: &[f64]) -> Vec<Option<usize>> {
@@ -330,7 +331,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
+        #![proptest_config(cases(256))]
 
         #[test]
         fn poolings_equal_their_definition(rows in axis(), columns in axis(), planes in 1..4usize, seed in 0..1000usize) {

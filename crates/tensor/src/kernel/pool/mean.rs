@@ -383,6 +383,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::kernel::testing::support::cases;
 
     /// Generates the windows of poolings, by stride or by output size.
     fn windows() -> impl Strategy<Value = WindowSpans> {
@@ -429,7 +430,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 512 }))]
+        #![proptest_config(cases(512))]
 
         #[test]
         fn means_equal_their_definition(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {

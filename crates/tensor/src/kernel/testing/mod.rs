@@ -9,4 +9,4 @@ pub(crate) mod oracle;
 mod products;
 mod programs;
 mod reductions;
-mod support;
+pub(crate) mod support;

@@ -1,10 +1,19 @@
 //! Functions that the tests of several kernels share.
 
+use proptest::prelude::ProptestConfig;
+
 use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample};
 use crate::{Element, Shape, Site, Tensor};
 
 pub(crate) fn site() -> Site {
     Site::here("test")
+}
+
+/// Returns the configuration of a property with `count` cases. Miri runs 2. The environment variable `PROPTEST_CASES` lowers the count, for
+/// emulators.
+pub(crate) fn cases(count: u32) -> ProptestConfig {
+    let limit = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX);
+    ProptestConfig::with_cases(if cfg!(miri) { 2 } else { count.min(limit) })
 }
 
 #[track_caller]
