@@ -68,7 +68,7 @@ needs_sources() {
 # Proptest makes fewer cases, because an emulator takes 10 to 50 times as long as a processor. Timing tests do not exist.
 export PROPTEST_CASES=${PROPTEST_CASES:-4}
 
-# Tests that take minutes on an emulator. `the_forked_process` replaces the last one, which starts a program without the emulator.
+# Large tests, most of which take minutes on an emulator. `the_forked_process` replaces the last one, which starts a program without the emulator.
 SKIPPED=(every_operation_reads_every_access several_tiles_and_parts large_products large_reductions the_number_of_threads_changes_no_bit
     strided::tests::any_number_of_threads blocks_join_at_every_length the_first_of_equal_elements errors_are_as_stated
     small_blocks_equal_blocks a_forked_process_computes)
