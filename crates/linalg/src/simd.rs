@@ -2,6 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use pulp::x86::{V3, V4};
+#[cfg(target_arch = "x86_64")]
 use wengert_tensor::{InstructionSet, instruction_set};
 
 /// Calls `work` compiled for the instruction set in use. `work` and all functions that it calls must be `#[inline(always)]`. Other functions
