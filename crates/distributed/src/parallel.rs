@@ -290,9 +290,10 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     #[must_use]
     #[track_caller]
     pub fn sharded(self, model: &(impl Module<T> + ?Sized)) -> Self {
-        let refused = self.refuse_whole_steps(Site::here("sharded"));
-        refused.unwrap_or_else(|error| panic!("{error}"));
-        self.with_shards(model)
+        match self.try_sharded(model) {
+            Ok(parallel) => parallel,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// The same as [`sharded`](Self::sharded), with the error as a value.
@@ -302,8 +303,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// [`Error::NotElementwise`].
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
-        self.refuse_whole_steps(Site::here("sharded"))?;
-        Ok(self.with_shards(model))
+        self.with_shards(model, Site::here("sharded"))
     }
 
     /// Divides the parameters among the ranks too (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
@@ -321,11 +321,10 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
-        let refused = self.refuse_whole_steps(Site::here("sharded_parameters"));
-        refused.unwrap_or_else(|error| panic!("{error}"));
-        let mut parallel = self.with_shards(model);
-        parallel.release(model);
-        parallel
+        match self.try_sharded_parameters(model) {
+            Ok(parallel) => parallel,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// The same as [`sharded_parameters`](Self::sharded_parameters), with the error as a value.
@@ -335,30 +334,24 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// [`Error::NotElementwise`]. Then the model is not changed.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
-        self.refuse_whole_steps(Site::here("sharded_parameters"))?;
-        let mut parallel = self.with_shards(model);
+        let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;
         parallel.release(model);
         Ok(parallel)
     }
 
-    /// Returns an error if a part of a parameter cannot be updated alone.
-    fn refuse_whole_steps(&self, at: Site) -> Result<()> {
-        if self.optimizer.is_elementwise() {
-            return Ok(());
+    /// Divides the optimiser's states among the ranks. Refuses an optimiser that cannot update a part of a parameter alone.
+    fn with_shards(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
+        if !self.optimizer.is_elementwise() {
+            let path = std::any::type_name::<O>();
+            let path = path.split('<').next().unwrap_or(path);
+            return Err(Error::NotElementwise { optimizer: path.rsplit("::").next().unwrap_or(path), at });
         }
-        let path = std::any::type_name::<O>();
-        let path = path.split('<').next().unwrap_or(path);
-        Err(Error::NotElementwise { optimizer: path.rsplit("::").next().unwrap_or(path), at })
-    }
-
-    /// Divides the optimiser's states among the ranks.
-    fn with_shards(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
         self.fast = false;
         let parameter_shards =
             ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()));
         parameter_shards.divide(model, &mut self.optimizer);
         self.parameter_shards = Some(parameter_shards);
-        self
+        Ok(self)
     }
 
     /// Restores the [sharded](Self::sharded_parameters) parameters in every rank's model, for an evaluation or a
