@@ -141,6 +141,11 @@ impl History {
     ///
     /// If the file cannot be written: [`Error::Write`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_atomically(path, self.to_lines().as_bytes())
+    }
+
+    /// Returns the contents of the file.
+    fn to_lines(&self) -> String {
         let mut text = String::new();
         for (number, Epoch { lr, train, validation }) in (1..).zip(&self.epochs) {
             let number: u64 = number;
@@ -150,7 +155,7 @@ impl History {
             }
             let _ = writeln!(text, "{line}");
         }
-        write_atomically(path, text.as_bytes())
+        text
     }
 
     /// Reads a file that [`save`](Self::save) wrote. Values keep their bits. Metrics are in the order of their names.
@@ -160,7 +165,10 @@ impl History {
     ///
     /// If the file cannot be read ([`Error::Read`]), or a line is not an epoch ([`Error::Malformed`]).
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        History::from_file(path.as_ref())
+    }
+
+    fn from_file(path: &Path) -> Result<Self> {
         let mut history = History::default();
         for (number, line) in (1..).zip(read_plain_text(path)?.lines()) {
             let refuse =

@@ -20,7 +20,7 @@ const LENGTH: u64 = 8;
 /// the file is not valid, returns a description of the problem.
 ///
 /// The tensors of a valid header cover the rest of the file without overlap.
-pub(super) fn read_header(file: &mut impl Read, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
+pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
     if size < LENGTH {
         return Ok(Err(format!("its {size} bytes are too few for the length of a header")));
     }

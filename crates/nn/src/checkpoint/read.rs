@@ -74,10 +74,7 @@ impl Checkpoint {
     /// - The file is missing, unreadable or not a regular file: [`Error::Read`].
     /// - The file is not a checkpoint, or is damaged: [`Error::Checkpoint`].
     pub fn open(path: impl AsRef<Path>) -> Result<Saved> {
-        let path = path.as_ref().to_owned();
-        let (mut file, size) = open_regular(&path)?;
-        let (start, header) = checked_header(&mut file, size, &path)?;
-        Ok(Saved::new(path, Contents::File(Arc::new(file)), start, header))
+        Saved::open(path.as_ref())
     }
 
     /// Reads and checks the header of a checkpoint in memory, for example bytes that a web page has fetched. safetensors: `load`.
@@ -100,9 +97,7 @@ impl Checkpoint {
     ///
     /// [`Error::Checkpoint`] if the bytes are not a checkpoint, or are damaged. The path in this and later errors is `bytes in memory`.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Saved> {
-        let bytes: Vec<u8> = bytes.into();
-        let (start, header) = checked_header(&mut &bytes[..], bytes.len() as u64, Path::new(IN_MEMORY))?;
-        Ok(Saved::new(IN_MEMORY.into(), Contents::Memory(bytes.into()), start, header))
+        Saved::in_memory(bytes.into())
     }
 }
 
@@ -110,7 +105,7 @@ impl Checkpoint {
 const IN_MEMORY: &str = "bytes in memory";
 
 /// Reads and checks the header of `size` bytes. Errors show `path`.
-fn checked_header(from: &mut impl Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
+fn checked_header(from: &mut dyn Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
     match read_header(from, size) {
         Err(source) => Err(Error::Read { path: path.to_owned(), source }),
         Ok(Err(reason)) => Err(Error::Checkpoint { path: path.to_owned(), reason }),
@@ -119,6 +114,19 @@ fn checked_header(from: &mut impl Read, size: u64, path: &Path) -> Result<(u64, 
 }
 
 impl Saved {
+    /// Opens the file of [`Checkpoint::open`].
+    fn open(path: &Path) -> Result<Saved> {
+        let (mut file, size) = open_regular(path)?;
+        let (start, header) = checked_header(&mut file, size, path)?;
+        Ok(Saved::new(path.to_owned(), Contents::File(Arc::new(file)), start, header))
+    }
+
+    /// Reads the bytes of [`Checkpoint::from_bytes`].
+    fn in_memory(bytes: Vec<u8>) -> Result<Saved> {
+        let (start, header) = checked_header(&mut &bytes[..], bytes.len() as u64, Path::new(IN_MEMORY))?;
+        Ok(Saved::new(IN_MEMORY.into(), Contents::Memory(bytes.into()), start, header))
+    }
+
     /// Returns a checkpoint that is loaded completely and without conversion or renaming.
     fn new(path: PathBuf, contents: Contents, start: u64, header: Metadata) -> Self {
         Saved { path, contents, start, header, convert: false, partial: false, rename: Box::new(str::to_owned) }

@@ -177,7 +177,10 @@ impl Checkpoint {
     /// - A parameter has a reserved name: [`Error::ReservedName`].
     /// - The file cannot be written: [`Error::Write`]. An existing file keeps its contents.
     pub fn save(self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
+        self.write(path.as_ref())
+    }
+
+    fn write(self, path: &Path) -> Result<()> {
         write_atomically(path, &self.serialized(path)?)
     }
 

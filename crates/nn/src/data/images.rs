@@ -56,7 +56,10 @@ impl ImageFolder {
     ///
     /// If a folder cannot be read or has no images: [`Error::Read`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
-        let folder = folder.as_ref();
+        ImageFolder::list(folder.as_ref())
+    }
+
+    fn list(folder: &Path) -> Result<Self> {
         let (mut files, mut classes) = (Vec::new(), Vec::new());
         for class in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
             let images: Vec<PathBuf> = entries(&class)?.into_iter().filter(|path| is_image(path)).collect();
@@ -244,7 +247,11 @@ impl ImageReader {
     /// - The file is unreadable or not a regular file: [`Error::Read`].
     /// - The file is not an image, or has more pixels than [`max_pixels`](Self::max_pixels): [`Error::Malformed`].
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Tensor<f32>> {
-        let mut image = decode(path.as_ref(), self.max_pixels)?;
+        self.read_file(path.as_ref())
+    }
+
+    fn read_file(&self, path: &Path) -> Result<Tensor<f32>> {
+        let mut image = decode(path, self.max_pixels)?;
         if let Some([height, width]) = self.size {
             image = image.resize_exact(width as u32, height as u32, FilterType::Triangle);
         }
@@ -257,7 +264,7 @@ impl ImageReader {
         };
         // Channel by channel: the tensor has the channels first, the image has them last.
         let mut values = Vec::new();
-        values.try_reserve_exact(bytes.len()).map_err(|error| unreadable(path.as_ref(), error.into()))?;
+        values.try_reserve_exact(bytes.len()).map_err(|error| unreadable(path, error.into()))?;
         for channel in 0..self.channels() {
             values.extend(bytes[channel..].iter().step_by(self.channels()).map(|&byte| f32::from(byte) / 255.0));
         }

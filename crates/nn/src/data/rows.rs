@@ -36,8 +36,14 @@ use crate::{Error, Result};
 ///
 /// An error in a line names the line and the column, counted from 1.
 pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
+    read_rows(path.as_ref())
+}
+
+/// Reads the table of [`read_table`].
+#[wengert_macros::precompiled]
+fn read_rows<T: Float>(path: &Path) -> Result<Tensor<T>> {
     let mut values = Vec::new();
-    let (rows, columns) = for_each_row::<T>(path.as_ref(), &mut |_, row| {
+    let (rows, columns) = for_each_row::<T>(path, &mut |_, row| {
         values.extend(row.iter().map(|&value| T::from_f64(value)));
         Ok(())
     })?;

@@ -78,7 +78,10 @@ impl Table {
     ///
     /// As for `read_csv`.
     pub fn read_separated(path: impl AsRef<Path>, delimiter: u8) -> Result<Self> {
-        let path = path.as_ref();
+        Table::from_file(path.as_ref(), delimiter)
+    }
+
+    fn from_file(path: &Path, delimiter: u8) -> Result<Self> {
         let (names, text, ends, lines, rows) = (Vec::new(), String::new(), Vec::new(), Vec::new(), Vec::new());
         let mut table = Table { path: path.to_owned(), names, text, ends, lines, rows };
         for_each_record(path, delimiter, &mut |line, fields| {

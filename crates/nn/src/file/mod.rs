@@ -36,8 +36,7 @@ use crate::{Error, Result};
 /// If the folder is missing or not writable, the disk is full, or `path` is not a regular file. After an error the old
 /// file is unchanged.
 pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    let path = path.as_ref();
-    replace::replace(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
+    replace::replace(path.as_ref(), bytes)
 }
 
 /// Opens the file `path` for reading, and returns it with its size in bytes.

@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 
 use super::calls::{Call, call, write_all};
 use super::leftovers::{create_temporary, remove_leftovers};
+use crate::{Error, Result};
 
 /// The largest number of links that are followed, as on Linux.
 const LONGEST_CHAIN: usize = 40;
 
 /// Replaces the file `path` by a new one that contains `bytes`.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    try_replace(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = follow_links(path)?;
     if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
         return Err(io::Error::other("it exists and is not a regular file"));

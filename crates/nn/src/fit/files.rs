@@ -3,38 +3,41 @@
 use std::fs;
 use std::path::Path;
 
+use wengert_macros::precompiled;
 use wengert_tensor::{Float, Generator};
 
-use crate::checkpoint::{Checkpoint, save};
+use crate::checkpoint::{Checkpoint, Saved, save};
 use crate::error::Place;
 use crate::file::exists;
-use crate::fit::fit::Fit;
+use crate::fit::settings::{Settings, measure};
 use crate::history::History;
 use crate::module::Module;
-use crate::optim::Optimizer;
 use crate::schedule::Plateau;
 use crate::{Error, Result};
 
-impl<T: Float, X: Send + 'static, Y: Send + 'static> Fit<'_, T, X, Y> {
-    /// Restores the state of an interrupted training, and returns the history of the completed epochs.
-    pub(super) fn restore<M: Module<T>, O: Optimizer<T>>(
-        &mut self,
-        model: &mut M,
-        optimizer: &mut O,
-        generator: &mut Generator,
-    ) -> Result<History> {
-        let Some(folder) = &self.folder else { return Ok(History::default()) };
+#[precompiled]
+impl<T: Float> Settings<'_, T> {
+    /// Creates the folder. Returns the checkpoint from which the training resumes, if there is one.
+    pub(super) fn last_checkpoint(&self) -> Result<Option<Saved>> {
+        let Some(folder) = &self.folder else { return Ok(None) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         let last = folder.join(LAST);
         // A link to a missing file exists. It is an error, because a new training would overwrite the old one.
-        if !self.resume || !exists(&last)? {
-            return Ok(History::default());
-        }
-        let saved = Checkpoint::open(last)?;
-        let names: Vec<&str> = self.metrics.iter().map(|(name, _)| &name[..]).collect();
-        let history = read_log(&folder.join(LOG), saved.integer("epoch")?)?.reordered(&names);
+        if self.resume && exists(&last)? { Checkpoint::open(last).map(Some) } else { Ok(None) }
+    }
+
+    /// Restores everything except the optimiser from a checkpoint. Returns the history of the completed epochs, with the metrics in the
+    /// order of `names`.
+    pub(super) fn restore(
+        &mut self,
+        saved: &Saved,
+        names: &[&str],
+        model: &mut dyn Module<T>,
+        generator: &mut Generator,
+    ) -> Result<History> {
+        let log = self.folder.as_deref().unwrap_or(Path::new("")).join(LOG);
+        let history = read_log(&log, saved.integer("epoch")?)?.reordered(names);
         saved.load_model(model)?;
-        saved.load_optimizer("optimizer", optimizer, model)?;
         if let Some((_, average)) = &mut self.average {
             saved.load_states("average", &mut **average, model)?;
         }
@@ -48,39 +51,19 @@ impl<T: Float, X: Send + 'static, Y: Send + 'static> Fit<'_, T, X, Y> {
         Ok(history)
     }
 
-    /// Returns a measure of the last epoch.
-    fn measure(history: &History, setting: &str, name: &str) -> Result<f64> {
-        let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
-        scores
-            .and_then(|scores| scores.get(name))
-            .ok_or_else(|| Error::Dataset(format!("{setting}: there is no measure '{name}'; add it by `metric`")))
-    }
-
     /// Updates early stopping, and writes the log and the best model. The log is written before the checkpoint. So after an
     /// interruption, the log has at least as many epochs as the checkpoint.
-    pub(super) fn save_best<M: Module<T>>(&mut self, history: &History, model: &M) -> Result<()> {
-        let improved = self.stopping.update(Self::measure(history, "early stopping", &self.monitor)?);
+    pub(super) fn save_best(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
+        let improved = self.stopping.update(measure(history, "early stopping", &self.monitor)?);
         let Some(folder) = &self.folder else { return Ok(()) };
         history.save(folder.join(LOG))?;
         if improved { save(model, folder.join(BEST)) } else { Ok(()) }
     }
 
-    /// Updates the plateau, and writes the checkpoint of an epoch.
-    pub(super) fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
-        &mut self,
-        history: &History,
-        model: &M,
-        optimizer: &mut O,
-        generator: &Generator,
-    ) -> Result<()> {
-        if let Some((name, plateau)) = &mut self.plateau {
-            optimizer.set_lr(plateau.step(Self::measure(history, "plateau", name)?));
-        }
-        let Some(folder) = &self.folder else { return Ok(()) };
+    /// Returns a checkpoint with everything except the optimiser.
+    pub(super) fn checkpoint(&self, history: &History, model: &dyn Module<T>, generator: &Generator) -> Checkpoint {
         let (best, waited) = self.stopping.state();
-        let optimizer = &*optimizer;
-        let mut checkpoint =
-            Checkpoint::new().model(model).optimizer("optimizer", optimizer, model).generator(generator);
+        let mut checkpoint = Checkpoint::new().model(model).generator(generator);
         if let Some((_, average)) = &self.average {
             checkpoint = checkpoint.states("average", &**average, model);
         }
@@ -90,7 +73,7 @@ impl<T: Float, X: Send + 'static, Y: Send + 'static> Fit<'_, T, X, Y> {
             checkpoint = checkpoint.integer("plateau.waited", waited).integer("plateau.cooling", cooling);
         }
         let checkpoint = checkpoint.integer("epoch", history.epochs().len() as u64);
-        checkpoint.number("best", best).integer("waited", waited).save(folder.join(LAST))
+        checkpoint.number("best", best).integer("waited", waited)
     }
 }
 

@@ -1,22 +1,24 @@
 //! The training loop.
 
 use std::fmt;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use wengert_autograd::{Gradients, NonFinite, Tape, Var};
+use wengert_macros::precompiled;
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::data::DataLoader;
 use crate::fit::accumulated::Accumulated;
 use crate::fit::early_stopping::EarlyStopping;
 use crate::fit::evaluate::{Mean, evaluate};
+use crate::fit::files::LAST;
 use crate::fit::progress::{Progress, Reporter};
+use crate::fit::settings::{Pace, Settings};
 use crate::history::{Epoch, History, Scores};
 use crate::metrics::Metric;
 use crate::module::Module;
-use crate::optim::{Optimizer, WeightAverage};
-use crate::schedule::{ReduceLROnPlateau, Schedule};
+use crate::optim::Optimizer;
+use crate::schedule::Schedule;
 use crate::{Error, Result};
 
 /// The metrics, each with its name.
@@ -72,53 +74,16 @@ type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
-    epochs: u64,
     validation: Option<&'a DataLoader<(X, Y)>>,
-    pub(super) metrics: Metrics<'a, T, Y>,
-    pub(super) schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
-    /// The measure that the plateau watches, and the schedule.
-    pub(super) plateau: Option<(String, ReduceLROnPlateau)>,
-    clip_norm: Option<f64>,
-    /// The number of batches in a step.
-    pub(super) accumulate: usize,
-    pub(super) average: Option<(Pace, &'a mut WeightAverage<T>)>,
-    pub(super) callbacks: Vec<Callback<'a, T>>,
-    pub(super) monitor: String,
-    pub(super) stopping: EarlyStopping,
-    pub(super) folder: Option<PathBuf>,
-    pub(super) resume: bool,
+    metrics: Metrics<'a, T, Y>,
     progress: Progress,
-}
-
-/// A function that is called after each epoch.
-pub(super) type Callback<'a, T> = Box<dyn FnMut(&History, &dyn Module<T>) -> Result<ControlFlow<()>> + 'a>;
-
-/// The unit in which a schedule or an average counts: epochs or steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
-    Epochs,
-    Steps,
+    pub(super) settings: Settings<'a, T>,
 }
 
 impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// Returns the settings of a training of `epochs` epochs.
     pub fn new(epochs: u64) -> Self {
-        Fit {
-            epochs,
-            validation: None,
-            metrics: Vec::new(),
-            schedule: None,
-            plateau: None,
-            clip_norm: None,
-            accumulate: 1,
-            average: None,
-            callbacks: Vec::new(),
-            monitor: "loss".to_owned(),
-            stopping: EarlyStopping::new(u64::MAX),
-            folder: None,
-            resume: false,
-            progress: Progress::default(),
-        }
+        Fit { validation: None, metrics: Vec::new(), progress: Progress::default(), settings: Settings::new(epochs) }
     }
 
     /// Evaluates the model on `loader`, with samples that are not trained on, after each epoch.
@@ -137,20 +102,26 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// Sets the learning rate of each epoch by a schedule. Epochs are counted from 0. Replaces other schedules.
     #[must_use]
     pub fn schedule(self, schedule: impl Schedule + 'a) -> Self {
-        Fit { schedule: Some((Pace::Epochs, Box::new(schedule))), plateau: None, ..self }
+        self.scheduled(Pace::Epochs, Box::new(schedule))
     }
 
     /// Sets the learning rate of each step by a schedule. A batch is a step, unless gradients are
     /// [accumulated](Self::accumulate), and steps are counted from 0. Replaces other schedules.
     #[must_use]
     pub fn schedule_steps(self, schedule: impl Schedule + 'a) -> Self {
-        Fit { schedule: Some((Pace::Steps, Box::new(schedule))), plateau: None, ..self }
+        self.scheduled(Pace::Steps, Box::new(schedule))
+    }
+
+    fn scheduled(mut self, pace: Pace, schedule: Box<dyn Schedule + 'a>) -> Self {
+        (self.settings.schedule, self.settings.plateau) = (Some((pace, schedule)), None);
+        self
     }
 
     /// Scales gradients down to a norm of at most `max_norm`. PyTorch: `clip_grad_norm_`.
     #[must_use]
-    pub fn clip_norm(self, max_norm: f64) -> Self {
-        Fit { clip_norm: Some(max_norm), ..self }
+    pub fn clip_norm(mut self, max_norm: f64) -> Self {
+        self.settings.clip_norm = Some(max_norm);
+        self
     }
 
     /// Sets how the best epoch is found, and when to stop: by `"loss"` or the name of a metric. The measure is taken from the validation
@@ -163,23 +134,26 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// let fit: Fit = Fit::new(100).early_stopping("accuracy", EarlyStopping::new(5).maximize());
     /// ```
     #[must_use]
-    pub fn early_stopping(self, measure: &str, stopping: EarlyStopping) -> Self {
-        Fit { monitor: measure.to_owned(), stopping, ..self }
+    pub fn early_stopping(mut self, measure: &str, stopping: EarlyStopping) -> Self {
+        (self.settings.monitor, self.settings.stopping) = (measure.to_owned(), stopping);
+        self
     }
 
     /// Writes these files into a folder, which is created if needed: `log.jsonl` ([`History::save`]); `best.safetensors`, the model of the
     /// best epoch, for [`load`](crate::load); and `last.safetensors`, to resume the training.
     #[must_use]
-    pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
-        Fit { folder: Some(folder.into()), ..self }
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.settings.folder = Some(folder.into());
+        self
     }
 
     /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as
     /// after a training without an interruption. `run` returns an error if `last.safetensors` cannot be read, or the log has
     /// fewer epochs than it.
     #[must_use]
-    pub fn resume(self) -> Self {
-        Fit { resume: true, ..self }
+    pub fn resume(mut self) -> Self {
+        self.settings.resume = true;
+        self
     }
 
     /// Sets the display of the progress.
@@ -209,31 +183,35 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
     ) -> Result<History> {
         let mut history = self.restore(model, optimizer, generator)?;
-        if let Some((_, plateau)) = &self.plateau {
+        if let Some((_, plateau)) = &self.settings.plateau {
             optimizer.set_lr(plateau.lr());
         }
-        let mut reporter = Reporter::new(self.progress, self.epochs);
-        for epoch in history.epochs().len() as u64..self.epochs {
-            if self.stopping.should_stop() {
+        let mut reporter = Reporter::new(self.progress, self.settings.epochs);
+        for epoch in history.epochs().len() as u64..self.settings.epochs {
+            if self.settings.stopping.should_stop() {
                 break;
             }
             reporter.begin(epoch + 1, train.len());
             self.metrics.iter_mut().for_each(|(_, metric)| metric.reset());
-            let (mut mean, mut accumulated) = (Mean::default(), Accumulated::new(self.accumulate));
+            let (mut mean, mut accumulated) = (Mean::default(), Accumulated::new(self.settings.accumulate));
             for (batch, samples) in train.epoch(epoch).enumerate() {
                 let (inputs, targets) = samples?;
-                self.set_rate(optimizer, epoch, batch, train.len());
+                self.settings.rate(epoch, batch, train.len()).into_iter().for_each(|lr| optimizer.set_lr(lr));
                 let before = generator.clone();
                 let (value, gradients, [outputs]) = Tape::training(generator).try_value_and_gradients_with(|tape| {
                     let outputs = forward(model, tape, &inputs);
                     (loss(outputs, &targets), [outputs])
                 })?;
-                if let Some(what) = non_finite(model, value, &gradients) {
-                    let origin = origin(model, &before, |tape| loss(forward(model, tape, &inputs), &targets))?;
+                if let Some(what) = non_finite(model.as_module(), value, &gradients) {
+                    let tape = Tape::training(&mut before.clone());
+                    let origin = origin(model.as_module(), &tape, loss(forward(model, &tape, &inputs), &targets))?;
                     return Err(Error::NonFinite { epoch: epoch + 1, batch: batch as u64 + 1, what, origin });
                 }
-                if let Some(gradients) = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len()) {
-                    self.step(model, optimizer, gradients)?;
+                let step = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len());
+                if let Some(mut gradients) = step {
+                    self.settings.clip(&mut gradients);
+                    optimizer.try_step(model, &gradients)?;
+                    self.settings.after_step(model.as_module())?;
                 }
                 mean.add(value.to_f64(), train.batch_len(batch));
                 for (_, metric) in &mut self.metrics {
@@ -250,37 +228,41 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
             self.score(&mut history, model, results, &forward, &loss)?;
             self.finish_epoch(&history, model, optimizer, generator)?;
             history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last));
-            if self.call_back(&history, model)?.is_break() {
+            if self.settings.call_back(&history, model.as_module())?.is_break() {
                 break;
             }
         }
         Ok(history)
     }
 
-    /// Sets the learning rate of a step by the schedule.
-    fn set_rate<O: Optimizer<T>>(&self, optimizer: &mut O, epoch: u64, batch: usize, batches: usize) {
-        if let Some((pace, schedule)) = &self.schedule {
-            let steps = batches.div_ceil(self.accumulate) as u64;
-            let step = epoch * steps + (batch / self.accumulate) as u64;
-            optimizer.set_lr((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }));
-        }
-    }
-
-    /// Makes a step of the optimiser, and adds the weights to an average over steps.
-    fn step<M: Module<T>, O: Optimizer<T>>(
+    /// Restores the state of an interrupted training, and returns the history of the completed epochs.
+    fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,
         optimizer: &mut O,
-        mut gradients: Gradients<T>,
+        generator: &mut Generator,
+    ) -> Result<History> {
+        let Some(saved) = self.settings.last_checkpoint()? else { return Ok(History::default()) };
+        let names: Vec<&str> = self.metrics.iter().map(|(name, _)| &name[..]).collect();
+        let history = self.settings.restore(&saved, &names, model.as_module_mut(), generator)?;
+        saved.load_optimizer("optimizer", optimizer, model)?;
+        Ok(history)
+    }
+
+    /// Updates the plateau, and writes the checkpoint of an epoch.
+    fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
+        &mut self,
+        history: &History,
+        model: &M,
+        optimizer: &mut O,
+        generator: &Generator,
     ) -> Result<()> {
-        if let Some(max_norm) = self.clip_norm {
-            gradients.clip_norm(max_norm);
+        if let Some(lr) = self.settings.plateau_rate(history)? {
+            optimizer.set_lr(lr);
         }
-        optimizer.try_step(model, &gradients)?;
-        match &mut self.average {
-            Some((Pace::Steps, average)) => average.try_update(&*model),
-            _ => Ok(()),
-        }
+        let Some(folder) = &self.settings.folder else { return Ok(()) };
+        let checkpoint = self.settings.checkpoint(history, model.as_module(), generator);
+        checkpoint.optimizer("optimizer", &*optimizer, model).save(folder.join(LAST))
     }
 
     /// Adds an epoch with its validation scores to the history, and saves the best model. Both use the average of the weights if there is
@@ -293,13 +275,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         forward: &impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
         loss: &impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
     ) -> Result<()> {
-        let swapped = self.swap_in_average(model)?;
+        let swapped = self.settings.swap_in_average(model.as_module_mut())?;
         let scored = self.validate(model, forward, loss).and_then(|validation| {
             history.push(Epoch { validation, ..results });
-            self.save_best(history, model)
+            self.settings.save_best(history, model.as_module())
         });
         if swapped {
-            self.swap_average(model)?;
+            self.settings.swap_average(model.as_module_mut())?;
         }
         scored
     }
@@ -319,7 +301,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
 
 impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fit { epochs, monitor, stopping, folder, .. } = self;
+        let Settings { epochs, monitor, stopping, folder, .. } = &self.settings;
         let mut text = f.debug_struct("Fit");
         text.field("epochs", epochs).field("monitor", monitor).field("stopping", stopping).field("folder", folder);
         text.finish_non_exhaustive()
@@ -327,7 +309,8 @@ impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
 }
 
 /// Returns the text of an error if the loss or a gradient is NaN or infinite, otherwise `None`.
-fn non_finite<T: Float>(model: &impl Module<T>, loss: T, gradients: &Gradients<T>) -> Option<String> {
+#[precompiled]
+fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>) -> Option<String> {
     if !loss.is_finite() {
         return Some(format!("the loss is {loss}"));
     }
@@ -335,15 +318,9 @@ fn non_finite<T: Float>(model: &impl Module<T>, loss: T, gradients: &Gradients<T
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation of the loss or its derivative whose result is not finite. Records the step again, with the generator
-/// `before`, which has the state before the step.
-fn origin<T: Float>(
-    model: &impl Module<T>,
-    before: &Generator,
-    loss: impl for<'t> Fn(&'t Tape<T>) -> Var<'t, T>,
-) -> Result<Option<Box<NonFinite>>> {
-    let tape = Tape::training(&mut before.clone());
-    let loss = loss(&tape);
+/// Returns the first operation of the loss or its derivative whose result is not finite. The step was recorded again on `tape`.
+#[precompiled]
+fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
     let trained: Vec<Var<'_, T>> =
         trained.map(|parameter| tape.try_parameter(parameter)).collect::<std::result::Result<_, _>>()?;

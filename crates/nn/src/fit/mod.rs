@@ -10,6 +10,7 @@ mod files;
 mod fit;
 mod options;
 mod progress;
+mod settings;
 #[cfg(test)]
 mod tests;
 

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use wengert_tensor::Float;
 
 use crate::Result;
-use crate::fit::fit::{Fit, Pace};
+use crate::fit::fit::Fit;
+use crate::fit::settings::Pace;
 use crate::history::History;
 use crate::module::Module;
 use crate::optim::WeightAverage;
@@ -25,7 +26,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     #[track_caller]
     pub fn accumulate(mut self, batches: usize) -> Self {
         assert!(batches > 0, "accumulate: expected at least 1 batch in a step, but got 0");
-        self.accumulate = batches;
+        self.settings.accumulate = batches;
         self
     }
 
@@ -58,7 +59,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// ```
     #[must_use]
     pub fn average_steps(mut self, average: &'a mut WeightAverage<T>) -> Self {
-        self.average = Some((Pace::Steps, average));
+        self.settings.average = Some((Pace::Steps, average));
         self
     }
 
@@ -66,7 +67,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// [`average_steps`](Self::average_steps), which it replaces. PyTorch: `swa_utils`.
     #[must_use]
     pub fn average_epochs(mut self, average: &'a mut WeightAverage<T>) -> Self {
-        self.average = Some((Pace::Epochs, average));
+        self.settings.average = Some((Pace::Epochs, average));
         self
     }
 
@@ -82,7 +83,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// ```
     #[must_use]
     pub fn plateau(mut self, measure: &str, plateau: ReduceLROnPlateau) -> Self {
-        (self.schedule, self.plateau) = (None, Some((measure.to_owned(), plateau)));
+        (self.settings.schedule, self.settings.plateau) = (None, Some((measure.to_owned(), plateau)));
         self
     }
 
@@ -105,39 +106,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// ```
     #[must_use]
     pub fn on_epoch(mut self, callback: impl FnMut(&History, &dyn Module<T>) -> Result<ControlFlow<()>> + 'a) -> Self {
-        self.callbacks.push(Box::new(callback));
+        self.settings.callbacks.push(Box::new(callback));
         self
-    }
-
-    /// Calls the callbacks until one of them ends the training.
-    pub(super) fn call_back<M: Module<T>>(&mut self, history: &History, model: &M) -> Result<ControlFlow<()>> {
-        for callback in &mut self.callbacks {
-            if callback(history, model.as_module())?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// Updates an average over epochs, and exchanges the weights of `model` with the average. Returns false if there is no average.
-    pub(super) fn swap_in_average<M: Module<T>>(&mut self, model: &mut M) -> Result<bool> {
-        let Some((pace, average)) = &mut self.average else { return Ok(false) };
-        if *pace == Pace::Epochs {
-            average.try_update(&*model)?;
-        }
-        // Without a step, there is no average yet.
-        if average.updates() == 0 {
-            return Ok(false);
-        }
-        average.try_swap(model)?;
-        Ok(true)
-    }
-
-    /// Exchanges the weights of `model` with the average.
-    pub(super) fn swap_average<M: Module<T>>(&mut self, model: &mut M) -> Result<()> {
-        match &mut self.average {
-            Some((_, average)) => average.try_swap(model),
-            None => Ok(()),
-        }
     }
 }

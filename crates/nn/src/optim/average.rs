@@ -1,10 +1,10 @@
 //! Averages of weights over a training, which often predict better than the last weights.
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Tensor};
 
 use crate::error::raise;
-use crate::module::{Leaf, LeafMut, Module};
+use crate::module::{LeafMut, Module};
 use crate::optim::archive::{Archive, Key, Resume};
 use crate::{Error, Result};
 
@@ -68,23 +68,7 @@ impl<T: Float> WeightAverage<T> {
     /// If the decay is not from 0 to 1, or the shapes of the model differ from the shapes at the first update. In these cases nothing
     /// changes.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
-        if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
-            return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
-        }
-        if self.updates == 0 {
-            self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
-        }
-        self.check_shapes(model)?;
-        let share = self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay);
-        let share = T::from_f64(if self.updates == 0 { 1.0 } else { share });
-        for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
-            average.try_update_with(&parameter.value, [], |average, value, []| {
-                (average + share * (value - average), [])
-            })?;
-        }
-        self.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
-        self.updates += 1;
-        Ok(())
+        self.add(model.as_module())
     }
 
     /// Sets the parameters and buffers of `model` to the average.
@@ -106,6 +90,35 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// If there was no update, or the model has other shapes than at the first update. In these cases nothing changes.
     pub fn try_swap(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
+        self.exchange(model.as_module_mut())
+    }
+}
+
+#[precompiled]
+impl<T: Float> WeightAverage<T> {
+    /// Adds the weights of `model` to the average.
+    fn add(&mut self, model: &dyn Module<T>) -> Result<()> {
+        if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
+            return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
+        }
+        if self.updates == 0 {
+            self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
+        }
+        self.check_shapes(model)?;
+        let share = self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay);
+        let share = T::from_f64(if self.updates == 0 { 1.0 } else { share });
+        for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
+            average.try_update_with(&parameter.value, [], |average, value, []| {
+                (average + share * (value - average), [])
+            })?;
+        }
+        self.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+        self.updates += 1;
+        Ok(())
+    }
+
+    /// Exchanges the parameters and buffers of `model` with the average.
+    fn exchange(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         self.check_shapes(model)?;
         let (mut parameters, mut buffers) = (self.parameters.iter_mut(), self.buffers.iter_mut());
         for (_, leaf) in model.leaves_mut() {
@@ -128,7 +141,7 @@ impl<T: Float> WeightAverage<T> {
     }
 
     /// Checks that the model has the shapes of the averages.
-    fn check_shapes(&self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
+    fn check_shapes(&self, model: &dyn Module<T>) -> Result<()> {
         let (found, expected) = (self.parameters.iter().map(Tensor::numel).sum(), model.num_parameters());
         if found != expected {
             return Err(Error::VectorLength { found, expected });
@@ -148,20 +161,22 @@ impl<T: Float> WeightAverage<T> {
 /// Saves the averages by parameter path. Buffers are not saved, but copied from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
-        let mut decay = self.decay.unwrap_or(f64::NAN);
-        archive.number(Key::Setting("decay".to_owned()), &mut decay);
-        self.decay = Some(decay).filter(|decay| !decay.is_nan());
-        archive.integer(Key::State("n_averaged".to_owned()), &mut self.updates);
-        if archive.is_reading() {
-            self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
-            let buffers = model.leaves().into_iter().filter_map(|(_, leaf)| match leaf {
-                Leaf::Buffer(buffer) => Some(buffer.to_bytes()),
-                Leaf::Parameter(_) => None,
-            });
-            self.buffers = buffers.collect();
-        }
-        for ((path, _), average) in model.named_parameters().iter().zip(&mut self.parameters) {
-            archive.tensor(Key::State(format!("{path}.average")), average);
-        }
+        archive_average(self, model.as_module(), archive);
+    }
+}
+
+/// Does [`WeightAverage::archive`].
+#[precompiled]
+fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive<T>) {
+    let mut decay = average.decay.unwrap_or(f64::NAN);
+    archive.number(Key::Setting("decay".to_owned()), &mut decay);
+    average.decay = Some(decay).filter(|decay| !decay.is_nan());
+    archive.integer(Key::State("n_averaged".to_owned()), &mut average.updates);
+    if archive.is_reading() {
+        average.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
+        average.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+    }
+    for ((path, _), tensor) in model.named_parameters().iter().zip(&mut average.parameters) {
+        archive.tensor(Key::State(format!("{path}.average")), tensor);
     }
 }

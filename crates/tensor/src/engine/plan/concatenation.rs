@@ -5,7 +5,7 @@
 //! at offsets of one buffer (example: the states of a recurrent network). Several concatenations may share operands in the same order: one
 //! may have all states, and another one all but the last.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::steps::{ConcatBuffers, Offset, OperandRef, Step, Work};
@@ -187,7 +187,7 @@ impl ConcatBuffers {
             Some((offset, start)) => (offset.buffer, offset.start.checked_sub(*start)?),
         };
         let len = self.lengths.get(buffer).copied().unwrap_or(0);
-        let mut new = HashMap::new();
+        let mut new = FxHashMap::default();
         for (&(part, count), start) in parts.iter().zip(starts) {
             let own = Offset { buffer, start: first + start };
             let fits = match own.start < len {

@@ -1,8 +1,8 @@
 //! Makes the steps of a plan after all values have been placed in kernels.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
@@ -54,7 +54,7 @@ impl<T: Float> Schedule<'_, T> {
 
     /// Returns the transposed matrices that are copied in row-major order because several products of few rows read them.
     fn written_out(&self) -> Vec<Id> {
-        let mut readers: HashMap<Id, (usize, bool)> = HashMap::new();
+        let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {
             for (position, read) in self.reads(id).into_iter().enumerate() {
                 let rows = match self.values.list[id as usize].definition {
@@ -147,7 +147,7 @@ impl<T: Float> Schedule<'_, T> {
         let kernel = &self.kernels[number as usize];
         let members = self.used(number, outside);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
-        let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * members.len());
+        let mut numbers: FxHashMap<Id, u32> = FxHashMap::with_capacity_and_hasher(2 * members.len(), FxBuildHasher);
         // The operands that no instruction computes are the program's inputs. The instructions are numbered after the inputs.
         let instructions: Vec<Id> = members.iter().copied().filter(is_instruction).collect();
         for &id in &instructions {

@@ -4,13 +4,11 @@
 //! expression. Each shape is stored once. The expression contains no data. The host (the tape or the eager operation that made the
 //! expression) stores the data, and nodes refer to it by index.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-use crate::{Binary, Compare, Reduction, Scalar, Shape, Unary, View};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::thresholds::plan::MAX_SCANNED;
+use crate::{Binary, Compare, Reduction, Scalar, Shape, Unary, View};
 
 /// The index of a node in its expression.
 pub type Index = u32;
@@ -87,7 +85,7 @@ pub struct Expression<T> {
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
     /// The index of each shape after the first [`MAX_SCANNED`] shapes.
-    shape_numbers: HashMap<Shape, u32>,
+    shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
 }
@@ -105,7 +103,7 @@ impl<T: Scalar> Expression<T> {
             nodes: Vec::new(),
             inputs: Vec::new(),
             shapes: Vec::new(),
-            shape_numbers: HashMap::new(),
+            shape_numbers: FxHashMap::default(),
             views: Vec::new(),
             numbers: Vec::new(),
         }
@@ -275,41 +273,22 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers. The short lists are compared first, because
+    /// expressions of one program often differ only in them.
     pub(super) fn same(&self, other: &Self) -> bool {
         let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()
-            && self.inputs == other.inputs
-            && self.numbers.len() == other.numbers.len()
-            && self.nodes == other.nodes
             && self.shapes == other.shapes
-            && self.views == other.views
+            && self.numbers.len() == other.numbers.len()
             && self.numbers.iter().map(bits).eq(other.numbers.iter().map(bits))
-    }
-}
-
-/// A hash function for indices of nodes. One multiplication distributes them well enough.
-#[derive(Debug, Default)]
-pub struct IndexHasher(u64);
-
-impl Hasher for IndexHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u32(u32::from(byte));
-        }
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            && self.views == other.views
+            && self.inputs == other.inputs
+            && self.nodes == other.nodes
     }
 }
 
 /// A map from nodes to values.
-pub type ByNode<V> = HashMap<Index, V, BuildHasherDefault<IndexHasher>>;
+pub type ByNode<V> = FxHashMap<Index, V>;
 
 /// The nodes whose values are known before a plan runs: the keys of a [`ByNode`].
 pub trait KnownNodes {

@@ -5,8 +5,7 @@
 //! a sum over columns, a value of another shape) raises the level. A sum over rows does not: later instructions read it in the same pass,
 //! so that softmax and layer norm are one pass. Values of one level and one shape form one kernel.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Definition, Id, ShapeId, Value};
@@ -51,7 +50,7 @@ pub(super) struct Schedule<'a, T: Float> {
     /// For each value, the number of kernels that must finish before it is complete in memory.
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
-    by_place: HashMap<(u32, ShapeId), u32>,
+    by_place: FxHashMap<(u32, ShapeId), u32>,
     /// The level and the index of each value that is a separate step.
     pub(super) singles: Vec<(u32, Id)>,
 }
@@ -65,7 +64,7 @@ impl<'a, T: Float> Schedule<'a, T> {
             placements: vec![Placement::Dead; values.list.len()],
             ready: vec![0; values.list.len()],
             kernels: Vec::new(),
-            by_place: HashMap::new(),
+            by_place: FxHashMap::default(),
             singles: Vec::new(),
         };
         for id in (0..values.list.len() as Id).filter(|&id| live[id as usize]) {

@@ -1,8 +1,8 @@
 //! Plans: lists of steps, each with the buffers of its operands and results.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
@@ -81,7 +81,7 @@ pub struct ConcatBuffers {
     /// The number of elements of each concatenation buffer.
     pub lengths: Vec<usize>,
     /// For each buffer of the plan that is written into this memory: its offset and its number of elements.
-    pub offsets: HashMap<u32, (Offset, usize)>,
+    pub offsets: FxHashMap<u32, (Offset, usize)>,
 }
 
 /// The steps that compute values.

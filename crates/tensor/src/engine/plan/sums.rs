@@ -9,8 +9,9 @@
 //! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a weight by which
 //! every step multiplies few rows. Terms are reordered, so the last bits of a result may differ.
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
 use crate::engine::plan::expression::{Expression, Index};
@@ -47,7 +48,7 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
         return old;
     }
     let values = old.emptied();
-    let mut rewriting = Rewriting { values, new: vec![NONE; old.list.len()], rows: HashMap::new() };
+    let mut rewriting = Rewriting { values, new: vec![NONE; old.list.len()], rows: FxHashMap::default() };
     for (id, &value) in old.list.iter().enumerate() {
         rewriting.new[id] = match sums.get(&(id as Id)) {
             Some(sum) => rewriting.sum(sum, value.node),
@@ -91,8 +92,8 @@ impl<'a, T: Float> Reading<'a, T> {
     }
 
     /// Returns the sums that have terms to join. The key is the value of the whole sum.
-    fn sums(&self) -> HashMap<Id, Sum> {
-        let mut sums = HashMap::new();
+    fn sums(&self) -> FxHashMap<Id, Sum> {
+        let mut sums = FxHashMap::default();
         let candidates = |id: Id| self.slice(id).is_some() || self.product(id).is_some();
         if (0..self.readers.len() as Id).filter(|&id| candidates(id)).nth(1).is_none() {
             return sums;
@@ -195,7 +196,7 @@ struct Rewriting<T> {
     /// For each old value, the index of the new value.
     new: Vec<Id>,
     /// The parts of each concatenation along the first dimension, in their order. The key has the same parts in ascending order.
-    rows: HashMap<Vec<Id>, Vec<Id>>,
+    rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 
 impl<T: Float> Rewriting<T> {

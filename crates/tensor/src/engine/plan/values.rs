@@ -8,9 +8,9 @@
 //! on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: they neither add nor remove an
 //! infinity or a NaN.
 
-use std::collections::HashMap;
 use std::mem::take;
 
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
@@ -25,9 +25,9 @@ pub(super) struct Values<T> {
     pub(super) numbers: Vec<T>,
     pub(super) views: Vec<View>,
     pub(super) concatenations: Vec<Concatenation>,
-    shape_ids: HashMap<Shape, ShapeId>,
-    known: HashMap<Definition, Id>,
-    known_concatenations: HashMap<Concatenation, u32>,
+    shape_ids: FxHashMap<Shape, ShapeId>,
+    known: FxHashMap<Definition, Id>,
+    known_concatenations: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value.
     pub(super) of: Vec<Id>,
     pub(super) simplify: bool,
@@ -53,9 +53,9 @@ impl<T: Float> Values<T> {
             numbers: Vec::new(),
             views: Vec::new(),
             concatenations: Vec::new(),
-            shape_ids: HashMap::from([(Shape::scalar(), SCALAR)]),
-            known: HashMap::new(),
-            known_concatenations: HashMap::new(),
+            shape_ids: FxHashMap::from_iter([(Shape::scalar(), SCALAR)]),
+            known: FxHashMap::default(),
+            known_concatenations: FxHashMap::default(),
             of: vec![NONE; last],
             simplify,
         };
@@ -81,8 +81,8 @@ impl<T: Float> Values<T> {
             views: take(&mut self.views),
             concatenations: Vec::new(),
             shape_ids: take(&mut self.shape_ids),
-            known: HashMap::with_capacity(self.known.len()),
-            known_concatenations: HashMap::new(),
+            known: FxHashMap::with_capacity_and_hasher(self.known.len(), FxBuildHasher),
+            known_concatenations: FxHashMap::default(),
             of: Vec::new(),
             simplify: self.simplify,
         }

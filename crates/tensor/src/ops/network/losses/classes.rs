@@ -34,7 +34,7 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
     /// are ignored, it is NaN with gradient 0. PyTorch: `nn.functional.nll_loss`.
     fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self> {
         let at = Site::here("nll_loss");
-        let targets = Targets::new(&self.shape(), target, &options, at)?;
+        let targets = Targets::new(&self.shape(), target, options.ignore_index, at)?;
         check_weight(options.weight, targets.classes, at)?;
         targets.nll(self, &options, at)
     }
@@ -76,7 +76,7 @@ fn cross_entropy_of_classes<A: TensorLike<Elem: Float>>(
     options: &ClassOptions<'_, A>,
     at: Site,
 ) -> Result<A> {
-    let targets = Targets::new(&x.shape(), target, options, at)?;
+    let targets = Targets::new(&x.shape(), target, options.ignore_index, at)?;
     check_weight(options.weight, targets.classes, at)?;
     let log = x.try_log_softmax(targets.axis as isize)?;
     let nll = targets.nll(&log, options, at)?;

@@ -49,12 +49,8 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    pub(crate) fn new<A>(
-        x: &Shape,
-        target: &Tensor<i64>,
-        options: &ClassOptions<'_, A>,
-        at: Site,
-    ) -> Result<Self, Error> {
+    /// Checks the classes `target` against a prediction of shape `x`. Targets that equal `ignore_index` are ignored.
+    pub(crate) fn new(x: &Shape, target: &Tensor<i64>, ignore_index: i64, at: Site) -> Result<Self, Error> {
         let refuse = |message: String| Err(Error::argument(at, message));
         let axis = match x.rank() {
             0 => return refuse("Expected 1 or more dimensions (got 0)".into()),
@@ -74,15 +70,14 @@ impl Targets {
             };
             return Err(Error::argument(at, sentence).with_hint(hint(x, own, axis, &expected)));
         }
-        let ignored = options.ignore_index;
-        let count = target.iter().filter(|&class| class != ignored).count();
+        let count = target.iter().filter(|&class| class != ignore_index).count();
         let (index, kept) = if count == target.numel() {
             (target.clone(), None)
         } else {
-            let kept = target.compared(Compare::Ne, ignored, at)?;
+            let kept = target.compared(Compare::Ne, ignore_index, at)?;
             (target.chosen(&kept, 0, at)?, Some(kept))
         };
-        let outside = |&(_, class): &(usize, i64)| class != ignored && !(0..classes as i64).contains(&class);
+        let outside = |&(_, class): &(usize, i64)| class != ignore_index && !(0..classes as i64).contains(&class);
         if let Some((position, class)) = target.iter().enumerate().find(outside) {
             let message = format!(
                 "Target {class} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \

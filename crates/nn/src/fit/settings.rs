@@ -1,0 +1,135 @@
+//! The settings of a training loop that do not depend on the types of a batch, and the work that needs only them: the learning rate, the
+//! average of the weights, the callbacks.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use wengert_autograd::Gradients;
+use wengert_macros::precompiled;
+use wengert_tensor::Float;
+
+use crate::fit::early_stopping::EarlyStopping;
+use crate::history::History;
+use crate::module::Module;
+use crate::optim::WeightAverage;
+use crate::schedule::{ReduceLROnPlateau, Schedule};
+use crate::{Error, Result};
+
+/// The settings of [`Fit`](crate::Fit) except for the data and the metrics.
+pub(super) struct Settings<'a, T: Float> {
+    pub(super) epochs: u64,
+    pub(super) schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
+    /// The measure that the plateau watches, and the schedule.
+    pub(super) plateau: Option<(String, ReduceLROnPlateau)>,
+    pub(super) clip_norm: Option<f64>,
+    /// The number of batches in a step.
+    pub(super) accumulate: usize,
+    pub(super) average: Option<(Pace, &'a mut WeightAverage<T>)>,
+    pub(super) callbacks: Vec<Callback<'a, T>>,
+    /// The measure that finds the best epoch.
+    pub(super) monitor: String,
+    pub(super) stopping: EarlyStopping,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) resume: bool,
+}
+
+/// A function that is called after each epoch.
+pub(super) type Callback<'a, T> = Box<dyn FnMut(&History, &dyn Module<T>) -> Result<ControlFlow<()>> + 'a>;
+
+/// The unit in which a schedule or an average counts: epochs or steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    Epochs,
+    Steps,
+}
+
+impl<T: Float> Settings<'_, T> {
+    /// Returns the default settings for a training of `epochs` epochs.
+    pub(super) fn new(epochs: u64) -> Self {
+        Settings {
+            epochs,
+            schedule: None,
+            plateau: None,
+            clip_norm: None,
+            accumulate: 1,
+            average: None,
+            callbacks: Vec::new(),
+            monitor: "loss".to_owned(),
+            stopping: EarlyStopping::new(u64::MAX),
+            folder: None,
+            resume: false,
+        }
+    }
+}
+
+#[precompiled]
+impl<T: Float> Settings<'_, T> {
+    /// Returns the learning rate of the step at a batch, or `None` without a schedule. An epoch has `batches` batches.
+    pub(super) fn rate(&self, epoch: u64, batch: usize, batches: usize) -> Option<f64> {
+        let (pace, schedule) = self.schedule.as_ref()?;
+        let steps = batches.div_ceil(self.accumulate) as u64;
+        let step = epoch * steps + (batch / self.accumulate) as u64;
+        Some((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }))
+    }
+
+    /// Clips the gradients of a step.
+    pub(super) fn clip(&self, gradients: &mut Gradients<T>) {
+        if let Some(max_norm) = self.clip_norm {
+            gradients.clip_norm(max_norm);
+        }
+    }
+
+    /// Adds the weights to an average over steps.
+    pub(super) fn after_step(&mut self, model: &dyn Module<T>) -> Result<()> {
+        match &mut self.average {
+            Some((Pace::Steps, average)) => average.try_update(model),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls the callbacks until one of them ends the training.
+    pub(super) fn call_back(&mut self, history: &History, model: &dyn Module<T>) -> Result<ControlFlow<()>> {
+        for callback in &mut self.callbacks {
+            if callback(history, model)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Updates an average over epochs, and exchanges the weights of `model` with the average. Returns false if there is no average.
+    pub(super) fn swap_in_average(&mut self, model: &mut dyn Module<T>) -> Result<bool> {
+        let Some((pace, average)) = &mut self.average else { return Ok(false) };
+        if *pace == Pace::Epochs {
+            average.try_update(&*model)?;
+        }
+        // Without a step, there is no average yet.
+        if average.updates() == 0 {
+            return Ok(false);
+        }
+        average.try_swap(model)?;
+        Ok(true)
+    }
+
+    /// Exchanges the weights of `model` with the average.
+    pub(super) fn swap_average(&mut self, model: &mut dyn Module<T>) -> Result<()> {
+        match &mut self.average {
+            Some((_, average)) => average.try_swap(model),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the learning rate of the next epoch by the plateau, or `None` without a plateau.
+    pub(super) fn plateau_rate(&mut self, history: &History) -> Result<Option<f64>> {
+        let Some((name, plateau)) = &mut self.plateau else { return Ok(None) };
+        Ok(Some(plateau.step(measure(history, "plateau", name)?)))
+    }
+}
+
+/// Returns a measure of the last epoch.
+pub(super) fn measure(history: &History, setting: &str, name: &str) -> Result<f64> {
+    let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
+    scores
+        .and_then(|scores| scores.get(name))
+        .ok_or_else(|| Error::Dataset(format!("{setting}: there is no measure '{name}'; add it by `metric`")))
+}
