@@ -263,8 +263,15 @@ impl Error {
     }
 }
 
-/// Returns an [`Error::Argument`] with the formatted message from the surrounding function if the condition is false.
+/// Returns an error with the formatted message from the surrounding function if the condition is false. The error is an
+/// [`Error::Argument`], or another variant if its name stands before the message: `ensure!(index < size, at, IndexRange, "…")`.
 macro_rules! ensure {
+    ($holds:expr, $at:expr, $variant:ident, $($message:tt)+) => {{
+        let holds: bool = $holds;
+        if !holds {
+            return Err($crate::Error::$variant { message: format!($($message)+), at: $at }.into());
+        }
+    }};
     ($holds:expr, $at:expr, $($message:tt)+) => {{
         let holds: bool = $holds;
         if !holds {

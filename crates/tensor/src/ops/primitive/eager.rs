@@ -59,10 +59,6 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(self.clone())
     }
 
-    fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
-        Ok(self.clone())
-    }
-
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
         if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
@@ -111,11 +107,6 @@ impl<T: Element> TensorLike for Tensor<T> {
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
 
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
-        let root = self.apply_unary(Unary::Sqrt, at)?;
-        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
-    }
-
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
         elementwise(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
             let (first, second) = (self.source().data, other.source().data);
@@ -159,11 +150,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        let mut result = self.shape().clone();
-        for &axis in axes {
-            result[axis] = 1;
-        }
-        self.reduced_to(&result, op, axes, at)
+        self.reduced_to(&self.shape().with_ones(axes), op, axes, at)
     }
 
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {

@@ -82,7 +82,7 @@ impl<'e, T: Float> Traced<'e, T> {
     }
 
     /// Returns the node of `op` applied to `self`, with the shape `shape`.
-    fn over(&self, op: Op, shape: &Shape) -> Result<Self, Error> {
+    fn record(&self, op: Op, shape: &Shape) -> Result<Self, Error> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }
 
@@ -132,25 +132,16 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         Ok(trace.run(&plan, at)?.swap_remove(0))
     }
 
-    fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
-        Ok(self.clone())
-    }
-
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
         self.at_once(at, |x| x.guarded(holds, message, at))
     }
 
     fn apply_unary(&self, op: Unary, _at: Site) -> Result<Self, Error> {
-        self.over(Op::Unary(op), &self.shape())
+        self.record(Op::Unary(op), &self.shape())
     }
 
     fn apply_binary(&self, op: Binary, other: &Self, _at: Site) -> Result<Self, Error> {
         Ok(Self::push(self.trace, Op::Binary(op), [self.index, other.index], &self.shape()))
-    }
-
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
-        let root = self.apply_unary(Unary::Sqrt, at)?;
-        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, _at: Site) -> Result<Self, Error> {
@@ -165,13 +156,13 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         match view {
             View::Expand(shape) => {
                 addressable::<T>(&shape, at)?;
-                self.over(Op::Expand, &shape)
+                self.record(Op::Expand, &shape)
             }
-            View::Reshape(shape) => self.over(Op::Reshape, &shape),
+            View::Reshape(shape) => self.record(Op::Reshape, &shape),
             view => {
                 let shape = view.shape(&self.shape());
                 let op = self.trace.borrow_mut().expression.add_view(view);
-                self.over(op, &shape)
+                self.record(op, &shape)
             }
         }
     }
@@ -181,11 +172,7 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], _at: Site) -> Result<Self, Error> {
-        let mut shape = self.shape();
-        for &axis in axes {
-            shape[axis] = 1;
-        }
-        self.over(Op::Reduce(op), &shape)
+        self.record(Op::Reduce(op), &self.shape().with_ones(axes))
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {

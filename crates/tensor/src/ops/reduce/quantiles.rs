@@ -118,13 +118,13 @@ fn quantiles<A: TensorLike<Elem: Float>>(
     }
     let along = match dim {
         Some(dim) => Along::new(x, dim.position(), at)?,
-        None => Along::new(&x.reshaped([x.shape().numel()], at)?, 0, at)?,
+        None => Along::new(&x.reshape_to([x.shape().numel()], at)?, 0, at)?,
     };
     let found = interpolated(&along, q, interpolation, skips_nan, at)?;
     // The quantiles of a lane are along its dimension. They move to the front.
     let axis = along.axis;
     let order: Axes = std::iter::once(axis).chain((0..along.shape.rank()).filter(|&other| other != axis)).collect();
-    let found = found.permuted(&order, at)?;
+    let found = found.permute_to(&order, at)?;
     let lanes = match dim {
         None if keepdim => Shape::ones(rank),
         None => Shape::scalar(),
@@ -134,7 +134,7 @@ fn quantiles<A: TensorLike<Elem: Float>>(
     };
     let counts = q.values.len();
     let shape = if q.is_number { lanes } else { std::iter::once(counts).chain(lanes.iter().copied()).collect() };
-    found.reshaped(shape, at)
+    found.reshape_to(shape, at)
 }
 
 /// Returns a number as Python writes it.
@@ -173,23 +173,23 @@ fn interpolated<A: TensorLike<Elem: Float>>(
         }
         out[2 * count] = if has_nan { 0 } else { last as i64 };
     })?;
-    let below = along.taken(&positions.sliced(axis, 0, count, at)?, at)?;
+    let below = along.taken(&positions.slice_axis(axis, 0, count, at)?, at)?;
     if !matches!(interpolation, QuantileInterpolation::Linear | QuantileInterpolation::Midpoint) {
         return Ok(below);
     }
-    let above = along.taken(&positions.sliced(axis, count, count, at)?, at)?;
-    let last = positions.sliced(axis, 2 * count, 1, at)?.try_cast::<A::Elem>()?;
+    let above = along.taken(&positions.slice_axis(axis, count, count, at)?, at)?;
+    let last = positions.slice_axis(axis, 2 * count, 1, at)?.try_cast::<A::Elem>()?;
     let line = Shape::ones(along.shape.rank()).with_size(axis, count);
     let values = q.values.iter().map(|&q| A::Elem::from_f64(q)).collect();
     let ranks = last.times(&Tensor::try_from_vec(values, line)?, at)?;
-    let mut weights = ranks.minus(&ranks.mapped(Unary::Floor, at)?, at)?;
-    let between = weights.compared(Compare::Ne, 0.0, at)?;
+    let mut weights = ranks.minus(&ranks.apply_unary(Unary::Floor, at)?, at)?;
+    let between = weights.compare(Compare::Ne, 0.0, at)?;
     if interpolation == QuantileInterpolation::Midpoint {
-        let half = weights.filled(0.5, weights.shape(), at)?;
-        weights = half.chosen(&between, 0.0, at)?;
+        let half = weights.fill_shape(0.5, weights.shape(), at)?;
+        weights = half.choose(&between, 0.0, at)?;
     }
     // Where both elements are one, the difference of two infinities would be NaN.
-    let step = above.apply_binary(Binary::Sub, &below, at)?.chosen(&below.mask(&between), 0.0, at)?;
+    let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between), 0.0, at)?;
     below.plus(&step.times(&below.constant(&weights), at)?, at)
 }
 

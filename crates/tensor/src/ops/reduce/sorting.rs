@@ -9,7 +9,7 @@ use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::reduced;
-use crate::{Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, View};
+use crate::{Dims, Float, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
 /// `sort`, `topk`, `median` and related operations.
 ///
@@ -38,7 +38,7 @@ pub trait Sorting: TensorLike {
         let at = Site::here("sort");
         let along = Along::new(self, dim.position(), at)?;
         let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
-        Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
+        along.take_all(positions, at)
     }
 
     /// Returns the positions of [`sort`](Self::sort). PyTorch: `argsort` with `stable=True`.
@@ -46,7 +46,7 @@ pub trait Sorting: TensorLike {
         let at = Site::here("argsort");
         let along = Along::new(self, dim.position(), at)?;
         let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
-        Ok(along.restored(&positions, at)?)
+        Ok(along.restored(positions, at)?)
     }
 
     /// Returns the `k` largest (or smallest) elements along `dim` in descending (ascending) order, and their positions. The choice
@@ -62,13 +62,10 @@ pub trait Sorting: TensorLike {
     fn try_topk(&self, k: usize, dim: impl Position, largest: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("topk");
         let along = Along::new(self, dim.position(), at)?;
-        if k > along.len() {
-            return Err(Error::IndexRange { message: "selected index k out of range".into(), at }.into());
-        }
+        ensure!(k <= along.len(), at, IndexRange, "selected index k out of range");
         let positions = along.positions(k, at, |line, out| lanes::top(largest, line, out))?;
-        let taken = along.taken(&positions, at)?;
         // For an array of rank 0, one element gives a result of rank 0, and zero elements give an empty vector.
-        if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
+        if k == 0 { Ok((along.taken(&positions, at)?, positions)) } else { along.take_all(positions, at) }
     }
 
     /// Returns the `k`-th smallest element along `dim`, counted from 1. Also returns its position, or the position of an equal element.
@@ -77,10 +74,13 @@ pub trait Sorting: TensorLike {
     fn try_kthvalue(&self, k: usize, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("kthvalue");
         let along = Along::new(self, dim.position(), at)?;
-        if k < 1 || k > along.len() {
-            let message = format!("kthvalue(): selected number k out of range for dimension {}", along.axis);
-            return Err(Error::IndexRange { message, at }.into());
-        }
+        ensure!(
+            (1..=along.len()).contains(&k),
+            at,
+            IndexRange,
+            "kthvalue(): selected number k out of range for dimension {}",
+            along.axis
+        );
         let positions = along.positions(1, at, |line, out| out[0] = lanes::nth(k - 1, line) as i64)?;
         along.taken_with(positions, keepdim, at)
     }
@@ -90,8 +90,7 @@ pub trait Sorting: TensorLike {
     #[keepdim]
     fn try_median(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("median");
-        let along = Along::new(self, dim.position(), at)?;
-        along.not_over_nothing(at)?;
+        let along = Along::nonempty(self, dim.position(), at)?;
         let positions = along.positions(1, at, |line, out| out[0] = lanes::median(line) as i64)?;
         along.taken_with(positions, keepdim, at)
     }
@@ -101,8 +100,7 @@ pub trait Sorting: TensorLike {
     #[keepdim]
     fn try_mode(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
-        let along = Along::new(self, dim.position(), at)?;
-        along.not_over_nothing(at)?;
+        let along = Along::nonempty(self, dim.position(), at)?;
         let positions = along.positions(1, at, |line, out| out[0] = lanes::mode(line) as i64)?;
         along.taken_with(positions, keepdim, at)
     }

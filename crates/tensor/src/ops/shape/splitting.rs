@@ -166,7 +166,7 @@ fn parts<A: TensorLike>(
     let count = bounds.size_hint().0;
     let refused = |_| Error::OutOfMemory { shape: [count].into(), dtype: DType::U8, at };
     reserve::with_capacity::<u8>(count.saturating_mul(size_of::<A>())).map_err(refused)?;
-    bounds.map(|(start, end)| x.sliced(axis, start, end - start, at)).collect()
+    bounds.map(|(start, end)| x.slice_axis(axis, start, end - start, at)).collect()
 }
 
 #[cfg(test)]
