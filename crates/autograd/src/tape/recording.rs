@@ -90,9 +90,12 @@ impl<T: Float> Tape<T> {
         inputs: &[Var<'t, T>],
         at: Site,
     ) -> Result<Var<'t, T>, Error> {
-        let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|input| input.shape()).collect();
-        let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
         let indices = self.indices(inputs, at)?;
+        let shapes: SmallVec<[Shape; 2]> = {
+            let record = self.record.borrow();
+            indices.iter().map(|&index| record.shape(index).clone()).collect()
+        };
+        let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(&shape);
         let (name, is_alias) = (operation.name(), operation.is_alias());

@@ -247,8 +247,15 @@ impl Error {
         }
     }
 
+    #[cold]
     pub(crate) fn argument(at: Site, message: impl fmt::Display) -> Self {
         Error::Argument { message: message.to_string(), at }
+    }
+
+    /// Returns the error for a result of shape `shape` that does not fit into memory.
+    #[cold]
+    pub(crate) fn out_of_memory(shape: impl Into<Shape>, dtype: DType, at: Site) -> Self {
+        Error::OutOfMemory { shape: shape.into(), dtype, at }
     }
 
     /// Adds a hint, which is shown below the line of code. Does nothing for errors without a `message`.

@@ -8,7 +8,6 @@ use wengert_macros::{precompiled, twins};
 
 use crate::engine::elementwise;
 use crate::kernel::strided::Source;
-use crate::memory::available::AllocationError;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::shape::error::raise;
@@ -71,16 +70,8 @@ impl<T: Element> Tensor<T> {
     /// Returns a new contiguous tensor. `fill` gets elements with unspecified values, and must write all of them in row-major order.
     pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
-        Tensor::of_new_buffer(Storage::build(count, fill), shape, at)
-    }
-
-    /// Returns a contiguous tensor of a new buffer. This is a function of its own so that it is compiled once for each element type, and not
-    /// for each `fill` of [`build`](Self::build).
-    fn of_new_buffer(storage: Result<Storage<T>, AllocationError>, shape: &Shape, at: Site) -> Result<Self, Error> {
-        match storage {
-            Ok(storage) => Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) }),
-            Err(_) => Err(Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at }),
-        }
+        let storage = Storage::build(count, fill).map_err(|_| Error::out_of_memory(shape, T::DTYPE, at))?;
+        Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
     }
 
     /// Returns the buffer and the layout of the elements in it.
@@ -268,7 +259,7 @@ impl<T: Element> Tensor<T> {
 
     /// Returns a copy of the elements in row-major order.
     pub(crate) fn elements(&self, at: Site) -> Result<Vec<T>, Error> {
-        let refused = |_| Error::OutOfMemory { shape: self.shape().clone(), dtype: T::DTYPE, at };
+        let refused = |_| Error::out_of_memory(self.shape(), T::DTYPE, at);
         let mut out = reserve::zeroed(self.numel()).map_err(refused)?;
         elementwise::copy(self.source(), &mut out);
         Ok(out)

@@ -113,12 +113,12 @@ impl Targets {
     }
 
     /// Returns a mask that is true at elements with sources.
-    fn reached(&self, at: Site) -> Result<Tensor<bool>, Error> {
+    fn has_sources(&self, at: Site) -> Result<Tensor<bool>, Error> {
         self.counts.compare(Compare::Gt, 0, at)
     }
 
     /// Returns the reduction of the sources of each element. Elements without sources have any value.
-    fn reduced<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
+    fn reduce<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
         let mut z = source.apply_take(&self.order, at)?;
         let (size, mut reach) = (self.order.numel(), 1);
         // At this point each place combines up to `reach` sources that end with it.
@@ -138,7 +138,7 @@ impl Targets {
 
 /// Returns `x`, or 0 at the elements with sources if `include_self` is false.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
-    if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.reached(at)?), 0.0, at) }
+    if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?), 0.0, at) }
 }
 
 fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
@@ -158,8 +158,8 @@ fn products<A: TensorLike<Elem: Float>>(
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.reached(at)?);
-    let factor = targets.reduced(source, Binary::Mul, at)?;
+    let reached = x.mask(&targets.has_sources(at)?);
+    let factor = targets.reduce(source, Binary::Mul, at)?;
     if include_self {
         return x.times(&factor.choose(&reached, 1.0, at)?, at);
     }
@@ -174,9 +174,9 @@ fn extremes<A: TensorLike<Elem: Float>>(
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.reached(at)?);
+    let reached = x.mask(&targets.has_sources(at)?);
     let own = x.apply_detach(at)?;
-    let mut extreme = targets.reduced(&source.apply_detach(at)?, op, at)?;
+    let mut extreme = targets.reduce(&source.apply_detach(at)?, op, at)?;
     if include_self {
         extreme = extreme.apply_binary(op, &own, at)?;
     }

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::linalg::blas::outer;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::pair;
-use crate::ops::reduce::reductions::reduced;
+use crate::ops::reduce::reductions::reduce_dims;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast::size_at;
 use crate::shape::dims;
@@ -54,7 +54,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let at = Site::here("vecdot");
         let (x, y) = pair(self, &other.into_array(self), at)?;
-        reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
+        reduce_dims(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
     }
 
     /// Returns the vector product along `dim`, which has size 3 in both. Both have the same rank, and the other sizes
@@ -103,7 +103,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
         let rank = self.shape().rank();
         ensure!(rank == 2, at, "trace: expected a matrix, but got tensor with dim {rank}");
         let diagonal = self.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?;
-        reduced(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
+        reduce_dims(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
     }
 }
 

@@ -85,10 +85,10 @@ pub trait Evaluate<T: Float> {
             }
         }
         for (number, step) in plan.steps.iter().enumerate() {
-            used(step).for_each(|buffer| last_use[buffer as usize] = number);
+            buffers_of(step).for_each(|buffer| last_use[buffer as usize] = number);
         }
         for (number, step) in plan.steps.iter().enumerate() {
-            if buffers.postponed(step, &roots_of) {
+            if buffers.postpone(step, &roots_of) {
                 continue;
             }
             buffers.take(step)?;
@@ -96,7 +96,7 @@ pub trait Evaluate<T: Float> {
                 let (source, shape) = &plan.roots[position];
                 ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
             }
-            for buffer in used(step).filter(|&buffer| last_use[buffer as usize] == number) {
+            for buffer in buffers_of(step).filter(|&buffer| last_use[buffer as usize] == number) {
                 buffers.values[buffer as usize] = None;
             }
         }
@@ -157,7 +157,7 @@ enum FetchKey {
 }
 
 /// Returns the indices of the buffers that a step reads and writes.
-fn used<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
+fn buffers_of<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
     let read = step
         .reads
         .iter()
@@ -173,7 +173,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns true if a step makes a view of data that is not in memory. Records the step in `views`; it then runs for each reader.
-    fn postponed(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
+    fn postpone(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
         };
@@ -325,7 +325,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     ) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let operands = self.operands(step, shapes, at)?;
-        if let Some(all) = in_place.and_then(|offset| self.joined(&operands, offset)) {
+        if let Some(all) = in_place.and_then(|offset| self.join_in_place(&operands, offset)) {
             let mut shape = shapes[0].clone();
             shape[axis] = shapes.iter().map(|part| part[axis]).sum();
             return Ok(Tensor::from_parts(all, Layout::contiguous(shape)));
@@ -335,7 +335,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Returns one buffer with all operands in order, from an offset of a concatenation's memory on. Returns `None` if an
     /// operand is stored in other memory and its range of this memory is in use.
-    fn joined(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
+    fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
             let (own, layout) = operand.parts();

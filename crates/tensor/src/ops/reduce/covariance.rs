@@ -104,8 +104,8 @@ fn covariances<A: TensorLike<Elem: Float>>(
     };
     let mean = weigh(&rows)?.sum_over(&[1], at)?.divide_by(total, at)?;
     let distance = rows.minus(&mean, at)?;
-    let turned = distance.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at)?;
-    let products = weigh(&distance)?.apply_matmul(&turned, at)?;
+    let transposed = distance.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at)?;
+    let products = weigh(&distance)?.apply_matmul(&transposed, at)?;
     let result = products.divide_by(divisor.max(0.0), at)?;
     if rank < 2 || v == 1 { result.reshape_to(Shape::scalar(), at) } else { Ok(result) }
 }

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::reduce::along::Along;
+use crate::ops::reduce::lane_array::LaneArray;
 use crate::shape::dims;
 use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Unary, View, ensure};
 
@@ -39,8 +39,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: DType::U8, at }.into());
         }
-        let along = Along::new(self, dim.position(), at)?;
-        along.restored(along.array().apply_cumsum(along.axis, at)?, at)
+        let array = LaneArray::new(self, dim.position(), at)?;
+        array.restore_rank(array.values().apply_cumsum(array.axis, at)?, at)
     }
 
     /// Returns the running products along `dim`: each element times all elements before it. The derivatives are exact even if
@@ -95,9 +95,9 @@ fn scan<A: TensorLike>(
     at: Site,
     combine: impl Fn(&A, &A) -> Result<A, A::Error>,
 ) -> Result<A, A::Error> {
-    let along = Along::new(x, dim, at)?;
-    let (axis, size) = (along.axis, along.len());
-    let mut z = along.array().clone();
+    let array = LaneArray::new(x, dim, at)?;
+    let (axis, size) = (array.axis, array.len());
+    let mut z = array.values().clone();
     let mut reach = 1;
     // At this point each element combines the `reach` elements that end with it. The first `reach` elements are complete.
     while reach < size {
@@ -106,7 +106,7 @@ fn scan<A: TensorLike>(
         z = A::apply_cat(&[part(0, reach)?, combined], axis, at)?;
         reach *= 2;
     }
-    along.restored(z, at)
+    array.restore_rank(z, at)
 }
 
 /// Returns ln(eˣ + eʸ). Subtracts max(x, y) before the exponentials, unless it is infinite, because ∞ - ∞ is NaN.

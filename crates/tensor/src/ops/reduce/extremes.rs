@@ -1,13 +1,13 @@
 //! The largest and smallest elements, and their positions.
 //!
-//! Ties follow PyTorch. Along a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share
+//! Ties follow PyTorch. LaneArray a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share
 //! it evenly, and NaNs count as equal.
 
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
-use crate::ops::reduce::along::Along;
+use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::{drop_reduced, extreme_values, extremes};
 use crate::{Dims, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
@@ -85,13 +85,13 @@ pub trait Extremes: TensorLike {
     /// Returns the running maximum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
     /// gradient flows to that element. PyTorch: `cummax`.
     fn try_cummax(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
-        running(self, true, dim.position(), Site::here("cummax"))
+        running_extreme(self, true, dim.position(), Site::here("cummax"))
     }
 
     /// Returns the running minimum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
     /// gradient flows to that element. PyTorch: `cummin`.
     fn try_cummin(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
-        running(self, false, dim.position(), Site::here("cummin"))
+        running_extreme(self, false, dim.position(), Site::here("cummin"))
     }
 }
 
@@ -104,15 +104,15 @@ fn extreme<A: TensorLike>(
     keepdim: bool,
     at: Site,
 ) -> Result<(A, Tensor<i64>), A::Error> {
-    let along = Along::nonempty(x, dim, at)?;
-    let positions = extremes(&along.array().to_tensor(at)?, largest, along.axis, at)?;
-    along.taken_with(positions, keepdim, at)
+    let array = LaneArray::nonempty(x, dim, at)?;
+    let positions = extremes(&array.values().to_tensor(at)?, largest, array.axis, at)?;
+    array.take_reduced(positions, keepdim, at)
 }
 
-fn running<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
-    let along = Along::new(x, dim, at)?;
-    let positions = along.positions(along.len(), at, |line, out| lanes::running_extreme(largest, line, out))?;
-    along.take_all(positions, at)
+fn running_extreme<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
+    let array = LaneArray::new(x, dim, at)?;
+    let positions = array.positions(array.len(), at, |line, out| lanes::running_extreme(largest, line, out))?;
+    array.take_all(positions, at)
 }
 
 fn position_of_all<A: TensorLike>(x: &A, largest: bool, at: Site) -> Result<Tensor<i64>, A::Error> {

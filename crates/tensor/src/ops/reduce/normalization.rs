@@ -50,11 +50,11 @@ pub trait Normalization: TensorLike<Elem: Float> {
         eps: f64,
     ) -> Result<Self, Self::Error> {
         let at = Site::here("layer_norm");
-        let normalized = last(self, &shape.into(), at)?;
+        let normalized = normalized_sizes(self, &shape.into(), at)?;
         let own = self.shape();
         check_parameters(&[(weight, "weight"), (bias, "bias")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
-        affine(standardized(self, &axes, eps, at)?, weight, bias, at)
+        affine(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
     /// Divides by the root of the mean square over the last dimensions, which have the sizes `shape`. `weight` has the same shape.
@@ -66,7 +66,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         eps: Option<f64>,
     ) -> Result<Self, Self::Error> {
         let at = Site::here("rms_norm");
-        let normalized = last(self, &shape.into(), at)?;
+        let normalized = normalized_sizes(self, &shape.into(), at)?;
         let own = self.shape();
         check_parameters(&[(weight, "weight")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
@@ -97,7 +97,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
         let rest = Shape::from(&own[1..]).numel() / groups;
         let grouped = self.reshape_to([own[0], groups, rest], at)?;
-        let z = standardized(&grouped, &[2], eps, at)?.reshape_to(own.clone(), at)?;
+        let z = standardize(&grouped, &[2], eps, at)?.reshape_to(own.clone(), at)?;
         affine_by_channel(z, weight, bias, at)
     }
 
@@ -113,7 +113,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         );
         check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
         let axes: Vec<usize> = (2..own.rank()).collect();
-        affine_by_channel(standardized(self, &axes, eps, at)?, weight, bias, at)
+        affine_by_channel(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
     /// Normalizes each channel of `[n, c, …]` by a given mean and variance, as outside of training. All parameters are `[c]`.
@@ -176,7 +176,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> Normalization for A {}
 
 /// Returns (x - mean) / √(variance + eps) over `axes`.
-fn standardized<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
+fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
     let centred = x.minus(&x.mean_over(axes, at)?, at)?;
     let variance = centred.apply_unary(Unary::Square, at)?.mean_over(axes, at)?;
     centred.times(&inverse_root(&variance, eps, at)?, at)
@@ -217,7 +217,7 @@ fn channels(shape: &Shape, at: Site) -> Result<usize, Error> {
 }
 
 /// Returns the sizes of the normalized dimensions. Refuses sizes that are not the last sizes of `x`.
-fn last<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
+fn normalized_sizes<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
     let (own, normalized) = (x.shape(), sizes.resolve_plain(at)?);
     ensure!(
         normalized.rank() > 0,

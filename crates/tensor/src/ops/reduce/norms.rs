@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{expand, join_all, pair};
 use crate::ops::primitive::tensor_like::Composite;
-use crate::ops::reduce::reductions::{drop_reduced, reduced};
+use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Unary, ensure};
@@ -129,7 +129,7 @@ pub trait Norms: TensorLike<Elem: Float> {
             x.apply_binary(Binary::Div, &expand(&length, &shape, at)?, at)
         };
         let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
-        reduced(&product, Reduction::Sum, &dims, false, at)
+        reduce_dims(&product, Reduction::Sum, &dims, false, at)
     }
 }
 
@@ -198,12 +198,12 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     let (x, y) = (unsqueeze(x, rows, at)?, unsqueeze(y, columns, at)?);
     let difference = expand(&x, &whole, at)?.apply_binary(Binary::Sub, &expand(&y, &whole, at)?, at)?;
     let axis = whole.rank() - 1;
-    squeeze(&over_coordinates(&difference, p, axis, at)?, axis, at)
+    squeeze(&distance_norm(&difference, p, axis, at)?, axis, at)
 }
 
 /// Returns the p-norm over `axis`, with the derivatives of a distance: all orders are 0 at equal points and at equal coordinates. For p =
 /// ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
-fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
+fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);

@@ -46,7 +46,7 @@ pub trait Reductions: TensorLike {
         if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: Self::Elem::DTYPE, at }.into());
         }
-        reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
+        reduce_dims(self, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
     /// Returns the mean over `dims`; NaN if empty. PyTorch: `mean`.
@@ -66,7 +66,7 @@ pub trait Reductions: TensorLike {
     where
         Self::Elem: Number,
     {
-        reduced(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
+        reduce_dims(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
     }
 
     /// Returns the largest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
@@ -89,14 +89,14 @@ pub trait Reductions: TensorLike {
     #[keepdim]
     fn try_any(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("any");
-        Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
+        Ok(reduce_dims(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
     }
 
     /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if empty. PyTorch: `all`.
     #[keepdim]
     fn try_all(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("all");
-        Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
+        Ok(reduce_dims(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
     }
 
     /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`. It also replaces PyTorch's `sum` of a
@@ -119,7 +119,7 @@ pub trait Reductions: TensorLike {
     fn try_count_nonzero(&self, dims: impl Into<Dims>) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("count_nonzero");
         let counted = not_zero(self, at)?.try_cast::<i64>()?;
-        Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
+        Ok(reduce_dims(&counted, Reduction::Sum, &dims.into(), false, at)?)
     }
 
     /// Returns the position of the largest element along `dim`: the first of several equal ones, or the first NaN. Refuses an empty
@@ -142,7 +142,7 @@ pub trait Reductions: TensorLike {
 impl<A: TensorLike> Reductions for A {}
 
 /// Returns the reduction over `dims`, which stay with size 1 or are removed.
-pub(crate) fn reduced<A: TensorLike>(
+pub(crate) fn reduce_dims<A: TensorLike>(
     x: &A,
     op: Reduction,
     dims: &Dims,
@@ -162,7 +162,7 @@ pub(crate) fn reduced<A: TensorLike>(
 pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let count = shape.numel_over(&dims.resolve_or_all(shape.rank(), at)?);
-    let sum = reduced(x, Reduction::Sum, dims, keepdim, at)?;
+    let sum = reduce_dims(x, Reduction::Sum, dims, keepdim, at)?;
     let count = number(&sum, A::Elem::from_f64(count as f64), &sum.shape(), at)?;
     sum.apply_binary(Binary::Div, &count, at)
 }
@@ -190,7 +190,7 @@ pub(crate) fn extreme_values<A: TensorLike>(
             check_lanes(shape[axis], axis as isize, at)?;
         }
     }
-    reduced(x, op, dims, keepdim, at)
+    reduce_dims(x, op, dims, keepdim, at)
 }
 
 /// Refuses lanes of size 0 along dimension `dim`, for an operation that has no result for no elements.

@@ -9,7 +9,7 @@ use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::expand;
 use crate::ops::primitive::tensor_like::Composite;
-use crate::ops::reduce::reductions::{drop_reduced, mean, reduced};
+use crate::ops::reduce::reductions::{drop_reduced, mean, reduce_dims};
 use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 
 /// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions
@@ -75,7 +75,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
     fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("nansum");
         let known = self.replace_where(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
-        reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
+        reduce_dims(&known, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
     /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none. PyTorch: `nanmean`.
@@ -84,9 +84,9 @@ pub trait Statistics: TensorLike<Elem: Float> {
         let at = Site::here("nanmean");
         let dims = dims.into();
         let unknown = self.apply_compare(Compare::Ne, self, at)?;
-        let total = reduced(&self.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        let total = reduce_dims(&self.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
         let one = self.fill_shape(1.0, &self.shape(), at)?;
-        let count = reduced(&one.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        let count = reduce_dims(&one.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
         total.apply_binary(Binary::Div, &count, at)
     }
 }

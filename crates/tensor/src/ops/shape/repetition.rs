@@ -87,7 +87,7 @@ pub trait Repetition: TensorLike {
             counts.reshape_to([counts.numel()], at)?.expand_to(&Shape::from([shape[axis]]), at)?.elements(at)?;
         ensure!(counts.iter().all(|&count| count >= 0), at, "repeats can not be negative");
         let total = counts.iter().fold(0usize, |total, &count| total.saturating_add(count as usize));
-        let refused = |_| Error::OutOfMemory { shape: [total].into(), dtype: DType::I64, at };
+        let refused = |_| Error::out_of_memory([total], DType::I64, at);
         let mut index = reserve::with_capacity::<i64>(total).map_err(refused)?;
         for (position, &count) in counts.iter().enumerate() {
             index.extend(std::iter::repeat_n(position as i64, count as usize));

@@ -68,7 +68,7 @@ pub trait GridSampling: TensorLike<Elem: Float> {
             let coordinate = grid.slice_axis(3, k, 1, at)?;
             let flat = coordinate.shape();
             let coordinate = coordinate.reshape_to([flat[0], 1, flat[1], flat[2]], at)?;
-            located(&coordinate, shape[3 - k], padding, align_corners, at)
+            pixel_positions(&coordinate, shape[3 - k], padding, align_corners, at)
         };
         let (x, y) = (place(0)?, place(1)?);
         match mode {
@@ -115,7 +115,7 @@ fn check(image: &Shape, grid: &Shape, at: Site) -> Result<(), Error> {
 }
 
 /// Returns the positions of coordinates among `size` pixels. The padding moves positions outside into the range of the pixels.
-fn located<A: TensorLike<Elem: Float>>(
+fn pixel_positions<A: TensorLike<Elem: Float>>(
     coordinate: &A,
     size: usize,
     padding: GridPadding,
@@ -130,14 +130,14 @@ fn located<A: TensorLike<Elem: Float>>(
     };
     match padding {
         GridPadding::Zeros => Ok(place),
-        GridPadding::Border => within(&place, last, at),
-        GridPadding::Reflection if align_corners => within(&reflected(&place, 0.0, last, at)?, last, at),
-        GridPadding::Reflection => within(&reflected(&place, -0.5, size as f64, at)?, last, at),
+        GridPadding::Border => clamp_to_pixels(&place, last, at),
+        GridPadding::Reflection if align_corners => clamp_to_pixels(&reflect(&place, 0.0, last, at)?, last, at),
+        GridPadding::Reflection => clamp_to_pixels(&reflect(&place, -0.5, size as f64, at)?, last, at),
     }
 }
 
 /// Returns positions from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
-fn within<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
+fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
     let below = place.compare(Compare::Gt, 0.0, at)?;
     let place = place.choose(&below, 0.0, at)?;
     let inside = place.compare(Compare::Lt, last, at)?;
@@ -145,7 +145,7 @@ fn within<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<
 }
 
 /// Returns the positions, reflected at `low` and at `low + span` until they are between.
-fn reflected<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
+fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
     if span == 0.0 {
         return place.fill_shape(0.0, &place.shape(), at);
     }

@@ -110,7 +110,7 @@ fn check<A: TensorLike>(
     let counts = at_least(size, rank, ("output_size", 0), at)?;
     // The code makes a separate array for each window. This checks that memory can hold the list.
     let largest = counts.iter().copied().max().unwrap_or_default();
-    let refused = |_| Error::OutOfMemory { shape: counts.as_slice().into(), dtype: A::Elem::DTYPE, at };
+    let refused = |_| Error::out_of_memory(&counts[..], A::Elem::DTYPE, at);
     reserve::with_capacity::<u8>(largest.saturating_mul(size_of::<A>())).map_err(refused)?;
     Ok(counts)
 }

@@ -8,8 +8,8 @@ use crate::ops::reduce::reductions::{check_lanes, drop_reduced};
 use crate::shape::dims;
 use crate::{Shape, Site, Tensor, View};
 
-/// An array and one of its dimensions. An array of rank 0 counts as one lane of one element.
-pub(crate) struct Along<A: TensorLike> {
+/// An array, divided into lanes along one of its dimensions. An array of rank 0 counts as one lane of one element.
+pub(crate) struct LaneArray<A: TensorLike> {
     x: A,
     /// The shape, of at least rank 1.
     pub(crate) shape: Shape,
@@ -17,22 +17,22 @@ pub(crate) struct Along<A: TensorLike> {
     is_scalar: bool,
 }
 
-impl<A: TensorLike> Along<A> {
+impl<A: TensorLike> LaneArray<A> {
     pub(crate) fn new(x: &A, dim: isize, at: Site) -> Result<Self, A::Error> {
         let shape = x.shape();
         let axis = dims::axis(dim, shape.rank(), at)?;
         if shape.rank() > 0 {
-            return Ok(Along { x: x.clone(), shape, axis, is_scalar: false });
+            return Ok(LaneArray { x: x.clone(), shape, axis, is_scalar: false });
         }
         let shape = Shape::from([1]);
-        Ok(Along { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
+        Ok(LaneArray { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
     }
 
     /// Returns an array like [`new`](Self::new). Refuses lanes without elements.
     pub(crate) fn nonempty(x: &A, dim: isize, at: Site) -> Result<Self, A::Error> {
-        let along = Along::new(x, dim, at)?;
-        check_lanes(along.len(), along.axis as isize, at)?;
-        Ok(along)
+        let array = LaneArray::new(x, dim, at)?;
+        check_lanes(array.len(), array.axis as isize, at)?;
+        Ok(array)
     }
 
     /// Returns the length of a lane.
@@ -53,14 +53,13 @@ impl<A: TensorLike> Along<A> {
     }
 
     /// Returns the elements at `positions` along the dimension. The result has the shape of `positions`.
-    pub(crate) fn taken(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
+    pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
         let size = self.len();
         let inner = Shape::from(&self.shape[self.axis + 1..]).numel();
         let len = positions.shape()[self.axis];
         let block = len.saturating_mul(inner).max(1);
         let flat = Tensor::build(positions.shape(), at, |out| {
-            let along = positions.to_vec();
-            for (i, (out, position)) in out.iter_mut().zip(along).enumerate() {
+            for (i, (out, position)) in out.iter_mut().zip(positions.to_vec()).enumerate() {
                 *out = (i / block * size * inner + i % inner) as i64 + position * inner as i64;
             }
         })?;
@@ -69,29 +68,29 @@ impl<A: TensorLike> Along<A> {
 
     /// Returns the elements at `positions`, and the positions. Both have size 1 along the dimension. The dimension is removed if `keepdim`
     /// is false.
-    pub(crate) fn taken_with(
+    pub(crate) fn take_reduced(
         &self,
         positions: Tensor<i64>,
         keepdim: bool,
         at: Site,
     ) -> Result<(A, Tensor<i64>), A::Error> {
-        let (taken, keepdim) = (self.taken(&positions, at)?, keepdim && !self.is_scalar);
+        let (taken, keepdim) = (self.take(&positions, at)?, keepdim && !self.is_scalar);
         let axes = [self.axis];
         Ok((drop_reduced(taken, &axes, keepdim, at)?, drop_reduced(positions, &axes, keepdim, at)?))
     }
 
     /// Returns the elements at `positions`, and the positions. Both have rank 0 if the array had rank 0.
     pub(crate) fn take_all(&self, positions: Tensor<i64>, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
-        Ok((self.restored(self.taken(&positions, at)?, at)?, self.restored(positions, at)?))
+        Ok((self.restore_rank(self.take(&positions, at)?, at)?, self.restore_rank(positions, at)?))
     }
 
     /// Returns `z` with rank 0 if the array had rank 0, otherwise unchanged.
-    pub(crate) fn restored<B: TensorLike>(&self, z: B, at: Site) -> Result<B, B::Error> {
+    pub(crate) fn restore_rank<B: TensorLike>(&self, z: B, at: Site) -> Result<B, B::Error> {
         drop_reduced(z, &[self.axis], !self.is_scalar, at)
     }
 
     /// Returns the array. If it had rank 0, it has rank 1 here.
-    pub(crate) fn array(&self) -> &A {
+    pub(crate) fn values(&self) -> &A {
         &self.x
     }
 }
