@@ -215,7 +215,7 @@ pub trait Operation<T: Float>: Any {
     ///
     /// If the operation refuses inputs of these shapes.
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
+        inputs.first().cloned().ok_or_else(|| "an operation without inputs must define 'shape'".to_string())
     }
 
     /// Computes the result.

@@ -1,6 +1,6 @@
 //! The largest and smallest elements, and their positions.
 //!
-//! Ties follow PyTorch. LaneArray a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share
+//! Ties follow PyTorch. Along a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share
 //! it evenly, and NaNs count as equal.
 
 use wengert_macros::twins;

@@ -228,8 +228,8 @@ fn normalized_sizes<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Sha
     ensure!(
         own.ends_with(&normalized),
         at,
-        "Given normalized_shape={normalized}, expected input with shape [*, {}, but got input of size{own}",
-        &normalized.to_string()[1..]
+        "Given normalized_shape={normalized}, expected input with shape [*, {}], but got input of size{own}",
+        normalized.to_string().trim_matches(['[', ']'])
     );
     Ok(normalized)
 }
