@@ -16,9 +16,8 @@ pub enum Error {
 
     /// The operands of one operation are on different tapes.
     #[error(
-        "the operands belong to two tapes\n  --> {}, in {}\n  hint: record both on one tape, or pass a value from one to \
-         the other with `tape.constant(&x.value())`",
-        at.location, at.operation
+        "the operands belong to two tapes\n  {at}\n  hint: record both on one tape, or pass a value from one to \
+         the other with `tape.constant(&x.value())`"
     )]
     OtherTape {
         /// The operation and its line.
@@ -27,9 +26,8 @@ pub enum Error {
 
     /// A gradient was requested for an output that is not a single number, without a seed (the incoming gradient of the output).
     #[error(
-        "grad can be implicitly created only for scalar outputs\n  --> {}, in {}\n  the output has shape {shape}\n  hint: \
-         reduce it to one number first (`.sum(..)`), or give the upstream gradient (`tape.vjp`)",
-        at.location, at.operation
+        "grad can be implicitly created only for scalar outputs\n  {at}\n  the output has shape {shape}\n  hint: \
+         reduce it to one number first (`.sum(..)`), or give the upstream gradient (`tape.vjp`)"
     )]
     NotScalar {
         /// The shape of the output.
@@ -39,8 +37,7 @@ pub enum Error {
     },
 
     /// `item` was called for a value that does not have exactly one element.
-    #[error("a Tensor with {} elements cannot be converted to Scalar\n  --> {}, in {}\n  its shape is {shape}", shape.numel(),
-        at.location, at.operation)]
+    #[error("a Tensor with {} elements cannot be converted to Scalar\n  {at}\n  its shape is {shape}", shape.numel())]
     NotOneNumber {
         /// The shape.
         shape: Shape,
@@ -50,9 +47,8 @@ pub enum Error {
 
     /// A seed has another shape than its output, or a tangent has another shape than its input.
     #[error(
-        "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of {expected}.\n  \
-         --> {}, in {}",
-        at.location, at.operation
+        "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of \
+         {expected}.\n  {at}"
     )]
     SeedShape {
         /// The position of the output (or input).
@@ -67,9 +63,8 @@ pub enum Error {
 
     /// A derivative was requested through an operation that has none.
     #[error(
-        "the derivative of '{operation}' is not implemented: it has none\n  --> {}, in {}\n  '{operation}' was recorded at \
-         {recorded}",
-        at.location, at.operation
+        "the derivative of '{operation}' is not implemented: it has none\n  {at}\n  '{operation}' was recorded at \
+         {recorded}"
     )]
     NotDifferentiable {
         /// The operation's name.
@@ -82,9 +77,9 @@ pub enum Error {
 
     /// A gradient was requested with respect to a variable or parameter on which the output does not depend.
     #[error(
-        "the output does not depend on {what}\n  --> {}, in {}\n  hint: was it recorded before the output was, and not \
+        "the output does not depend on {what}\n  {at}\n  hint: was it recorded before the output was, and not \
          detached? Where a zero gradient is meant, ask for `{}`",
-        at.location, at.operation, if at.operation == "of" { "of_or_zeros" } else { "grad_or_zeros" }
+        if at.operation == "of" { "of_or_zeros" } else { "grad_or_zeros" }
     )]
     Unreached {
         /// The name of the parameter, or the line of the variable.
@@ -95,9 +90,8 @@ pub enum Error {
 
     /// The loss depends on no variable and no parameter.
     #[error(
-        "the loss depends on no variable and no parameter of its tape: there is nothing to differentiate\n  --> {}, in {}\n  \
-         hint: were all of them recorded with `tape.constant`, frozen, or detached?",
-        at.location, at.operation
+        "the loss depends on no variable and no parameter of its tape: there is nothing to differentiate\n  {at}\n  \
+         hint: were all of them recorded with `tape.constant`, frozen, or detached?"
     )]
     NothingReached {
         /// The operation and its line.
@@ -105,10 +99,7 @@ pub enum Error {
     },
 
     /// A gradient was requested for a variable of another tape.
-    #[error(
-        "the gradients are of a loss on another tape than {what}\n  --> {}, in {}",
-        at.location, at.operation
-    )]
+    #[error("the gradients are of a loss on another tape than {what}\n  {at}")]
     OtherTapesGradients {
         /// A description of the variable.
         what: String,
@@ -118,9 +109,8 @@ pub enum Error {
 
     /// The values of a parameter changed after its tape recorded it.
     #[error(
-        "the parameter made at {made} has changed since this tape recorded it\n  --> {}, in {}\n  hint: a tape is for one \
-         step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)",
-        at.location, at.operation
+        "the parameter made at {made} has changed since this tape recorded it\n  {at}\n  hint: a tape is for one \
+         step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)"
     )]
     ParameterChanged {
         /// The line that made the parameter.
@@ -168,8 +158,7 @@ pub enum Error {
     /// Batched inputs have different numbers of examples.
     #[error(
         "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes:?} for the mapped \
-         dimension\n  --> {}, in {}\n  hint: an input that is the same for all examples has `None` among the `in_dims`",
-        at.location, at.operation
+         dimension\n  {at}\n  hint: an input that is the same for all examples has `None` among the `in_dims`"
     )]
     BatchSizes {
         /// The size of each batched input along its batch dimension.
@@ -180,8 +169,8 @@ pub enum Error {
 
     /// A batch dimension is out of range for an input or an output.
     #[error(
-        "vmap: Got {which}={dim} for {} {position}, which has {} dimensions: its shape is {shape}\n  --> {}, in {}{}",
-        if *which == "in_dim" { "input" } else { "output" }, shape.rank(), at.location, at.operation,
+        "vmap: Got {which}={dim} for {} {position}, which has {} dimensions: its shape is {shape}\n  {at}{}",
+        if *which == "in_dim" { "input" } else { "output" }, shape.rank(),
         if *which == "in_dim" {
             "\n  hint: an input that is the same for all examples has `None` among the `in_dims`"
         } else {
@@ -202,14 +191,14 @@ pub enum Error {
     },
 
     /// The tape is full: it has 2³² - 1 nodes.
-    #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  --> {}, in {}", at.location, at.operation)]
+    #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}")]
     TapeFull {
         /// The operation and its line.
         at: Site,
     },
 
     /// A custom operation refuses the shapes of its inputs, with its own message.
-    #[error("{message}\n  --> {}, in {}", at.location, at.operation)]
+    #[error("{message}\n  {at}")]
     Refused {
         /// The message.
         message: String,

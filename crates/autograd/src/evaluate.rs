@@ -142,15 +142,43 @@ impl<T: Float> Record<T> {
         let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
         let work = part.work();
         let plan = plan_for(&part.expression, &ByNode::<()>::default(), &roots);
-        let values = PartOf { record: self, part }.run(&plan, at)?;
+        let values = PartOf { record: self, part, remote: None }.run(&plan, at)?;
         Ok(Evaluated { nodes: wanted, values, work })
     }
 }
 
 /// The evaluation of a part of a tape.
-struct PartOf<'r, T: Float> {
+pub(crate) struct PartOf<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph<T>,
+    /// The parameters whose values are not in the model's memory, if there may be any.
+    remote: Option<RemoteParameters<'r, T>>,
+}
+
+/// Parameters whose values are not in the model's memory.
+pub(crate) struct RemoteParameters<'r, T: Float> {
+    /// The id of each parameter, by its node.
+    pub(crate) ids: ByNode<u64>,
+    /// Returns the values of the parameter with an id.
+    pub(crate) fetch: &'r dyn Fn(u64) -> Result<Tensor<T>, Error>,
+}
+
+impl<'r, T: Float> PartOf<'r, T> {
+    /// Returns the part of a tape that the nodes `roots` need, and the positions of these nodes in the part.
+    pub(crate) fn new(
+        record: &'r Record<T>,
+        roots: &[Index],
+        remote: Option<RemoteParameters<'r, T>>,
+    ) -> (Self, Vec<Index>) {
+        let part = Subgraph::new(record, &record.values, roots);
+        let places = roots.iter().map(|&node| part.place(node)).collect();
+        (PartOf { record, part, remote }, places)
+    }
+
+    /// Returns the tape's index of a node of the part.
+    fn node(&self, node: Index) -> Index {
+        self.part.nodes[node as usize]
+    }
 }
 
 impl<T: Float> Evaluate<T> for PartOf<'_, T> {
@@ -161,15 +189,26 @@ impl<T: Float> Evaluate<T> for PartOf<'_, T> {
     }
 
     fn known(&self, node: Index) -> Option<&Tensor<T>> {
-        self.record.known(self.part.nodes[node as usize])
+        self.record.known(self.node(node))
     }
 
     fn site(&self, node: Index) -> Site {
-        self.record.site(self.part.nodes[node as usize])
+        self.record.site(self.node(node))
     }
 
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        self.record.run_other(self.part.nodes[node as usize], operands)
+        self.record.run_other(self.node(node), operands)
+    }
+
+    fn is_elsewhere(&self, node: Index) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.ids.contains_key(&self.node(node)))
+    }
+
+    fn fetch(&self, node: Index) -> Result<Tensor<T>, Error> {
+        match &self.remote {
+            Some(remote) => (remote.fetch)(remote.ids[&self.node(node)]),
+            None => unreachable!("all parameters are in the model's memory"),
+        }
     }
 }
 

@@ -130,6 +130,26 @@ pub enum Change<V> {
     Count,
 }
 
+impl<V: Copy> Change<V> {
+    /// Returns the batch's statistic, if the buffer is one.
+    pub(crate) fn statistic(&self) -> Option<V> {
+        match self {
+            Change::Blend { new, .. } => Some(*new),
+            Change::Count => None,
+        }
+    }
+}
+
+impl<V> Change<V> {
+    /// Returns the same change with the statistic that `convert` makes of this one.
+    pub(crate) fn map<W>(self, convert: impl FnOnce(V) -> W) -> Change<W> {
+        match self {
+            Change::Blend { new, share } => Change::Blend { new: convert(new), share },
+            Change::Count => Change::Count,
+        }
+    }
+}
+
 fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)

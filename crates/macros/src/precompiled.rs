@@ -102,33 +102,45 @@ impl Function {
             && !has_ident(self.output.to_token_stream(), "impl")
     }
 
-    /// Returns the function with a body that calls the instance for its type.
-    fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
-        let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
-        let all = || block.iter().flat_map(|block| &block.generics.params).chain(&generics.params);
-        let element = Parameter::find(all(), clause.as_ref(), &name)?;
+    /// Returns the generic parameters of the block and of the function.
+    fn parameters<'a>(&'a self, block: Option<&'a Block>) -> impl Iterator<Item = &'a GenericParam> {
+        block.into_iter().flat_map(|block| &block.generics.params).chain(&self.generics.params)
+    }
+
+    /// Returns the function as a free function: the argument `this` replaces the receiver.
+    fn as_free(&self, block: Option<&Block>) -> FreeFunction {
         let replaced = |tokens: TokenStream| match block {
             Some(block) => without_self(tokens, block),
             None => tokens,
         };
-        // From here on, the signature is the signature of a free function.
-        let this = receiver.as_ref().zip(block).map(|(receiver, block)| receiver.of(&block.of));
-        let this = this.iter().map(|of| (quote!(this), of.clone()));
-        let others =
-            arguments.iter().map(|argument| (argument.name.to_token_stream(), replaced(argument.of.to_token_stream())));
-        let (names, types): (Vec<_>, Vec<_>) = this.chain(others).unzip();
-        let muts =
-            receiver.iter().map(|_| None).chain(arguments.iter().map(|argument| argument.mutable)).collect::<Vec<_>>();
-        let mut own_output = replaced(output.to_token_stream());
-        let elides = receiver.as_ref().is_some_and(|receiver| receiver.is_elided);
-        if elides {
-            own_output = borrowed_from_this(own_output);
+        let this = self.receiver.as_ref().zip(block).map(|(receiver, block)| (quote!(this), receiver.of(&block.of)));
+        let argument = |argument: &Argument| (argument.name.to_token_stream(), replaced(argument.of.to_token_stream()));
+        let (names, types): (Vec<_>, Vec<_>) = this.into_iter().chain(self.arguments.iter().map(argument)).unzip();
+        let muts = self.receiver.iter().map(|_| None).chain(self.arguments.iter().map(|argument| argument.mutable));
+        let is_elided = self.receiver.as_ref().is_some_and(|receiver| receiver.is_elided);
+        let mut output = replaced(self.output.to_token_stream());
+        if is_elided {
+            output = borrowed_from_this(output);
         }
-        let own_body = replaced(body.to_token_stream());
-        let used = quote!(#(#types)* #own_output);
-        let named = all().filter_map(lifetime).filter(|lifetime| has_ident(used.clone(), &lifetime.ident.to_string()));
-        let this_lifetime = elides.then(|| Lifetime::new("'this", Span::call_site()));
-        let lifetimes: Vec<&Lifetime> = named.chain(&this_lifetime).collect();
+        let used = quote!(#(#types)* #output);
+        let is_used = |lifetime: &&Lifetime| has_ident(used.clone(), &lifetime.ident.to_string());
+        let named = self.parameters(block).filter_map(lifetime).filter(is_used).cloned();
+        let lifetimes = named.chain(is_elided.then(|| Lifetime::new("'this", Span::call_site()))).collect();
+        FreeFunction {
+            names,
+            types,
+            muts: muts.collect(),
+            lifetimes,
+            output,
+            body: replaced(self.body.to_token_stream()),
+        }
+    }
+
+    /// Returns the function with a body that calls the instance for its type.
+    fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
+        let element = Parameter::find(self.parameters(block), self.clause.as_ref(), &self.name)?;
+        let FreeFunction { names, types, muts, lifetimes, output: own_output, body: own_body } = self.as_free(block);
+        let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, .. } = self;
         let Parameter { ident, traits, bound, method, types: compiled, is_open } = element;
         let compiled = compiled.iter().map(|compiled| {
             let compiled = Ident::new(compiled, Span::call_site());
@@ -173,6 +185,17 @@ impl Function {
             }
         })
     }
+}
+
+/// A function without a receiver: its arguments, the lifetimes that it names, its result and its body.
+struct FreeFunction {
+    names: Vec<TokenStream>,
+    types: Vec<TokenStream>,
+    /// For each argument, `mut` if the function changes it.
+    muts: Vec<Option<Token![mut]>>,
+    lifetimes: Vec<Lifetime>,
+    output: TokenStream,
+    body: TokenStream,
 }
 
 /// The type parameter of a function that is compiled for several types.

@@ -212,24 +212,7 @@ impl Function {
         check_site(&body, &plain)?;
         let twin = format_ident!("{plain}", span = name.span());
         let (mut docs, others): (Vec<_>, Vec<_>) = attributes.partition(|attribute| attribute.path().is_ident("doc"));
-        // The text under `# Errors` applies to both functions. In the twin it stands under `# Panics`.
-        let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
-        let (panics, errors) = match heading.map(|heading| docs.split_off(heading)) {
-            Some(section) => {
-                let text = &section[1..];
-                (quote!(#[doc = " # Panics"] #(#text)*), quote!(#(#text)*))
-            }
-            None => (
-                quote! {
-                    ///
-                    /// Panics at the caller's line if the twin with the prefix `try_` returns an error.
-                },
-                quote! {
-                    ///
-                    /// The errors with which the twin without the prefix panics.
-                },
-            ),
-        };
+        let (panics, errors) = split_errors(&mut docs);
         let result = success(&output)?;
         let parameters: Vec<_> = arguments.iter().map(|(name, of)| quote!(#name: #of)).collect();
         let values = arguments.iter().map(|(name, _)| name);
@@ -268,6 +251,25 @@ impl Function {
             #visibility fn #name #generics (#inputs) -> #output #clause #body
         })
     }
+}
+
+/// Removes the section `# Errors` at the end of the docs. Returns its text for the twin, under `# Panics`, and for the function itself.
+/// Without this section, each text refers to the other function.
+fn split_errors(docs: &mut Vec<Attribute>) -> (TokenStream, TokenStream) {
+    let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
+    if let Some(section) = heading.map(|heading| docs.split_off(heading)) {
+        let text = &section[1..];
+        return (quote!(#[doc = " # Panics"] #(#text)*), quote!(#(#text)*));
+    }
+    let panics = quote! {
+        ///
+        /// Panics at the caller's line if the twin with the prefix `try_` returns an error.
+    };
+    let errors = quote! {
+        ///
+        /// The errors with which the twin without the prefix panics.
+    };
+    (panics, errors)
 }
 
 fn is_in_place(attribute: &Attribute) -> bool {

@@ -5,7 +5,7 @@
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site};
 
-use super::path::Through;
+use super::path::Traversal;
 use crate::tape::BatchedCall;
 use crate::{Error, Tape, Var, rules};
 
@@ -28,21 +28,21 @@ impl<'t, T: Float> Tape<T> {
             return Ok(Vec::new());
         };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
-        let path = self.dependents(&sources, last, Through::Any);
-        let needed = self.reaching(&path, outputs.iter().copied());
+        let path = self.dependents(&sources, last, Traversal::All);
+        let needed = self.needed_for(&path, outputs.iter().copied());
         let mut batched: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
         for &(input, batch) in inputs {
             if let Some(slot) = path.position(input.index) {
                 batched[slot] = Some(batch);
             }
         }
-        let recording = self.derive();
+        let derivation = self.start_derivation();
         for slot in (0..batched.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             if batched[slot].is_some() {
                 continue;
             }
             let index = path.first + slot as Index;
-            let (op, operands) = recording.on_behalf_of(index);
+            let (op, operands) = derivation.on_behalf_of(index);
             let operand = |&operand: &Index| match path.position(operand).and_then(|slot| batched[slot]) {
                 Some(batch) => (batch, true),
                 None => (self.at(operand), false),
@@ -52,15 +52,15 @@ impl<'t, T: Float> Tape<T> {
             let call = BatchedCall { inputs, size, shape, at };
             batched[slot] = Some(rules::batched(self, index, op, &call)?);
         }
-        drop(recording);
+        drop(derivation);
         let batch = |output: &Var<'t, T>| path.position(output.index).and_then(|slot| batched[slot]);
-        Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeated(size, at))).collect())
+        Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeat_for_batch(size, at))).collect())
     }
 
     /// Returns true if one of `nodes` depends on one of `sources`, through inputs with or without a derivative.
     pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
         let Some(&last) = nodes.iter().max() else { return false };
-        let path = self.dependents(sources, last, Through::Any);
+        let path = self.dependents(sources, last, Traversal::All);
         nodes.iter().any(|&node| path.position(node).is_some())
     }
 }

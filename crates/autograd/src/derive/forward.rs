@@ -5,7 +5,7 @@ use wengert_tensor::ops::{TensorLike as _, Views as _};
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
-use super::path::Through;
+use super::path::Traversal;
 use crate::record::DETACH;
 use crate::rules::{self, Primitive, Tangent};
 use crate::{Error, Tape, Var};
@@ -58,18 +58,18 @@ impl<'t, T: Float> Tape<T> {
             return Ok(Vec::new());
         };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
-        let path = self.dependents(&sources, last, Through::Differentiable);
+        let path = self.dependents(&sources, last, Traversal::Differentiable);
         // A node gets a tangent only if an output depends on it.
-        let needed = self.reaching(&path, outputs.iter().copied());
+        let needed = self.needed_for(&path, outputs.iter().copied());
         let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
         for &(input, tangent) in inputs {
             if let Some(slot) = path.position(input.index) {
                 tangents[slot] = Some(rules::accumulate(tangents[slot], tangent, at)?);
             }
         }
-        let deriving = self.derive();
+        let derivation = self.start_derivation();
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
-            let primitive = deriving.primitive(path.first + slot as Index, at);
+            let primitive = derivation.primitive(path.first + slot as Index, at);
             if matches!(primitive.op, Op::Alias(_)) && primitive.op != DETACH {
                 // An operation that refuses differentiation is an error even if its input's tangent is zero (after a `floor`).
                 return Err(primitive.undefined());
@@ -89,7 +89,7 @@ impl<'t, T: Float> Tape<T> {
                 }
             }
         }
-        drop(deriving);
+        drop(derivation);
         Ok(outputs
             .iter()
             .map(|output| {

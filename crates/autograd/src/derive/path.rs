@@ -10,21 +10,21 @@ use crate::{Tape, Var};
 
 /// The inputs of an operation through which a path may pass.
 #[derive(Clone, Copy)]
-pub(crate) enum Through {
+pub(crate) enum Traversal {
     /// The inputs with a derivative.
     Differentiable,
     /// All inputs.
-    Any,
+    All,
 }
 
-impl Through {
+impl Traversal {
     /// Returns the position of the first of these inputs. The path may pass through all later inputs too. `None` means that it passes
     /// through no input.
     #[inline]
     fn first_input(self, op: Op) -> Option<usize> {
         match self {
-            Through::Differentiable => rules::flows_from(op),
-            Through::Any => Some(0),
+            Traversal::Differentiable => rules::flows_from(op),
+            Traversal::All => Some(0),
         }
     }
 }
@@ -35,7 +35,7 @@ pub(crate) struct Path {
     pub(crate) first: Index,
     /// For each slot, true if its node is on the path.
     pub(crate) marks: Vec<bool>,
-    through: Through,
+    traversal: Traversal,
 }
 
 impl Path {
@@ -50,9 +50,9 @@ impl Path {
 
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Returns the path of the nodes up to `last` that depend on one of `sources` through the inputs that `through` allows. The path
+    /// Returns the path of the nodes up to `last` that depend on one of `sources` through the inputs that `traversal` allows. The path
     /// includes `sources`.
-    pub(crate) fn dependents(&self, sources: &[Index], last: Index, through: Through) -> Path {
+    pub(crate) fn dependents(&self, sources: &[Index], last: Index, traversal: Traversal) -> Path {
         let first = sources.iter().copied().min().unwrap_or(last).min(last);
         let mut marks = vec![false; (last - first + 1) as usize];
         for &source in sources {
@@ -63,16 +63,16 @@ impl<'t, T: Float> Tape<T> {
         let record = self.record.borrow();
         for slot in 0..marks.len() {
             let index = first + slot as Index;
-            let Some(from) = through.first_input(record.op(index)) else { continue };
+            let Some(from) = traversal.first_input(record.op(index)) else { continue };
             // For an input before `first`, the difference wraps to a number above all slots.
             let marked = |&input: &Index| marks.get(input.wrapping_sub(first) as usize) == Some(&true);
             marks[slot] |= record.operands(index)[from..].iter().any(marked);
         }
-        Path { first, marks, through }
+        Path { first, marks, traversal }
     }
 
     /// Returns, for each slot of `path`, true if an output depends on the slot's node.
-    pub(crate) fn reaching(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
+    pub(crate) fn needed_for(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
         let mut reaching = vec![false; path.marks.len()];
         for slot in outputs.filter_map(|output| path.position(output.index)) {
             reaching[slot] = true;
@@ -80,7 +80,7 @@ impl<'t, T: Float> Tape<T> {
         let record = self.record.borrow();
         for slot in (0..reaching.len()).rev() {
             let index = path.first + slot as Index;
-            let from = path.through.first_input(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
+            let from = path.traversal.first_input(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
             for &input in from.map_or(&[][..], |from| &record.operands(index)[from..]) {
                 if let Some(below) = path.position(input) {
                     reaching[below] = true;
@@ -91,8 +91,8 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// Starts the recording of a derivative or a batch.
-    pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
-        Deriving {
+    pub(crate) fn start_derivation(&'t self) -> DerivationGuard<'t, T> {
+        DerivationGuard {
             tape: self,
             before: self.record.borrow().on_behalf_of,
             _rules: (!compat::zero_dim_allowed()).then(|| compat::Rules::current().zero_dim(true).scope()),
@@ -104,13 +104,13 @@ impl<'t, T: Float> Tape<T> {
 /// or batch. The compatibility rules are suspended, because they were already applied to that operation.
 ///
 /// Dropping the guard restores the previous state. Guards can be nested, because a rule may take derivatives itself.
-pub(crate) struct Deriving<'t, T: Float> {
+pub(crate) struct DerivationGuard<'t, T: Float> {
     tape: &'t Tape<T>,
     before: Option<&'static Location<'static>>,
     _rules: Option<compat::Guard>,
 }
 
-impl<'t, T: Float> Deriving<'t, T> {
+impl<'t, T: Float> DerivationGuard<'t, T> {
     /// Makes all nodes that are recorded from now on get the line of node `index`. Returns the operation and the inputs of node `index`.
     #[inline(always)]
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
@@ -128,7 +128,7 @@ impl<'t, T: Float> Deriving<'t, T> {
     }
 }
 
-impl<T: Float> Drop for Deriving<'_, T> {
+impl<T: Float> Drop for DerivationGuard<'_, T> {
     fn drop(&mut self) {
         self.tape.record.borrow_mut().on_behalf_of = self.before;
     }

@@ -2,14 +2,15 @@
 
 use std::cell::RefCell;
 
+use wengert_macros::precompiled;
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{ByNode, Expression, Index, Subgraph, plan_for};
+use wengert_tensor::plan::{ByNode, Index, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::gradients::Gradients;
 use super::reverse::{statistics, with_values};
+use crate::evaluate::{PartOf, RemoteParameters};
 use crate::parameter::Change;
-use crate::tape::Record;
 use crate::{Error, Var};
 
 /// A receiver of the gradients of [`RecordedGradients`], which gets each gradient as soon as it is computed. It may also supply the values
@@ -107,14 +108,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     /// are variables.
     pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
         let tape = self.loss.tape;
-        let variable = move |&(id, ref change): &(u64, Change<Index>)| {
-            let change = match change {
-                Change::Blend { new, share } => Change::Blend { new: tape.at(*new), share: *share },
-                Change::Count => Change::Count,
-            };
-            (id, change)
-        };
-        self.changes.iter().map(variable)
+        self.changes.iter().map(move |(id, change)| (*id, change.clone().map(|node| tape.at(node))))
     }
 
     /// Computes the loss and its gradients, and passes each gradient to `sink` as soon as it is complete. The gradients of the last layers
@@ -124,20 +118,27 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     ///
     /// If there is not enough memory, or if a custom operation or `sink` returns an error.
     pub fn evaluate(self, sink: &mut impl GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
+        self.evaluate_into(sink)
+    }
+}
+
+#[precompiled]
+impl<'t, T: Float> RecordedGradients<'t, T> {
+    fn evaluate_into(self, sink: &mut dyn GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
         let RecordedGradients { loss, parameters, changes, at } = self;
         let record = loss.tape.record.borrow();
         let mut roots: Vec<Index> = parameters.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(statistics(&changes));
         roots.push(loss.index);
-        let part = Subgraph::new(&record, &record.values, &roots);
-        let places: Vec<Index> = roots.iter().map(|&node| part.place(node)).collect();
-        let plan = plan_for(&part.expression, &ByNode::<()>::default(), &places);
-        let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
         let owners = record.parameters.iter().filter(|(id, _)| sink.is_elsewhere(*id));
-        let elsewhere = owners.map(|&(id, node)| (node, id)).collect();
-        let evaluation = SinkEvaluation { record: &record, part, elsewhere, sink: RefCell::new(sink) };
-        evaluation.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
-            Some(&(id, _)) => evaluation.sink.borrow_mut().gradient(id, value),
+        let ids = owners.map(|&(id, node)| (node, id)).collect();
+        let sink = RefCell::new(sink);
+        let fetch = |id| sink.borrow_mut().fetch(id);
+        let (part, places) = PartOf::new(&record, &roots, Some(RemoteParameters { ids, fetch: &fetch }));
+        let plan = plan_for(part.expression(), &ByNode::<()>::default(), &places);
+        let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
+        part.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
+            Some(&(id, _)) => sink.borrow_mut().gradient(id, value),
             None => {
                 values[position - parameters.len()] = Some(value);
                 Ok(())
@@ -147,50 +148,6 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         let mut next = || values.next().flatten().unwrap_or_else(|| unreachable!("each root has a value"));
         let changes = with_values(changes, &mut next);
         Ok((next().try_item()?, Gradients::from_parts([], changes)))
-    }
-}
-
-/// The evaluation of a part of a tape, which fetches parameters from a sink.
-struct SinkEvaluation<'r, T: Float, F> {
-    record: &'r Record<T>,
-    part: Subgraph<T>,
-    /// The nodes of the parameters whose values are not in the model's memory.
-    elsewhere: ByNode<u64>,
-    sink: RefCell<&'r mut F>,
-}
-
-impl<T: Float, F: GradientSink<T>> SinkEvaluation<'_, T, F> {
-    /// Returns the tape's index of node `node` of the subgraph.
-    fn node(&self, node: Index) -> Index {
-        self.part.nodes[node as usize]
-    }
-}
-
-impl<T: Float, F: GradientSink<T>> Evaluate<T> for SinkEvaluation<'_, T, F> {
-    type Error = Error;
-
-    fn expression(&self) -> &Expression<T> {
-        &self.part.expression
-    }
-
-    fn known(&self, node: Index) -> Option<&Tensor<T>> {
-        self.record.known(self.node(node))
-    }
-
-    fn site(&self, node: Index) -> Site {
-        self.record.site(self.node(node))
-    }
-
-    fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        self.record.run_other(self.node(node), operands)
-    }
-
-    fn is_elsewhere(&self, node: Index) -> bool {
-        self.elsewhere.contains_key(&self.node(node))
-    }
-
-    fn fetch(&self, node: Index) -> Result<Tensor<T>, Error> {
-        self.sink.borrow_mut().fetch(self.elsewhere[&self.node(node)])
     }
 }
 

@@ -9,7 +9,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
-use super::path::{Path, Through};
+use super::path::{Path, Traversal};
 use crate::parameter::Change;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
@@ -117,7 +117,7 @@ impl<'t, T: Float> Tape<T> {
             return Ok(vec![None; inputs.len()]);
         };
         let wanted: Vec<Index> = inputs.iter().map(|input| input.index).collect();
-        let path = self.dependents(&wanted, last, Through::Differentiable);
+        let path = self.dependents(&wanted, last, Traversal::Differentiable);
         let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
         for &(output, seed) in outputs {
             if let Some(slot) = path.position(output.index) {
@@ -128,7 +128,7 @@ impl<'t, T: Float> Tape<T> {
         // If an output depends on the input only through derivatives that are zero, the gradient is zero, not `None`.
         let without = |input: &Var<'t, T>| path.position(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
         let reaching = if inputs.iter().any(without) {
-            self.reaching(&path, outputs.iter().map(|&(output, _)| output))
+            self.needed_for(&path, outputs.iter().map(|&(output, _)| output))
         } else {
             Vec::new()
         };
@@ -144,12 +144,12 @@ impl<'t, T: Float> Tape<T> {
     /// Records the adjoints of all nodes on `path`, from the last to the first. For each input of a node, the node's adjoint times the
     /// derivative is added to the input's adjoint. HIPS/autograd: `backward_pass`.
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
-        let deriving = self.derive();
+        let derivation = self.start_derivation();
         let mut end = path.marks.len();
         while let Some(slot) = self.propagate_linear(path, adjoints, end, at)? {
             end = slot;
             let Some(g) = adjoints.get(self, slot) else { continue };
-            let primitive = deriving.primitive(path.first + slot as Index, at);
+            let primitive = derivation.primitive(path.first + slot as Index, at);
             let Some(first) = rules::flows_from(primitive.op) else { continue };
             for position in first..primitive.inputs.len() {
                 let Some(below) = path.position(primitive.inputs[position]) else { continue };
@@ -201,26 +201,16 @@ impl<'t, T: Float> Tape<T> {
 
 /// Returns the nodes of the statistics in `changes`.
 pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item = Index> {
-    changes.iter().filter_map(|(_, change)| match change {
-        Change::Blend { new, .. } => Some(*new),
-        Change::Count => None,
-    })
+    changes.iter().filter_map(|(_, change)| change.statistic())
 }
 
 /// Replaces the nodes of the statistics in `changes` by their values. Each call of `value` returns the next value, in the order of
 /// [`statistics`].
 pub(super) fn with_values<T: Float>(
     changes: Vec<(u64, Change<Index>)>,
-    value: &mut impl FnMut() -> Tensor<T>,
+    value: &mut dyn FnMut() -> Tensor<T>,
 ) -> Vec<(u64, Change<Tensor<T>>)> {
-    let with_value = |(id, change)| {
-        let change = match change {
-            Change::Count => Change::Count,
-            Change::Blend { share, .. } => Change::Blend { new: value(), share },
-        };
-        (id, change)
-    };
-    changes.into_iter().map(with_value).collect()
+    changes.into_iter().map(|(id, change)| (id, change.map(|_| value()))).collect()
 }
 
 /// The index that stands for no node.
@@ -275,7 +265,7 @@ impl<'t, T: Float> Var<'t, T> {
         let gradients: Vec<Var<'t, T>> = gradients
             .into_iter()
             .zip(inputs)
-            .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.described(), at }))
+            .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.describe(), at }))
             .collect::<Result<_, _>>()?;
         // The gradients form a group: when the value of one is requested, all are computed together.
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
@@ -410,7 +400,7 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(self.filled_at(&shape, T::ONE, at))
     }
 
-    fn described(self) -> String {
+    fn describe(self) -> String {
         let record = self.tape.record.borrow();
         format!(
             "the {} {} recorded at {}",

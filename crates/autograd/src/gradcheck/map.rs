@@ -6,6 +6,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::gradcheck::difference::{DISTANCES, Samples};
 use crate::gradcheck::report::{Failure, Mode, Place, Report};
+use crate::inspect::index_of;
 use crate::{Error, Tape, Var};
 
 /// A map from tensors to tensors, recorded again for each evaluation.
@@ -230,16 +231,6 @@ impl<T: Float> Map<'_, T> {
 
 fn numbers<T: Float>(tensor: &Tensor<T>) -> Vec<f64> {
     tensor.iter().map(T::to_f64).collect()
-}
-
-pub(super) fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
-    let mut rest = position;
-    let mut index = vec![0; shape.rank()];
-    for axis in (0..shape.rank()).rev() {
-        index[axis] = rest % shape[axis];
-        rest /= shape[axis];
-    }
-    index
 }
 
 /// Returns the place of element `k` if the elements of tensors of these shapes are numbered consecutively.

@@ -32,9 +32,10 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
 
+use crate::inspect::index_of;
 use crate::{Error, Tape, Var, rules};
 use difference::{Samples, estimates};
-use map::{Map, Probe, Random, index_of};
+use map::{Map, Probe, Random};
 
 /// The tolerance at which a comparison becomes inconclusive, relative to the largest derivative (or to 1).
 const WIDEST: f64 = 1e-2;
@@ -141,7 +142,7 @@ impl Default for GradCheck {
 }
 
 /// The function under test: it records its result on the tape of its variables.
-type Recorded<'f, T> = dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error> + 'f;
+type RecordedFunction<'f, T> = dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error> + 'f;
 
 impl GradCheck {
     /// Returns a check of orders 1 and 2 in both modes.
@@ -150,54 +151,46 @@ impl GradCheck {
     }
 
     /// Sets the highest order of the checked derivatives to 1 or 2. Other values are clamped.
-    pub fn order(mut self, order: usize) -> Self {
-        self.order = order.clamp(1, 2);
-        self
+    pub fn order(self, order: usize) -> Self {
+        GradCheck { order: order.clamp(1, 2), ..self }
     }
 
     /// Sets the step of the central differences for inputs up to 1. For larger inputs the step grows in proportion. The
     /// default is ∛ε: 6e-6 in f64. If the check is undecided, try half and double the default.
-    pub fn step(mut self, step: f64) -> Self {
-        self.step = Some(step);
-        self
+    pub fn step(self, step: f64) -> Self {
+        GradCheck { step: Some(step), ..self }
     }
 
     /// Sets the relative accuracy of the derivatives' formulas, for functions that are approximated to fewer digits.
     /// The default is 64 ε: 1.4e-14 in f64.
-    pub fn accuracy(mut self, accuracy: f64) -> Self {
-        self.accuracy = Some(accuracy);
-        self
+    pub fn accuracy(self, accuracy: f64) -> Self {
+        GradCheck { accuracy: Some(accuracy), ..self }
     }
 
     /// Checks reverse mode only, for operations without a `jvp`. At order 2: reverse over reverse.
-    pub fn skip_forward(mut self) -> Self {
-        self.forward = false;
-        self
+    pub fn skip_forward(self) -> Self {
+        GradCheck { forward: false, ..self }
     }
 
     /// Checks forward mode only, for operations without a `vjp`. At order 2: forward over forward.
-    pub fn skip_reverse(mut self) -> Self {
-        self.reverse = false;
-        self
+    pub fn skip_reverse(self) -> Self {
+        GradCheck { reverse: false, ..self }
     }
 
     /// Sets the maximum number of elements for which each output and each input is checked; 128 by default. For more
     /// elements, [`projections`](Self::projections) are checked.
-    pub fn full_up_to(mut self, elements: usize) -> Self {
-        self.full_up_to = elements;
-        self
+    pub fn full_up_to(self, elements: usize) -> Self {
+        GradCheck { full_up_to: elements, ..self }
     }
 
     /// Sets the number of randomly weighted sums that replace the elements if there are too many; 6 by default.
-    pub fn projections(mut self, count: usize) -> Self {
-        self.projections = count.max(1);
-        self
+    pub fn projections(self, count: usize) -> Self {
+        GradCheck { projections: count.max(1), ..self }
     }
 
     /// Sets the seed of the random weights; 0 by default.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
+    pub fn seed(self, seed: u64) -> Self {
+        GradCheck { seed, ..self }
     }
 
     /// Runs the check; see [`gradcheck`](fn@gradcheck).
@@ -235,7 +228,7 @@ impl GradCheck {
         }
     }
 
-    fn run<T: Float>(&self, f: &Recorded<T>, inputs: &[&Tensor<T>], at: Site) -> Result<Report, Failure> {
+    fn run<T: Float>(&self, f: &RecordedFunction<T>, inputs: &[&Tensor<T>], at: Site) -> Result<Report, Failure> {
         let mut report = Report::default();
         let first =
             Map { modes: [Mode::Reverse, Mode::Forward], record: &|tape, vars| Ok(vec![f(tape, vars)?]), inputs, at };
@@ -395,14 +388,14 @@ fn replay<'t, T: Float>(
     let (op, shape) = (record.node(index).op, record.shape(index).clone());
     let at = Site { operation: record.name(index), location: record.location(index) };
     match op {
-        Op::Other(number) => other.record_operation(record.operation(number).clone(), &operands, &shape, at),
+        Op::Other(number) => other.record_operation(record.operation(number).clone(), &operands, at),
         Op::View(number) => operands[0].apply_view(record.view(number).clone(), at),
         Op::Embed(number) => operands[0].apply_embed(record.view(number).clone(), &shape, at),
         Op::Cat(axis) => other.record_cat(&operands, axis as usize, &shape, at),
         op => match operands[..] {
-            [x] => other.push(op, [x.index], |record| record.intern(&shape), at),
-            [x, y] => other.push(op, [x.index, y.index], |record| record.intern(&shape), at),
-            [x, y, z] => other.push(op, [x.index, y.index, z.index], |record| record.intern(&shape), at),
+            [x] => other.push(op, [x.index], |record| record.expression.intern(&shape), at),
+            [x, y] => other.push(op, [x.index, y.index], |record| record.expression.intern(&shape), at),
+            [x, y, z] => other.push(op, [x.index, y.index, z.index], |record| record.expression.intern(&shape), at),
             _ => unreachable!("a primitive has one to three inputs"),
         },
     }

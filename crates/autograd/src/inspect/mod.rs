@@ -5,4 +5,5 @@ mod non_finite;
 mod svg;
 
 pub use graph::Graph;
+pub(crate) use non_finite::index_of;
 pub use non_finite::{NonFinite, NonFiniteOperand};

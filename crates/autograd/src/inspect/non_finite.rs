@@ -114,7 +114,7 @@ fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error
         let meant = matches!(record.node(index).op, Op::Constant(_) | Op::Number(_));
         if (content.nan && !had.nan) || (content.infinity && !meant && !had.infinity && !had.nan) {
             let operands: Vec<&Tensor<T>> = operands.iter().map(|(value, _)| value).collect();
-            return Ok(Some(described(&record, index, &value, &operands)));
+            return Ok(Some(describe(&record, index, &value, &operands)));
         }
         values.push(Some((value, content)));
         for input in inputs {
@@ -146,17 +146,12 @@ impl Content {
     }
 }
 
-fn described<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
+fn describe<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
     // If there is a NaN, it is reported, and not the infinities beside it.
     let has_nan = value.iter().any(T::is_nan);
     let is_news = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
     let first = value.iter().position(|x| is_news(&x)).unwrap_or_default();
-    let mut rest = first;
-    let mut place = vec![0; value.rank()];
-    for (axis, &size) in value.shape().iter().enumerate().rev() {
-        place[axis] = rest % size;
-        rest /= size;
-    }
+    let place = index_of(value.shape(), first);
     let operand = |(input, tensor): (Index, &&Tensor<T>)| NonFiniteOperand {
         operation: record.name(input),
         recorded: record.location(input),
@@ -178,6 +173,17 @@ fn described<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, oper
         operands: record.inputs(index).into_iter().zip(operands).map(operand).collect(),
         index: place,
     }
+}
+
+/// Returns the index, one number per dimension, of the element at a row-major position.
+pub(crate) fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
+    let mut rest = position;
+    let mut index = vec![0; shape.rank()];
+    for (axis, &size) in shape.iter().enumerate().rev() {
+        index[axis] = rest % size;
+        rest /= size;
+    }
+    index
 }
 
 impl fmt::Display for NonFinite {

@@ -62,7 +62,7 @@ impl Graph {
     /// assert!(svg.starts_with("<svg") && svg.contains("exp"));
     /// ```
     pub fn to_svg(&self) -> String {
-        let places = placed(&self.rows);
+        let places = place(&self.rows);
         let by_index: HashMap<_, &Placed<'_>> = places.iter().map(|node| (node.row.index, node)).collect();
         let mut edges = Vec::new();
         for node in &places {
@@ -99,20 +99,20 @@ impl Graph {
                 "<g><title>{}:{}</title><rect x=\"{:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{HEIGHT}\" rx=\"{round}\" \
                  fill=\"{fill}\" stroke=\"#7a7a7a\"/><text x=\"{middle:.1}\" y=\"{}\">{}</text><text x=\"{middle:.1}\" y=\"{}\" \
                  fill=\"#7a7a7a\">{}</text></g>",
-                escaped(row.file),
+                escape(row.file),
                 row.line,
                 middle - width / 2.0,
                 top + 16,
-                escaped(&first),
+                escape(&first),
                 top + 32,
-                escaped(&second),
+                escape(&second),
             );
         }
         svg + "</svg>\n"
     }
 }
 
-fn placed(rows: &[Row]) -> Vec<Placed<'_>> {
+fn place(rows: &[Row]) -> Vec<Placed<'_>> {
     let (mut depths, mut levels): (HashMap<_, usize>, Vec<Vec<&Row>>) = (HashMap::new(), Vec::new());
     for row in rows {
         let depth = row.inputs.iter().filter_map(|input| depths.get(input)).max().map_or(0, |depth| depth + 1);
@@ -148,7 +148,7 @@ fn labels(row: &Row) -> [String; 2] {
     [format!("%{index} {name} {shape}"), format!("{short}:{line}")]
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -168,7 +168,7 @@ mod tests {
         let svg = graph.to_svg();
         let lines: usize = graph.rows.iter().map(|row| row.inputs.len()).sum();
         assert_eq!((svg.matches("<g>").count(), svg.matches("<path").count()), (graph.rows.len(), lines));
-        let places = placed(&graph.rows);
+        let places = place(&graph.rows);
         for (position, a) in places.iter().enumerate() {
             for b in &places[position + 1..] {
                 assert!(a.top != b.top || (a.middle - b.middle).abs() >= (a.width + b.width) / 2.0);

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::panic::Location;
 
 use wengert_tensor::plan::{ByNode, Expression, Index, Op};
-use wengert_tensor::{Float, Shape, Tensor, View};
+use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated; its field is the index
 /// of the operation's name in `Record::names`.
@@ -13,7 +13,8 @@ pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 /// The contents of a tape. `O` is the type of operations with parameters. This file stores such operations with their names, but calls none
 /// of their methods.
 pub(crate) struct Record<T: Float, O> {
-    expression: Expression<T>,
+    /// The nodes. Only the methods of the record append nodes, because each node needs a line of code.
+    pub(crate) expression: Expression<T>,
     /// The line of code that recorded each node. A constant in an operation (the 2.0 in `x + 2.0`) has no line until the operation is
     /// recorded.
     locations: Vec<Option<&'static Location<'static>>>,
@@ -136,31 +137,10 @@ impl<T: Float, O> Record<T, O> {
         matches!(self.op(index), Op::Variable(_))
     }
 
-    /// Returns the index of `shape`. Each shape is stored once.
-    #[inline]
-    pub(crate) fn intern(&mut self, shape: &Shape) -> u32 {
-        self.expression.intern(shape)
-    }
-
     /// Stores data and returns its index.
     pub(crate) fn add_data(&mut self, data: Tensor<T>) -> u32 {
         self.data.push(data);
         (self.data.len() - 1) as u32
-    }
-
-    /// Stores a number and returns the operation of its leaf.
-    pub(crate) fn add_number(&mut self, number: T) -> Op {
-        self.expression.add_number(number)
-    }
-
-    /// Stores a view and returns its operation, which refers to it by index.
-    pub(crate) fn add_view(&mut self, view: View) -> Op {
-        self.expression.add_view(view)
-    }
-
-    /// Stores a view and returns the operation of its adjoint.
-    pub(crate) fn add_embed(&mut self, view: View) -> Op {
-        self.expression.add_embed(view)
     }
 
     /// Returns an operation that returns its input and refuses to be differentiated, with an error that names `name`.
@@ -208,11 +188,6 @@ impl<T: Float, O> Record<T, O> {
         self.operations.push(operation);
         self.locations.push(location);
         Some(index)
-    }
-
-    /// Marks the node of an operation with parameters, because its result equals its first input.
-    pub(crate) fn set_alias(&mut self, index: Index) {
-        self.expression.set_alias(index);
     }
 
     /// Appends a node for the concatenation of any number of inputs along a dimension.

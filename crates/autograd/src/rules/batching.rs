@@ -88,7 +88,7 @@ fn one_by_one<'t, T: Float>(
                 false => Ok(call.input(position)),
             })
             .collect::<Result<_, _>>()?;
-        let result = tape.record_operation(Rc::clone(operation), &inputs, &call.shape, at)?;
+        let result = tape.record_operation(Rc::clone(operation), &inputs, at)?;
         result.apply_view(View::Reshape(row.clone()), at)
     };
     let results: Vec<Var<'t, T>> = (0..call.size).map(result).collect::<Result<_, _>>()?;

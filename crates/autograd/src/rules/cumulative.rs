@@ -1,9 +1,9 @@
 //! The derivative of the cumulative sum along a dimension. Its adjoint is the cumulative sum from the other end.
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
+use wengert_tensor::{Axes, Float, Site, Tensor, View};
 
-use super::mode::{recorded, site};
+use super::mode::{rule_result, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the cumulative sum along `axis`.
@@ -16,10 +16,6 @@ impl<T: Float> Operation<T> for CumSum {
         "cumsum"
     }
 
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
-    }
-
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         Ok(inputs[0].apply_cumsum(self.axis, site("cumsum"))?)
     }
@@ -27,15 +23,15 @@ impl<T: Float> Operation<T> for CumSum {
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let at: Site = site("cumsum");
         let flipped = |x: Var<'t, T>| x.apply_view(View::Flip(Axes::from_slice(&[self.axis])), at);
-        recorded(flipped(g).and_then(|g| g.apply_cumsum(self.axis, at)).and_then(flipped))
+        rule_result(flipped(g).and_then(|g| g.apply_cumsum(self.axis, at)).and_then(flipped))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_cumsum(self.axis, site("cumsum")))
+        rule_result(v.apply_cumsum(self.axis, site("cumsum")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        recorded(call.batched(0).apply_cumsum(self.axis + 1, call.at))
+        rule_result(call.batched(0).apply_cumsum(self.axis + 1, call.at))
     }
 }
 

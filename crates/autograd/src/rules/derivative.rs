@@ -117,7 +117,7 @@ impl<'t, T: Float> Primitive<'t, T> {
             Op::Binary(op) => binary::derivative(op, input, [operand(0), operand(1)], z, v),
             Op::Select => binary::choice(input, operand(0), v),
             Op::Expand => Formula::Is(match mode {
-                Mode::Vjp => summed(v, &x.shape(), at)?,
+                Mode::Vjp => sum_to_shape(v, &x.shape(), at)?,
                 Mode::Jvp => v.apply_view(View::Expand(z.shape()), at)?,
             }),
             Op::Reshape => Formula::Is(match mode {
@@ -132,7 +132,7 @@ impl<'t, T: Float> Primitive<'t, T> {
             }
             Op::Embed(number) => {
                 let view = tape.record.borrow().view(number).clone();
-                Formula::Is(movement::embedded(view, z, v, mode, at)?)
+                Formula::Is(movement::embed_derivative(view, z, v, mode, at)?)
             }
             Op::Cat(axis) => {
                 let part = self.part.get().advanced(&tape.record.borrow(), axis as usize, &self.inputs, input);
@@ -179,7 +179,7 @@ impl<'t, T: Float> Primitive<'t, T> {
 }
 
 /// Sums `v` over the dimensions that an expansion from `shape` added or stretched.
-fn summed<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
+fn sum_to_shape<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
     let Some(expansion) = Expansion::new(shape, &v.shape()) else {
         unreachable!("{} was expanded from {shape}", v.shape())
     };
@@ -197,7 +197,7 @@ pub(crate) fn accumulate<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     let Some(total) = total else { return Ok(term) };
     let is_custom = matches!(total.tape.record.borrow().op(total.index), Op::Other(_));
-    match is_custom.then(|| movement::added(total, term, at)).flatten() {
+    match is_custom.then(|| movement::add_index_adds(total, term, at)).flatten() {
         Some(sum) => sum,
         None => {
             let shape = |record: &mut Record<T>| record.node(term.index).shape;

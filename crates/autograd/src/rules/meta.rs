@@ -1,7 +1,7 @@
 //! Operations that return their input unchanged. They replace the input's derivative, or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::{Float, Site, Tensor};
 
 use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
@@ -24,10 +24,6 @@ pub(crate) trait Derivative: 'static {
 impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
     fn name(&self) -> &'static str {
         self.0.name()
-    }
-
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
@@ -136,10 +132,6 @@ pub(crate) struct Guard<T> {
 impl<T: Float> Operation<T> for Guard<T> {
     fn name(&self) -> &'static str {
         "guarded"
-    }
-
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {

@@ -45,10 +45,10 @@ pub(super) fn site(name: &'static str) -> Site {
 /// Records an elementwise operation for a batch, which is the same operation on the batched inputs.
 pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
-    recorded(inputs[0].tape.record_operation(Rc::new(operation), &inputs, &call.shape(), call.at))
+    rule_result(inputs[0].tape.record_operation(Rc::new(operation), &inputs, call.at))
 }
 
 /// Returns the variable. Panics at the caller's line if the result is an error, because a rule cannot return errors.
-pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
+pub(super) fn rule_result<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
     Some(or_raise(result))
 }

@@ -8,7 +8,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
-use super::mode::{Mode, recorded, site};
+use super::mode::{Mode, rule_result, site};
 use crate::tape::Record;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
@@ -44,7 +44,7 @@ pub(super) fn is_transpose(view: &View) -> bool {
 }
 
 /// Records the derivative of the adjoint of a view: the view in reverse mode, its adjoint in forward mode.
-pub(super) fn embedded<'t, T: Float>(
+pub(super) fn embed_derivative<'t, T: Float>(
     view: View,
     z: Var<'t, T>,
     v: Var<'t, T>,
@@ -112,19 +112,19 @@ impl<T: Float> Operation<T> for Take {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_scatter_add(&self.0, &call.input(0).shape(), site("take")))
+        rule_result(g.apply_scatter_add(&self.0, &call.input(0).shape(), site("take")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_take(&self.0, site("take")))
+        rule_result(v.apply_take(&self.0, site("take")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let x = call.batched(0);
         // Each example becomes a row. The same columns of each row are read.
         let rows = call.with_batch(&[x.shape()[1..].iter().product()]);
-        let rows = recorded(x.apply_view(View::Reshape(rows), call.at))?;
-        recorded(rows.apply_index_select(1, &self.0, call.at))
+        let rows = rule_result(x.apply_view(View::Reshape(rows), call.at))?;
+        rule_result(rows.apply_index_select(1, &self.0, call.at))
     }
 }
 
@@ -148,17 +148,17 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_take(&self.positions, site("put")))
+        rule_result(g.apply_take(&self.positions, site("put")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_scatter_add(&self.positions, &self.shape, site("put")))
+        rule_result(v.apply_scatter_add(&self.positions, &self.shape, site("put")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let rows =
-            recorded(Var::apply_index_add(&[(&call.batched(0), &self.positions)], 1, self.shape.numel(), call.at))?;
-        recorded(rows.apply_view(View::Reshape(call.shape()), call.at))
+            rule_result(Var::apply_index_add(&[(&call.batched(0), &self.positions)], 1, self.shape.numel(), call.at))?;
+        rule_result(rows.apply_view(View::Reshape(call.shape()), call.at))
     }
 }
 
@@ -183,15 +183,15 @@ impl<T: Float> Operation<T> for IndexSelect {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let size = call.input(0).shape()[self.axis];
-        recorded(Var::apply_index_add(&[(&g, &self.index)], self.axis, size, site("index_select")))
+        rule_result(Var::apply_index_add(&[(&g, &self.index)], self.axis, size, site("index_select")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_index_select(self.axis, &self.index, site("index_select")))
+        rule_result(v.apply_index_select(self.axis, &self.index, site("index_select")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        recorded(call.batched(0).apply_index_select(self.axis + 1, &self.index, call.at))
+        rule_result(call.batched(0).apply_index_select(self.axis + 1, &self.index, call.at))
     }
 }
 
@@ -225,16 +225,16 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_index_select(self.axis, &self.indices[input], site("index_add")))
+        rule_result(g.apply_index_select(self.axis, &self.indices[input], site("index_add")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(Var::apply_index_add(&[(&v, &self.indices[input])], self.axis, self.size, site("index_add")))
+        rule_result(Var::apply_index_add(&[(&v, &self.indices[input])], self.axis, self.size, site("index_add")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let batched: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
-        recorded(Var::apply_index_add(&self.terms(&batched), self.axis + 1, self.size, call.at))
+        rule_result(Var::apply_index_add(&self.terms(&batched), self.axis + 1, self.size, call.at))
     }
 }
 
@@ -244,7 +244,11 @@ const MAX_TERMS: usize = 16;
 
 /// Records the sum of two [`IndexAdd`]s as a single one. So the gradient of an embedding that is looked up several times is filled with
 /// zeros only once. Returns `None` if `x` or `y` is not an [`IndexAdd`], if they do not match, or if the sum would have too many inputs.
-pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Option<Result<Var<'t, T>, Error>> {
+pub(super) fn add_index_adds<'t, T: Float>(
+    x: Var<'t, T>,
+    y: Var<'t, T>,
+    at: Site,
+) -> Option<Result<Var<'t, T>, Error>> {
     let record = x.tape.record.borrow();
     let sum_of = |var: Var<'t, T>| match record.op(var.index) {
         Op::Other(number) => {
@@ -262,7 +266,7 @@ pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Opt
     let inputs: Vec<Var<'t, T>> = of_first.iter().chain(of_second).map(|&input| x.tape.at(input)).collect();
     let operation = IndexAdd { axis: first.axis, indices, size: first.size };
     drop(record);
-    Some(x.tape.record_operation(Rc::new(operation), &inputs, &x.shape(), at))
+    Some(x.tape.record_operation(Rc::new(operation), &inputs, at))
 }
 
 #[cfg(test)]

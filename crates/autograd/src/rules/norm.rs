@@ -7,7 +7,7 @@
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::{recorded, site};
+use super::mode::{rule_result, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the `ord`-norm over `axes`, which keep size 1.
@@ -63,11 +63,7 @@ impl<T: Float> Operation<T> for Norm {
     }
 
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        let mut shape = inputs[0].clone();
-        for &axis in &self.axes {
-            shape[axis] = 1;
-        }
-        Ok(shape)
+        Ok(inputs[0].with_ones(&self.axes))
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
@@ -87,7 +83,7 @@ impl<T: Float> Operation<T> for Norm {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
-        recorded(call.batched(0).apply_norm(self.ord, &axes, call.at))
+        rule_result(call.batched(0).apply_norm(self.ord, &axes, call.at))
     }
 }
 

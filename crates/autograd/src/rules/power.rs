@@ -2,9 +2,9 @@
 
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
 use wengert_tensor::plan::Op;
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::{Float, Site, Tensor};
 
-use super::mode::{Formula, recorded};
+use super::mode::{Formula, rule_result};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records ∂/∂x xʸ · v = v y xʸ⁻¹, or 0 where y = 0.
@@ -60,10 +60,6 @@ impl<T: Float> Operation<T> for Root {
         "pow"
     }
 
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
-    }
-
     #[track_caller]
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         Ok(inputs[0].apply_root(self.inverse, Site::here("pow"))?)
@@ -78,6 +74,6 @@ impl<T: Float> Operation<T> for Root {
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        recorded(call.batched(0).apply_root(self.inverse, call.at))
+        rule_result(call.batched(0).apply_root(self.inverse, call.at))
     }
 }

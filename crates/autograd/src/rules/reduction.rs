@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use wengert_tensor::ops::{Comparison, TensorLike, Views, where_};
-use wengert_tensor::{Axes, Binary, Float, Reduction, Shape, Site, Tensor, View};
+use wengert_tensor::{Axes, Binary, Float, Reduction, Site, Tensor, View};
 
 use super::mode::{Mode, elementwise, site};
 use crate::error::or_raise;
@@ -41,7 +41,7 @@ pub(super) fn derivative<'t, T: Float>(
 /// Records the product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
 /// factors are zero. Dividing the product by each factor would fail there.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
-    let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], &x.shape(), at)?;
+    let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], at)?;
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
@@ -86,10 +86,6 @@ impl Factors {
 impl<T: Float> Operation<T> for Factors {
     fn name(&self) -> &'static str {
         "factors"
-    }
-
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {

@@ -8,7 +8,7 @@
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::{recorded, site};
+use super::mode::{rule_result, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the variance over `axes`, which keep size 1.
@@ -20,20 +20,10 @@ pub(crate) struct Variance {
 }
 
 impl Variance {
-    /// Returns the result's shape.
-    pub(crate) fn reduced(&self, shape: &Shape) -> Shape {
-        let mut shape = shape.clone();
-        for &axis in &self.axes {
-            shape[axis] = 1;
-        }
-        shape
-    }
-
     /// Returns ∂z/∂x for every element as two factors: a number, and a recorded formula.
     fn slope<'t, T: Float>(&self, x: Var<'t, T>) -> (f64, Var<'t, T>) {
         let shape = x.shape();
-        let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
-        let divisor = count - self.correction;
+        let divisor = shape.numel_over(&self.axes) as f64 - self.correction;
         // Without dimensions, each element is its own mean. `mean_keepdim` would interpret an empty list as all dimensions.
         let mean = if self.axes.is_empty() { x } else { x.mean_keepdim(&self.axes[..]).expand(&shape) };
         if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {
@@ -50,7 +40,7 @@ impl<T: Float> Operation<T> for Variance {
     }
 
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(self.reduced(&inputs[0]))
+        Ok(inputs[0].with_ones(&self.axes))
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
@@ -73,7 +63,7 @@ impl<T: Float> Operation<T> for Variance {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
         // At rank 1 each example is a single number, so its variance is over all of its dimensions.
         let is_total = self.is_total || call.shape().rank() == 1;
-        recorded(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
+        rule_result(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
     }
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, TensorLike, Views, Windowed};
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
-use super::mode::{recorded, site};
+use super::mode::{rule_result, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
@@ -43,12 +43,12 @@ impl<T: Float> Operation<T> for Convolution {
         let asked = operands[input];
         let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
         let [first, second] = asked.others().map(of);
-        recorded(first.apply_convolution(&second, &self.form, asked, site("conv")))
+        rule_result(first.apply_convolution(&second, &self.form, asked, site("conv")))
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let [first, second] = if input == 0 { [v, call.input(1)] } else { [call.input(0), v] };
-        recorded(first.apply_convolution(&second, &self.form, self.slot, site("conv")))
+        rule_result(first.apply_convolution(&second, &self.form, self.slot, site("conv")))
     }
 
     /// Records the convolutions of all examples. If all examples share the weight, one convolution processes the images of all examples.
@@ -68,157 +68,112 @@ impl<T: Float> Operation<T> for Convolution {
             x.apply_view(View::Reshape(form.shape(slot).clone()), at)
         };
         let [first, second] = [operand(0), operand(1)].map(or_raise);
-        let result = recorded(first.apply_convolution(&second, &form, self.slot, at))?;
+        let result = rule_result(first.apply_convolution(&second, &form, self.slot, at))?;
         let mut shape = call.shape();
         if !has_channels(self.slot) {
-            return recorded(result.apply_view(View::Reshape(shape), at));
+            return rule_result(result.apply_view(View::Reshape(shape), at));
         }
         shape.swap(0, 1);
         Some(or_raise(result.apply_view(View::Reshape(shape), at)).movedim([1], [0]))
     }
 }
 
-/// The operation that finds the largest element of each window of the first input, and returns the element of the second input at the same
-/// position. The derivative with respect to the first input is zero, or undefined where elements are equal.
-struct Choose {
+/// Maximum pooling, or its adjoint. The first input chooses a position in each window: the position of its largest element. The pooling
+/// reads the second input at these positions. The adjoint adds the elements of the second input to zeros at these positions. Both are
+/// linear in the second input. The derivative with respect to the first input is zero, or undefined where elements are equal.
+struct MaxPooling {
     form: PoolingForm,
+    is_adjoint: bool,
+    /// The result of the pooling for an empty window.
     nothing: f64,
 }
 
-impl<T: Float> Operation<T> for Choose {
+impl MaxPooling {
+    fn operation(&self) -> &'static str {
+        if self.is_adjoint { "max_unpool" } else { "max_pool" }
+    }
+
+    fn apply<A: Windowed<Elem: Float>>(&self, x: &A, values: &A, at: Site) -> Result<A, A::Error> {
+        match self.is_adjoint {
+            false => x.apply_max_pool(values, &self.form, self.nothing, at),
+            true => x.apply_max_unpool(values, &self.form, at),
+        }
+    }
+}
+
+impl<T: Float> Operation<T> for MaxPooling {
     fn name(&self) -> &'static str {
-        "max_pool"
+        self.operation()
     }
 
     fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(self.form.output().clone())
+        Ok(if self.is_adjoint { self.form.input() } else { self.form.output() }.clone())
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_max_pool(&inputs[1], &self.form, self.nothing, site("max_pool"))?)
+        Ok(self.apply(&inputs[0], &inputs[1], site(self.operation()))?)
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        if input == 0 {
-            return None;
-        }
-        recorded(call.input(0).apply_max_unpool(&g, &self.form, site("max_pool")))
+        let adjoint = MaxPooling { form: self.form.clone(), is_adjoint: !self.is_adjoint, nothing: 0.0 };
+        if input == 0 { None } else { rule_result(adjoint.apply(&call.input(0), &g, site(self.operation()))) }
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        if input == 0 {
-            return None;
-        }
-        recorded(call.input(0).apply_max_pool(&v, &self.form, 0.0, site("max_pool")))
+        let linear = MaxPooling { form: self.form.clone(), is_adjoint: self.is_adjoint, nothing: 0.0 };
+        if input == 0 { None } else { rule_result(linear.apply(&call.input(0), &v, site(self.operation()))) }
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let (form, nothing) = (self.form.over_images(call.size), self.nothing);
-        let [x, values] = [images(call, 0, form.input()), images(call, 1, form.input())];
-        examples(x.apply_max_pool(&values, &form, nothing, call.at), call)
+        let batched = MaxPooling { form: self.form.over_images(call.size), ..*self };
+        let values = if self.is_adjoint { batched.form.output() } else { batched.form.input() };
+        let [x, values] = [images(call, 0, batched.form.input()), images(call, 1, values)];
+        examples(batched.apply(&x, &values, call.at), call)
     }
 }
 
-/// The adjoint of [`Choose`]. It adds each element of the second input at the position where the first input is largest in the window.
-struct ScatterToLargest {
-    form: PoolingForm,
-}
-
-impl<T: Float> Operation<T> for ScatterToLargest {
-    fn name(&self) -> &'static str {
-        "max_unpool"
-    }
-
-    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(self.form.input().clone())
-    }
-
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_max_unpool(&inputs[1], &self.form, site("max_unpool"))?)
-    }
-
-    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        if input == 0 {
-            return None;
-        }
-        recorded(call.input(0).apply_max_pool(&g, &self.form, 0.0, site("max_unpool")))
-    }
-
-    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        if input == 0 {
-            return None;
-        }
-        recorded(call.input(0).apply_max_unpool(&v, &self.form, site("max_unpool")))
-    }
-
-    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let form = self.form.over_images(call.size);
-        let [x, g] = [images(call, 0, form.input()), images(call, 1, form.output())];
-        examples(x.apply_max_unpool(&g, &form, call.at), call)
-    }
-}
-
-/// The operation that computes the mean of every window.
-struct Mean {
+/// Mean pooling, or its adjoint, which spreads each window's value equally over its elements.
+struct MeanPooling {
     form: MeanForm,
+    is_adjoint: bool,
 }
 
-impl<T: Float> Operation<T> for Mean {
+impl MeanPooling {
+    fn operation(&self) -> &'static str {
+        if self.is_adjoint { "avg_unpool" } else { "avg_pool" }
+    }
+
+    fn apply<A: Windowed<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+        if self.is_adjoint { x.apply_avg_unpool(&self.form, at) } else { x.apply_avg_pool(&self.form, at) }
+    }
+}
+
+impl<T: Float> Operation<T> for MeanPooling {
     fn name(&self) -> &'static str {
-        "avg_pool"
+        self.operation()
     }
 
     fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(self.form.output().clone())
+        Ok(if self.is_adjoint { self.form.input() } else { self.form.output() }.clone())
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_avg_pool(&self.form, site("avg_pool"))?)
+        Ok(self.apply(&inputs[0], site(self.operation()))?)
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_avg_unpool(&self.form, site("avg_pool")))
+        let adjoint = MeanPooling { form: self.form.clone(), is_adjoint: !self.is_adjoint };
+        rule_result(adjoint.apply(&g, site(self.operation())))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_avg_pool(&self.form, site("avg_pool")))
+        rule_result(self.apply(&v, site(self.operation())))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let form = self.form.over_images(call.size);
-        examples(images(call, 0, form.input()).apply_avg_pool(&form, call.at), call)
-    }
-}
-
-/// The adjoint of [`Mean`]. It spreads each window's value equally over its elements.
-struct Spread {
-    form: MeanForm,
-}
-
-impl<T: Float> Operation<T> for Spread {
-    fn name(&self) -> &'static str {
-        "avg_unpool"
-    }
-
-    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(self.form.input().clone())
-    }
-
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_avg_unpool(&self.form, site("avg_unpool"))?)
-    }
-
-    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_avg_pool(&self.form, site("avg_unpool")))
-    }
-
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_avg_unpool(&self.form, site("avg_unpool")))
-    }
-
-    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let form = self.form.over_images(call.size);
-        examples(images(call, 0, form.output()).apply_avg_unpool(&form, call.at), call)
+        let batched = MeanPooling { form: self.form.over_images(call.size), is_adjoint: self.is_adjoint };
+        let from = if self.is_adjoint { batched.form.output() } else { batched.form.input() };
+        examples(batched.apply(&images(call, 0, from), call.at), call)
     }
 }
 
@@ -229,30 +184,30 @@ fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shap
 
 /// Splits the result for all images into a batch of examples.
 fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-    recorded(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
+    rule_result(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }
 
 impl<T: Float> Windowed for Var<'_, T> {
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self, Error> {
-        let operation = Convolution { form: form.clone(), slot };
-        self.tape.record_operation(Rc::new(operation), &[*self, *other], form.shape(slot), at)
+        self.tape.record_operation(Rc::new(Convolution { form: form.clone(), slot }), &[*self, *other], at)
     }
 
     fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error> {
-        let operation = Choose { form: form.clone(), nothing };
-        self.tape.record_operation(Rc::new(operation), &[*self, *values], form.output(), at)
+        let pooling = MaxPooling { form: form.clone(), is_adjoint: false, nothing };
+        self.tape.record_operation(Rc::new(pooling), &[*self, *values], at)
     }
 
     fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(ScatterToLargest { form: form.clone() }), &[*self, *g], form.input(), at)
+        let pooling = MaxPooling { form: form.clone(), is_adjoint: true, nothing: 0.0 };
+        self.tape.record_operation(Rc::new(pooling), &[*self, *g], at)
     }
 
     fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Mean { form: form.clone() }), &[*self], form.output(), at)
+        self.tape.record_operation(Rc::new(MeanPooling { form: form.clone(), is_adjoint: false }), &[*self], at)
     }
 
     fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Spread { form: form.clone() }), &[*self], form.input(), at)
+        self.tape.record_operation(Rc::new(MeanPooling { form: form.clone(), is_adjoint: true }), &[*self], at)
     }
 }
 

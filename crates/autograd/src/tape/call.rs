@@ -71,7 +71,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     #[track_caller]
     pub fn batched(&self, position: usize) -> Var<'t, T> {
         let (var, is_batched) = self.inputs[position];
-        if is_batched { var } else { var.repeated(self.size, self.at) }
+        if is_batched { var } else { var.repeat_for_batch(self.size, self.at) }
     }
 
     /// Returns the shape of the result, with the batch dimension.

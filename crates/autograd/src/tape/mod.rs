@@ -8,7 +8,7 @@ mod recording;
 
 mod call;
 mod constant;
-mod mode;
+mod evaluated_layer;
 mod parameters;
 #[cfg(test)]
 mod tests;
@@ -16,6 +16,6 @@ mod training;
 mod var;
 
 pub use constant::Constant;
-pub(crate) use mode::evaluated_layer;
+pub(crate) use evaluated_layer::evaluated_layer;
 pub(crate) use tape::Record;
 pub use tape::{BatchedCall, Call, Operation, Tape, Var};

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -43,12 +44,12 @@ impl<T: Float> Tape<T> {
 
     /// Records data as a leaf. If `at` is `None`, the leaf is a constant of an operation and later gets the line of this operation.
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
-        self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
+        self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }
 
     /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf later gets the line of its operation.
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
-        self.leaf_of(at, |record| (record.add_number(value), record.intern(&Shape::scalar())))
+        self.leaf_of(at, |record| (record.expression.add_number(value), record.expression.intern(&Shape::scalar())))
     }
 
     /// Records a leaf. `add` stores its data in the record, and returns the leaf's operation and the index of its shape.
@@ -71,9 +72,7 @@ impl<T: Float> Tape<T> {
     /// If the operation refuses the inputs' shapes, or an input belongs to another tape.
     pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
         let at = Site::here(operation.name());
-        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
-        let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
-        self.record_operation(Rc::new(operation), inputs, &shape, at)
+        self.record_operation(Rc::new(operation), inputs, at)
     }
 
     /// Returns the inputs and the result of each call of the custom operation `name`, in the order of recording.
@@ -84,23 +83,27 @@ impl<T: Float> Tape<T> {
         (0..record.len() as Index).filter(named).map(call).collect()
     }
 
-    /// Records an operation with parameters, whose result has the shape `shape`.
+    /// Records an operation with parameters.
     pub(crate) fn record_operation<'t>(
         &'t self,
         operation: Rc<dyn Operation<T>>,
         inputs: &[Var<'t, T>],
-        shape: &Shape,
         at: Site,
     ) -> Result<Var<'t, T>, Error> {
         let indices = self.indices(inputs, at)?;
+        let shapes: SmallVec<[Shape; 2]> = {
+            let record = self.record.borrow();
+            indices.iter().map(|&index| record.shape(index).clone()).collect()
+        };
+        let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
         let mut record = self.record.borrow_mut();
-        let shape = record.intern(shape);
+        let shape = record.expression.intern(&shape);
         let (name, is_alias) = (operation.name(), operation.is_alias());
         let Some(index) = record.push_operation((operation, name), &indices, shape, at.location) else {
             return Err(Error::TapeFull { at });
         };
         if is_alias {
-            record.set_alias(index);
+            record.expression.set_alias(index);
         }
         Ok(Var::new(self, index))
     }
@@ -115,7 +118,7 @@ impl<T: Float> Tape<T> {
     ) -> Result<Var<'t, T>, Error> {
         let indices = self.indices(parts, at)?;
         let mut record = self.record.borrow_mut();
-        let shape = record.intern(shape);
+        let shape = record.expression.intern(shape);
         let index = record.push_cat(axis, &indices, shape, at.location).ok_or(Error::TapeFull { at })?;
         Ok(Var::new(self, index))
     }

@@ -208,12 +208,15 @@ pub trait Operation<T: Float>: Any {
     /// Returns the name for errors and graphs.
     fn name(&self) -> &'static str;
 
-    /// Returns the result's shape, or a sentence that says why the operation refuses these inputs.
+    /// Returns the result's shape, or a sentence that says why the operation refuses these inputs. By default, returns the shape of the
+    /// first input.
     ///
     /// # Errors
     ///
     /// If the operation refuses inputs of these shapes.
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String>;
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        inputs.first().cloned().ok_or_else(|| "an operation without inputs must define 'shape'".to_string())
+    }
 
     /// Computes the result.
     ///

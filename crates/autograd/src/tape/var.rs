@@ -30,7 +30,7 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// Records a function of this variable, whose result has the shape `shape`.
     pub(crate) fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
-        self.tape.push(op, [self.index], |record| record.intern(shape), at)
+        self.tape.push(op, [self.index], |record| record.expression.intern(shape), at)
     }
 
     /// Returns an error if `other` belongs to another tape.
@@ -40,7 +40,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// Returns the variable repeated `size` times along a new first dimension.
-    pub(crate) fn repeated(self, size: usize, at: Site) -> Self {
+    pub(crate) fn repeat_for_batch(self, size: usize, at: Site) -> Self {
         let shape = self.shape().replaced(0..0, &[size]);
         or_raise(self.record_over(Op::Expand, &shape, at))
     }

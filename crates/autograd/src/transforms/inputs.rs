@@ -91,10 +91,10 @@ pub trait Objective<'s, I: Inputs>: FnOnce(I::Vars<'s>) -> I::Output<'s> {}
 pub trait MappedFunction<'s, I: Inputs>: Fn(I::Vars<'s>) -> I::Output<'s> {}
 
 /// A function of a recorded output that returns other variables.
-pub type Derive<T> = for<'s> fn(Recorded<'s, T>, Site) -> Result<Vec<Var<'s, T>>, Error>;
+pub type Derive<T> = for<'s> fn(RecordedOutput<'s, T>, Site) -> Result<Vec<Var<'s, T>>, Error>;
 
 /// The output of a function with its inputs, on a tape.
-pub struct Recorded<'s, T: Float> {
+pub struct RecordedOutput<'s, T: Float> {
     pub(super) output: Var<'s, T>,
     pub(super) inputs: Vec<Var<'s, T>>,
     /// The direction for each input, if the transform has directions.
@@ -137,7 +137,7 @@ macro_rules! data {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
                     let output = f(Self::arrange(inputs.clone()));
                     let along = along.iter().flat_map(|along| $each!(@list along)).map(|of| $along(&tape, of)).collect();
-                    derive(Recorded { output, inputs, along }, at)?.iter().map(|result| result.index).collect()
+                    derive(RecordedOutput { output, inputs, along }, at)?.iter().map(|result| result.index).collect()
                 };
                 tape.last_values(&results, at)
             }
@@ -189,7 +189,7 @@ macro_rules! variables {
                 let inputs = $each!(@list &self).map(own).collect::<Result<Vec<_>, _>>()?;
                 let output = f(Self::arrange(inputs.clone()));
                 let along = along.iter().flat_map(|along| $each!(@list along)).copied().collect();
-                derive(Recorded { output, inputs, along }, at)
+                derive(RecordedOutput { output, inputs, along }, at)
             }
 
             fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Var<'t, T>, Error> {

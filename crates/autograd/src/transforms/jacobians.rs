@@ -120,8 +120,9 @@ impl<'t, T: Float> Tape<T> {
         let seed = y.zeros_like_at(at);
         let gradients = self.gradients_from((y, seed), inputs, at)?;
         let rows = self.batch(&gradients, &[(seed, self.identity(&to, at)?)], to.numel(), at)?;
-        let joined = rows.iter().zip(inputs).map(|(row, x)| row.apply_view(View::Reshape(joined(&to, &x.shape())), at));
-        joined.collect()
+        let reshaped =
+            rows.iter().zip(inputs).map(|(row, x)| row.apply_view(View::Reshape(join_shapes(&to, &x.shape())), at));
+        reshaped.collect()
     }
 
     /// Returns the Jacobian of each output by forward mode. Its shape is the output's followed by the shape of `x`. The derivative along
@@ -131,12 +132,12 @@ impl<'t, T: Float> Tape<T> {
         let tangent = x.zeros_like_at(at);
         let derivatives = self.forward(outputs, &[(x, tangent)], at)?;
         let columns = self.batch(&derivatives, &[(tangent, self.identity(&from, at)?)], from.numel(), at)?;
-        let joined = columns.iter().zip(outputs).map(|(column, y)| {
+        let reshaped = columns.iter().zip(outputs).map(|(column, y)| {
             let to = y.shape();
             let permuted = column.apply_view(View::Permute((1..=to.rank()).chain([0]).collect()), at)?;
-            permuted.apply_view(View::Reshape(joined(&to, &from)), at)
+            permuted.apply_view(View::Reshape(join_shapes(&to, &from)), at)
         });
-        joined.collect()
+        reshaped.collect()
     }
 
     /// Returns the identity: for each element of a tensor of shape `shape`, a tensor that is 1 at this element and 0 elsewhere. These
@@ -147,10 +148,10 @@ impl<'t, T: Float> Tape<T> {
         let diagonal = View::Diagonal { offset: 0, first: 0, second: 1 };
         let identity = ones.apply_embed(diagonal, &[count, count].into(), at)?;
         self.record.borrow_mut().identities.push(identity.index);
-        identity.apply_view(View::Reshape(joined(&count.into(), shape)), at)
+        identity.apply_view(View::Reshape(join_shapes(&count.into(), shape)), at)
     }
 }
 
-fn joined(first: &Shape, second: &Shape) -> Shape {
+fn join_shapes(first: &Shape, second: &Shape) -> Shape {
     first.iter().chain(second.iter()).copied().collect()
 }

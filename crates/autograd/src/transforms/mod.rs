@@ -42,7 +42,7 @@ pub use inputs::{Inputs, MappedFunction, Objective};
 pub use ravel::{Tree, TreeForm, TreeLayout, ravel, try_ravel};
 pub use vmap::Vmap;
 
-use inputs::Recorded;
+use inputs::RecordedOutput;
 use wengert_macros::twins;
 use wengert_tensor::ops::{Splitting as _, try_cat};
 use wengert_tensor::{Float, Site, Tensor};
@@ -290,12 +290,12 @@ pub fn try_vmap<I: Inputs, F: for<'s> MappedFunction<'s, I>>(f: F, inputs: I) ->
 }
 
 /// Records the gradients of the output.
-fn gradients<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
+fn gradients<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)
 }
 
 /// Records the gradients of the output, and adds the output as the last variable.
-fn gradients_and_value<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
+fn gradients_and_value<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     let output = recorded.output;
     let mut results = gradients(recorded, at)?;
     results.push(output);
@@ -303,18 +303,18 @@ fn gradients_and_value<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<
 }
 
 /// Records the Jacobian of the output for each input.
-fn jacobians<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
+fn jacobians<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.record_jacobians(recorded.output, &recorded.inputs, at)
 }
 
 /// Records the blocks of the Hessian of the output, row by row.
-fn hessians<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
+fn hessians<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.record_hessians(recorded.output, &recorded.inputs, at)
 }
 
 /// Records the products of the Hessian with the directions.
-fn products<T: Float>(recorded: Recorded<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
-    let Recorded { output, inputs, along } = recorded;
+fn products<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
+    let RecordedOutput { output, inputs, along } = recorded;
     let gradients = output.tape.gradients_of(output, &inputs, at)?;
     let tangents: Vec<_> = inputs.into_iter().zip(along).collect();
     output.tape.forward(&gradients, &tangents, at)

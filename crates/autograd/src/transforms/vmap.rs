@@ -8,7 +8,6 @@ use wengert_tensor::ops::{TensorLike, Views as _};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Sizes, Tensor, View};
 
-use crate::parameter::Change;
 use crate::{Error, Tape, Var, rules};
 
 /// A [`vmap`](super::vmap()) with options: the dimension of each input and each result along which the examples lie.
@@ -72,7 +71,11 @@ impl Vmap {
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
         inputs: [&Tensor<T>; N],
     ) -> Result<[Tensor<T>; M], Error> {
-        self.tensors(f, inputs, Site::here("call"))
+        let at = Site::here("call");
+        let tape = Tape::new();
+        let vars = inputs.map(|input| tape.leaf_at(input, at));
+        let results: Vec<Index> = self.variables(&of_slices(f), &vars, at)?.iter().map(|result| result.index).collect();
+        Ok(array(tape.last_values(&results, at)?))
     }
 
     /// Returns the results of `f` for all examples of the variables `inputs`, as variables on the same tape.
@@ -112,18 +115,6 @@ impl Vmap {
         self.variables(&f, inputs, Site::here("record_slice"))
     }
 
-    fn tensors<T: Float, const N: usize, const M: usize>(
-        &self,
-        f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
-        inputs: [&Tensor<T>; N],
-        at: Site,
-    ) -> Result<[Tensor<T>; M], Error> {
-        let tape = Tape::new();
-        let vars = inputs.map(|input| tape.leaf_at(input, at));
-        let results: Vec<Index> = self.variables(&of_slices(f), &vars, at)?.iter().map(|result| result.index).collect();
-        Ok(array(tape.last_values(&results, at)?))
-    }
-
     pub(super) fn variables<'t, T: Float>(
         &self,
         f: &OfExample<'t, '_, T>,
@@ -138,18 +129,18 @@ impl Vmap {
             _ => self.out_dims.get(position).copied(),
         };
         if self.out_dims.len() > 1 && self.out_dims.len() != results.len() {
-            return refused(format!("vmap: got {} out_dims for {} results", self.out_dims.len(), results.len()), at);
+            return refuse(format!("vmap: got {} out_dims for {} results", self.out_dims.len(), results.len()), at);
         }
         let moved = results.into_iter().enumerate().map(|(position, result)| {
             let shape = result.shape();
             let dim = out_dim(position).unwrap_or_default();
-            let Some(axis) = resolved(dim, &shape) else {
+            let Some(axis) = axis_of(dim, &shape) else {
                 let shape = shape[1..].into();
                 return Err(Error::BatchDim { which: "out_dim", position, dim, shape, at });
             };
             let mut order: Vec<usize> = (1..shape.rank()).collect();
             order.insert(axis, 0);
-            permuted(result, order, at)
+            permute(result, order, at)
         });
         let moved: Vec<Var<'t, T>> = moved.collect::<Result<_, _>>()?;
         if let Some(first) = moved.first() {
@@ -164,7 +155,7 @@ impl Vmap {
         let every = vec![Some(0); inputs.len()];
         let in_dims = self.in_dims.as_ref().unwrap_or(&every);
         if in_dims.len() != inputs.len() {
-            return refused(format!("vmap: got {} in_dims for {} inputs", in_dims.len(), inputs.len()), at);
+            return refuse(format!("vmap: got {} in_dims for {} inputs", in_dims.len(), inputs.len()), at);
         }
         let (mut sizes, mut moved) = (Vec::new(), Vec::with_capacity(inputs.len()));
         for (position, (&input, &dim)) in inputs.iter().zip(in_dims).enumerate() {
@@ -174,17 +165,17 @@ impl Vmap {
                 continue;
             };
             let shape = input.shape();
-            let Some(axis) = resolved(dim, &shape) else {
+            let Some(axis) = axis_of(dim, &shape) else {
                 return Err(Error::BatchDim { which: "in_dim", position, dim, shape, at });
             };
             sizes.push(shape[axis]);
             let mut order: Vec<usize> = (0..shape.rank()).collect();
             order.remove(axis);
             order.insert(0, axis);
-            moved.push((permuted(input, order, at)?, true));
+            moved.push((permute(input, order, at)?, true));
         }
         let Some(&size) = sizes.first() else {
-            return refused("vmap: no input has a dimension of examples".to_owned(), at);
+            return refuse("vmap: no input has a dimension of examples".to_owned(), at);
         };
         if sizes.iter().any(|&other| other != size) {
             return Err(Error::BatchSizes { sizes, at });
@@ -217,11 +208,11 @@ impl<'t, T: Float> Batch<'t, T> {
             return Err(Error::OtherTape { at: self.at });
         }
         let statistics: Vec<Index> =
-            tape.changes()[changes..].iter().filter_map(|(_, change)| statistic(change)).collect();
+            tape.changes()[changes..].iter().filter_map(|(_, change)| change.statistic()).collect();
         if tape.depend(&statistics, &sources) {
             let message = "vmap: a running statistic cannot follow single examples\n  hint: evaluate on a tape that does not \
                            train, use a layer without running statistics (group or layer normalisation), or freeze it";
-            return refused(message.to_owned(), self.at);
+            return refuse(message.to_owned(), self.at);
         }
         let looked_at = watch.end();
         if self.size == 0 || !tape.depend(&looked_at, &sources) {
@@ -233,7 +224,7 @@ impl<'t, T: Float> Batch<'t, T> {
             tape.set_generator(generator.clone());
             let results = f(&self.example(number)?);
             if results.len() != rows.len() {
-                return refused(
+                return refuse(
                     format!("vmap: example {number} has {} results, not {}", results.len(), rows.len()),
                     self.at,
                 );
@@ -242,7 +233,7 @@ impl<'t, T: Float> Batch<'t, T> {
                 row.push(result);
             }
         }
-        rows.iter().map(|row| self.stacked(row)).collect()
+        rows.iter().map(|row| self.stack(row)).collect()
     }
 
     /// Returns the inputs of the example with index `number`, or zeros if there are no examples.
@@ -256,14 +247,14 @@ impl<'t, T: Float> Batch<'t, T> {
         self.inputs.iter().map(example).collect()
     }
 
-    fn stacked(&self, results: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
+    fn stack(&self, results: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
         let shape = results[0].shape();
         let mut rows = Vec::with_capacity(results.len());
         for (number, result) in results.iter().enumerate() {
             let own = result.shape();
             if own != shape {
                 let message = format!("vmap: the result has shape {own} for example {number}, {shape} for the first");
-                return refused(message, self.at);
+                return refuse(message, self.at);
             }
             rows.push(result.apply_view(View::Reshape(own.replaced(0..0, &[1])), self.at)?);
         }
@@ -307,25 +298,18 @@ fn of_slices<'t, T: Float, const N: usize, const M: usize>(
     move |inputs| f(std::array::from_fn(|position| inputs[position])).to_vec()
 }
 
-fn statistic(change: &Change<Index>) -> Option<Index> {
-    match change {
-        Change::Blend { new, .. } => Some(*new),
-        Change::Count => None,
-    }
-}
-
 /// Returns the axis of dimension `dim`, which is counted from the end if negative.
-fn resolved(dim: isize, shape: &Shape) -> Option<usize> {
+fn axis_of(dim: isize, shape: &Shape) -> Option<usize> {
     let rank = shape.rank() as isize;
     (-rank..rank).contains(&dim).then(|| dim.rem_euclid(rank) as usize)
 }
 
 /// Returns `x` with its dimensions in this order.
-fn permuted<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<Var<'t, T>, Error> {
+fn permute<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<Var<'t, T>, Error> {
     if order.is_sorted() { Ok(x) } else { x.apply_view(View::Permute(order.into()), at) }
 }
 
-fn refused<V>(message: String, at: Site) -> Result<V, Error> {
+fn refuse<V>(message: String, at: Site) -> Result<V, Error> {
     Err(Error::Refused { message, at })
 }
 

@@ -8,6 +8,7 @@ use wengert_tensor::ops::{Views as _, try_cat};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
+use crate::error::{or_raise, raise};
 use crate::{BatchedCall, Call, Error, Operation, Tape, Var};
 
 /// A custom operation with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
@@ -136,9 +137,9 @@ impl<T: Float> Tape<T> {
         let shapes = function.shapes(&shapes).map_err(|message| Error::Refused { message, at })?;
         let operation = Packed { function, shapes: shapes.clone(), last: RefCell::default(), at };
         let refused = |message| Error::Refused { message, at: Site { operation: operation.name(), ..at } };
-        let shape = Operation::<T>::shape(&operation, &[]).map_err(refused)?;
-        let packed = self.record_operation(Rc::new(operation), inputs, &shape, at)?;
-        unpacked(packed, &shapes)
+        Operation::<T>::shape(&operation, &[]).map_err(refused)?;
+        let packed = self.record_operation(Rc::new(operation), inputs, at)?;
+        unpack(packed, &shapes)
     }
 }
 
@@ -147,13 +148,13 @@ impl<T: Float> Tape<T> {
 struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
-    last: RefCell<Option<Recorded>>,
+    last: RefCell<Option<LastGradients>>,
     /// The line that called the function.
     at: Site,
 }
 
 /// The gradients that the rule recorded last. The rule gives the gradients of all inputs, so it is recorded only once.
-struct Recorded {
+struct LastGradients {
     /// The tape's id, and the node of the upstream gradient.
     of: (u64, Index),
     gradients: Vec<Option<Index>>,
@@ -193,19 +194,19 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
         let (tape, key) = (g.tape(), (g.tape.id, g.index));
         let known = self.last.borrow().as_ref().filter(|last| last.of == key).map(|last| last.gradients.clone());
         let gradients = known.unwrap_or_else(|| {
-            let parts = |packed| unpacked(packed, &self.shapes).unwrap_or_else(|error| crate::raise(error));
+            let parts = |packed| or_raise(unpack(packed, &self.shapes));
             let call = FunctionCall { inputs: call.inputs().to_vec(), outputs: parts(call.output()) };
             let gradients = self.function.vjp(&call, &parts(g));
             if gradients.len() != call.inputs.len() {
                 let (name, expected, got) = (self.function.name(), call.inputs.len(), gradients.len());
                 let message = format!("the vjp rule of '{name}' gave {got} gradients for {expected} inputs");
-                crate::raise(Error::Refused { message, at: self.at });
+                raise(Error::Refused { message, at: self.at });
             }
             if gradients.iter().flatten().any(|gradient| gradient.tape().id != tape.id) {
-                crate::raise(Error::OtherTape { at: self.at });
+                raise(Error::OtherTape { at: self.at });
             }
             let gradients: Vec<Option<Index>> = gradients.iter().map(|gradient| gradient.map(|g| g.index)).collect();
-            self.last.replace(Some(Recorded { of: key, gradients: gradients.clone() }));
+            self.last.replace(Some(LastGradients { of: key, gradients: gradients.clone() }));
             gradients
         });
         gradients[input].map(|index| tape.at(index))
@@ -216,24 +217,19 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
         let expected: Vec<Shape> = self.shapes.iter().map(|shape| call.with_batch(shape)).collect();
         let packed = match &results[..] {
             _ if results.len() != expected.len() => {
-                Err(Error::Refused { message: self.count(results.len()), at: self.at })
+                let (got, expected) = (results.len(), expected.len());
+                let message = format!("the batching rule gave {got} results, but the function declared {expected}");
+                Err(Error::Refused { message, at: self.at })
             }
             [result] => Ok(*result),
-            _ => packed_batch(&results, &expected, self.function.name(), self.at),
+            _ => pack_batch(&results, &expected, self.function.name(), self.at),
         };
-        Some(packed.unwrap_or_else(|error| crate::raise(error)))
-    }
-}
-
-impl<F> Packed<F> {
-    /// Returns the sentence about a batching rule that gave `count` results.
-    fn count(&self, count: usize) -> String {
-        format!("the batching rule gave {count} results, but the function declared {}", self.shapes.len())
+        Some(or_raise(packed))
     }
 }
 
 /// Flattens and concatenates the results for all examples, each with the batch dimension first.
-fn packed_batch<'t, T: Float>(
+fn pack_batch<'t, T: Float>(
     results: &[Var<'t, T>],
     expected: &[Shape],
     operation: &'static str,
@@ -251,7 +247,7 @@ fn packed_batch<'t, T: Float>(
 }
 
 /// Splits the vector into the results of the function. A single result is not packed.
-fn unpacked<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
+fn unpack<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
     if shapes.len() == 1 {
         return Ok(vec![packed]);
     }

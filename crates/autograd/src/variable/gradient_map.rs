@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use wengert_macros::twins;
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::{Float, Site, Tensor};
 
 use crate::{Call, Error, Operation, Var};
 
@@ -32,7 +32,7 @@ impl<'t, T: Float> Var<'t, T> {
     #[doc(alias("register_hook", "gradient_hook"))]
     pub fn try_map_gradient(self, map: impl for<'g> Fn(Var<'g, T>) -> Var<'g, T> + 'static) -> Result<Self, Error> {
         let at = Site::here("map_gradient");
-        self.tape.record_operation(Rc::new(GradientMap(map)), &[self], &self.shape(), at)
+        self.tape.record_operation(Rc::new(GradientMap(map)), &[self], at)
     }
 }
 
@@ -42,10 +42,6 @@ struct GradientMap<F>(F);
 impl<T: Float, F: for<'g> Fn(Var<'g, T>) -> Var<'g, T> + 'static> Operation<T> for GradientMap<F> {
     fn name(&self) -> &'static str {
         "map_gradient"
-    }
-
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {

@@ -67,11 +67,11 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(WithDerivative(Softmax { axis, log })), &[*self, *x], &self.shape(), at)
+        self.tape.record_operation(Rc::new(WithDerivative(Softmax { axis, log })), &[*self, *x], at)
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Guard { holds, message, at }), &[*self], &self.shape(), at)
+        self.tape.record_operation(Rc::new(Guard { holds, message, at }), &[*self], at)
     }
 
     #[inline]
@@ -101,7 +101,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Root { inverse }), &[*self], &self.shape(), at)
+        self.tape.record_operation(Rc::new(Root { inverse }), &[*self], at)
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
@@ -125,14 +125,14 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
             View::Reshape(shape) => self.record_over(Op::Reshape, &shape, at),
             view => {
                 let shape = view.shape(&self.shape());
-                let op = self.tape.record.borrow_mut().add_view(view);
+                let op = self.tape.record.borrow_mut().expression.add_view(view);
                 self.record_over(op, &shape, at)
             }
         }
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
-        let op = self.tape.record.borrow_mut().add_embed(view);
+        let op = self.tape.record.borrow_mut().expression.add_embed(view);
         self.record_over(op, shape, at)
     }
 
@@ -140,30 +140,19 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         if op == Reduction::Prod {
             return crate::rules::product_over(*self, axes, at);
         }
-        let mut shape = self.shape();
-        for &axis in axes {
-            shape[axis] = 1;
-        }
-        self.record_over(Op::Reduce(op), &shape, at)
+        self.record_over(Op::Reduce(op), &self.shape().with_ones(axes), at)
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(CumSum { axis }), &[*self], &self.shape(), at)
+        self.tape.record_operation(Rc::new(CumSum { axis }), &[*self], at)
     }
 
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Error> {
-        let variance = Variance { axes: axes.iter().copied().collect(), correction, is_total };
-        let shape = variance.reduced(&self.shape());
-        self.tape.record_operation(Rc::new(variance), &[*self], &shape, at)
+        self.tape.record_operation(Rc::new(Variance { axes: axes.into(), correction, is_total }), &[*self], at)
     }
 
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
-        let mut shape = self.shape();
-        for &axis in axes {
-            shape[axis] = 1;
-        }
-        let norm = Norm { ord, axes: axes.iter().copied().collect() };
-        self.tape.record_operation(Rc::new(norm), &[*self], &shape, at)
+        self.tape.record_operation(Rc::new(Norm { ord, axes: axes.into() }), &[*self], at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
@@ -171,31 +160,28 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         let rank = shape.rank();
         shape[rank - 1] = other.shape()[rank - 1];
         self.check_tape(*other, at)?;
-        self.tape.push(Op::Matmul, [self.index, other.index], |record| record.intern(&shape), at)
+        self.tape.push(Op::Matmul, [self.index, other.index], |record| record.expression.intern(&shape), at)
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Take(positions.clone())), &[*self], positions.shape(), at)
+        self.tape.record_operation(Rc::new(Take(positions.clone())), &[*self], at)
     }
 
     fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
         let operation = ScatterAdd { positions: positions.clone(), shape: shape.clone() };
-        self.tape.record_operation(Rc::new(operation), &[*self], shape, at)
+        self.tape.record_operation(Rc::new(operation), &[*self], at)
     }
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        let shape = self.shape().replaced(axis..axis + 1, index.shape());
-        // This returns an error if a tensor of this shape would be too large.
-        tensor::addressable::<T>(&shape, at)?;
-        let operation = IndexSelect { axis, index: index.clone() };
-        self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
+        // This returns an error if a tensor of the result's shape would be too large.
+        tensor::addressable::<T>(&self.shape().replaced(axis..axis + 1, index.shape()), at)?;
+        self.tape.record_operation(Rc::new(IndexSelect { axis, index: index.clone() }), &[*self], at)
     }
 
     fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {
         let (inputs, indices): (Vec<Self>, Vec<Tensor<i64>>) =
             terms.iter().map(|&(&x, index)| (x, index.clone())).unzip();
-        let shape = inputs[0].shape().replaced(axis..axis + indices[0].rank(), &[size]);
-        inputs[0].tape.record_operation(Rc::new(IndexAdd { axis, indices, size }), &inputs, &shape, at)
+        inputs[0].tape.record_operation(Rc::new(IndexAdd { axis, indices, size }), &inputs, at)
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
@@ -215,7 +201,7 @@ fn with_slopes<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     let (slopes, mut inputs) = Slopes::new(terms);
     inputs.insert(0, x);
-    x.tape.record_operation(Rc::new(WithDerivative(slopes)), &inputs, &x.shape(), at)
+    x.tape.record_operation(Rc::new(WithDerivative(slopes)), &inputs, at)
 }
 
 impl<T: Float> InPlace for Var<'_, T> {

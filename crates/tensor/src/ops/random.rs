@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::ops::InPlace;
-use crate::ops::primitive::pair::{expanded, join_all};
+use crate::ops::primitive::pair::{expand, join_all};
 use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor, ensure};
 
 #[twins]
@@ -41,10 +41,8 @@ impl<T: Float> Tensor<T> {
     pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());
-        if low > high {
-            let message = format!("uniform expects to return a [from, to) range, but found from={low} > to={high}");
-            return Err(Error::argument(at, message));
-        }
+        let is_reversed = low > high; // False if a bound is NaN, which has an error of its own.
+        ensure!(!is_reversed, at, "uniform expects to return a [from, to) range, but found from={low} > to={high}");
         ensure!(
             T::from_f64(high - low).is_finite() && low.is_finite(),
             at,
@@ -101,7 +99,7 @@ impl<T: Float> Tensor<T> {
         let at = Site::here("normal");
         let shape = join_all(&[mean.shape(), std.shape()], at)?;
         ensure!(std.distinct().iter().all(|std| std >= T::ZERO), at, "normal expects all elements of std >= 0.0");
-        let (mean, std) = (expanded(mean, &shape, at)?, expanded(std, &shape, at)?);
+        let (mean, std) = (expand(mean, &shape, at)?, expand(std, &shape, at)?);
         Tensor::build(&shape, at, |out| {
             for ((out, mean), std) in out.iter_mut().zip(mean.iter()).zip(std.iter()) {
                 *out = T::from_f64(mean.to_f64() + std.to_f64() * generator.normal());
@@ -325,7 +323,7 @@ fn draw_trials<T: Element, P: Float>(
         at,
         "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
     );
-    let p = expanded(p, shape, at)?;
+    let p = expand(p, shape, at)?;
     Tensor::build(shape, at, |out| {
         for (out, p) in out.iter_mut().zip(p.iter()) {
             *out = if generator.bernoulli(p.to_f64()) { T::ONE } else { T::ZERO };

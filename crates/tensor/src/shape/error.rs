@@ -247,8 +247,15 @@ impl Error {
         }
     }
 
+    #[cold]
     pub(crate) fn argument(at: Site, message: impl fmt::Display) -> Self {
         Error::Argument { message: message.to_string(), at }
+    }
+
+    /// Returns the error for a result of shape `shape` that does not fit into memory.
+    #[cold]
+    pub(crate) fn out_of_memory(shape: impl Into<Shape>, dtype: DType, at: Site) -> Self {
+        Error::OutOfMemory { shape: shape.into(), dtype, at }
     }
 
     /// Adds a hint, which is shown below the line of code. Does nothing for errors without a `message`.
@@ -263,8 +270,15 @@ impl Error {
     }
 }
 
-/// Returns an [`Error::Argument`] with the formatted message from the surrounding function if the condition is false.
+/// Returns an error with the formatted message from the surrounding function if the condition is false. The error is an
+/// [`Error::Argument`], or another variant if its name stands before the message: `ensure!(index < size, at, IndexRange, "…")`.
 macro_rules! ensure {
+    ($holds:expr, $at:expr, $variant:ident, $($message:tt)+) => {{
+        let holds: bool = $holds;
+        if !holds {
+            return Err($crate::Error::$variant { message: format!($($message)+), at: $at }.into());
+        }
+    }};
     ($holds:expr, $at:expr, $($message:tt)+) => {{
         let holds: bool = $holds;
         if !holds {

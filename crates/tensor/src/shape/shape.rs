@@ -98,6 +98,22 @@ impl Shape {
         kept
     }
 
+    /// Returns the shape with size 1 along the dimensions `axes`, as a reduction that keeps them returns it.
+    #[must_use]
+    #[inline]
+    pub fn with_ones(&self, axes: &[usize]) -> Self {
+        let mut shape = self.clone();
+        for &axis in axes {
+            shape[axis] = 1;
+        }
+        shape
+    }
+
+    /// Returns the product of the sizes along the dimensions `axes`: the number of elements that a reduction over them combines.
+    pub fn numel_over(&self, axes: &[usize]) -> usize {
+        axes.iter().map(|&axis| self[axis]).collect::<Shape>().numel()
+    }
+
     /// Returns the number of elements: the product of the sizes, 1 for `[]`.
     ///
     /// Saturates at `usize::MAX`, which no tensor can have. See [`checked_numel`](Self::checked_numel).

@@ -6,7 +6,7 @@ use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
 use crate::shape::error::raise;
 use crate::shape::ranges::Series;
-use crate::{Element, Error, Float, Layout, Number, Progression, Shape, Site, Sizes, Tensor};
+use crate::{Element, Error, Float, Layout, Number, Progression, Shape, Site, Sizes, Tensor, ensure};
 
 #[twins]
 impl<T: Element> Tensor<T> {
@@ -26,10 +26,13 @@ impl<T: Element> Tensor<T> {
     pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
         let at = Site::here("from_vec");
         let shape = shape.into().resolve_plain(at)?;
-        if addressable::<T>(&shape, at)? != data.len() {
-            let message = format!("shape '{shape}' is invalid for input of size {}", data.len());
-            return Err(Error::Reshape { message, at });
-        }
+        ensure!(
+            addressable::<T>(&shape, at)? == data.len(),
+            at,
+            Reshape,
+            "shape '{shape}' is invalid for input of size {}",
+            data.len()
+        );
         Ok(Tensor::from_parts(Storage::from_vec(data), Layout::contiguous(shape)))
     }
 

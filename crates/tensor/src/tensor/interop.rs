@@ -126,7 +126,7 @@ impl<T: Element> Tensor<T> {
             }
         }
         let distinct = Shape::from(view.shape());
-        let refused = |_| Error::OutOfMemory { shape: distinct.clone(), dtype: T::DTYPE, at };
+        let refused = |_| Error::out_of_memory(&distinct, T::DTYPE, at);
         let mut data = reserve::with_capacity(view.len()).map_err(refused)?;
         data.extend(view.iter().copied());
         match Layout::contiguous(distinct).expand(&shape) {

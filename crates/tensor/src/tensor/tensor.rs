@@ -70,8 +70,7 @@ impl<T: Element> Tensor<T> {
     /// Returns a new contiguous tensor. `fill` gets elements with unspecified values, and must write all of them in row-major order.
     pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
-        let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-        let storage = Storage::build(count, fill).map_err(refused)?;
+        let storage = Storage::build(count, fill).map_err(|_| Error::out_of_memory(shape, T::DTYPE, at))?;
         Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
     }
 
@@ -260,7 +259,7 @@ impl<T: Element> Tensor<T> {
 
     /// Returns a copy of the elements in row-major order.
     pub(crate) fn elements(&self, at: Site) -> Result<Vec<T>, Error> {
-        let refused = |_| Error::OutOfMemory { shape: self.shape().clone(), dtype: T::DTYPE, at };
+        let refused = |_| Error::out_of_memory(self.shape(), T::DTYPE, at);
         let mut out = reserve::zeroed(self.numel()).map_err(refused)?;
         elementwise::copy(self.source(), &mut out);
         Ok(out)

@@ -6,8 +6,9 @@
 use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::clamp_strictly;
-use crate::ops::primitive::pair::{expanded, join_all, number};
-use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, try_where_};
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::broadcast_three;
+use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, Views, try_where_};
 use crate::{Binary, Error, Float, Scalar, Site, Unary};
 
 /// `clamp` and related operations.
@@ -19,7 +20,10 @@ pub trait Clamp: TensorLike<Elem: Float> {
     #[in_place]
     fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self> {
         match min.into_argument(self) {
-            Argument::Number(min) => clamp_above(self, min.to_f64()),
+            Argument::Number(min) => {
+                let min = min.to_f64();
+                try_where_(&self.try_gt(min)?, self, &self.try_detach()?.try_maximum(min)?)
+            }
             min => self.try_maximum(min),
         }
     }
@@ -30,7 +34,10 @@ pub trait Clamp: TensorLike<Elem: Float> {
     #[in_place]
     fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self> {
         match max.into_argument(self) {
-            Argument::Number(max) => clamp_below(self, max.to_f64()),
+            Argument::Number(max) => {
+                let max = max.to_f64();
+                try_where_(&self.try_lt(max)?, self, &self.try_detach()?.try_minimum(max)?)
+            }
             max => self.try_minimum(max),
         }
     }
@@ -71,18 +78,6 @@ impl<A: TensorLike<Elem: Float>> Clamp for A {}
 
 const NO_BOUND: &str = "torch.clamp: At least one of 'min' or 'max' must not be None";
 
-/// Returns `x` strictly above `bound`, and the bound elsewhere. Derivative 0 at the bound and at NaN.
-#[track_caller]
-fn clamp_above<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A> {
-    try_where_(&x.try_gt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_maximum(bound)?)
-}
-
-/// Returns `x` strictly below `bound`, and the bound elsewhere. Derivative 0 at the bound and at NaN.
-#[track_caller]
-fn clamp_below<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A> {
-    try_where_(&x.try_lt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_minimum(bound)?)
-}
-
 fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
     match argument {
         Argument::Array(y) => y,
@@ -94,9 +89,7 @@ fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
 /// it each.
 #[track_caller]
 fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A> {
-    let shapes = [x.shape(), min.shape(), max.shape()];
-    let shape = join_all(&shapes.each_ref(), at)?;
-    let (x, min, max) = (expanded(x, &shape, at)?, expanded(&min, &shape, at)?, expanded(&max, &shape, at)?);
+    let (x, min, max) = broadcast_three(x, &min, &max, at)?;
     let half = x.try_mul(0.5)?;
     let (low, high) = (Comparison::try_eq(&x, &min)?, Comparison::try_eq(&x, &max)?);
     let both = low.try_logical_and(&high)?;
@@ -133,7 +126,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self> {
         let at = Site::here("nan_to_num");
         let largest = Self::Elem::MAX.to_f64();
-        let filled = |value: f64| number(self, Self::Elem::from_f64(value), &self.shape(), at);
+        let filled = |value: f64| self.fill_shape(value, &self.shape(), at);
         let not_finite = self.try_mul(0.0)?.try_isnan()?;
         let x = try_where_(&self.try_isnan()?, &filled(nan)?, self)?;
         let above = not_finite.try_logical_and(&self.try_gt(0.0)?)?;
@@ -149,10 +142,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
         let at = Site::here("logit");
         match eps {
             None => self.apply_unary(Unary::Logit, at),
-            Some(eps) => {
-                let eps = number(self, Self::Elem::from_f64(eps), &self.shape(), at)?;
-                self.apply_binary(Binary::LogitWithin, &eps, at)
-            }
+            Some(eps) => self.apply_binary(Binary::LogitWithin, &self.fill_shape(eps, &self.shape(), at)?, at),
         }
     }
 

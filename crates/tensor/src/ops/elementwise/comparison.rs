@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{compare, expanded, join_all, number, pair};
+use crate::ops::primitive::pair::{compare, expand, join_all, number, pair};
 use crate::ops::{Argument, IntoArray, MaskOperand, Operand, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
 
@@ -186,12 +186,12 @@ pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl 
     let (x, y, shape) = match y.into_argument(x) {
         Argument::Number(value) => {
             let shape = join_all(&[&mask_shape, &x.shape()], at)?;
-            (expanded(x, &shape, at)?, number(x, value, &shape, at)?, shape)
+            (expand(x, &shape, at)?, number(x, value, &shape, at)?, shape)
         }
         Argument::Array(y) => {
             let shape = join_all(&[&mask_shape, &x.shape(), &y.shape()], at)?;
-            (expanded(x, &shape, at)?, expanded(&y, &shape, at)?, shape)
+            (expand(x, &shape, at)?, expand(&y, &shape, at)?, shape)
         }
     };
-    TensorLike::apply_select(&expanded(mask, &shape, at)?, &x, &y, at)
+    TensorLike::apply_select(&expand(mask, &shape, at)?, &x, &y, at)
 }

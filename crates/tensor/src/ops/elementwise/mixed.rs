@@ -2,12 +2,12 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{binary, expanded, join_all, number, one_value, pair};
+use crate::ops::primitive::pair::{binary, broadcast_three, expand, join_all, number, one_value, pair};
 use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
     try_where_,
 };
-use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
+use crate::{Binary, Element, Float, Scalar, Site, Unary};
 
 /// Arithmetic of two and three operands.
 #[twins]
@@ -95,7 +95,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("heaviside");
         let (x, values) = pair(self, values, at)?;
-        let zeros = x.constant(&Tensor::scalar(Self::Elem::ZERO)).try_expand(x.shape())?;
+        let zeros = number(&x, Self::Elem::ZERO, &x.shape(), at)?;
         let above = try_where_(&x.try_gt(0.0)?, &zeros.try_add(1.0)?, &zeros)?;
         try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
     }
@@ -129,7 +129,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// Returns a mask that is true where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
     fn try_signbit(&self) -> Result<Self::Mask> {
         let at = Site::here("signbit");
-        let ones = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(self.shape())?;
+        let ones = number(self, Self::Elem::ONE, &self.shape(), at)?;
         ones.apply_binary(Binary::Copysign, &self.detach(), at)?.try_lt(0.0)
     }
 }
@@ -154,7 +154,7 @@ pub trait Masking: TensorLike<Elem: Element> {
         let mask = &mask.to_mask(self);
         // The mask is the first operand in PyTorch's error.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
-        let (x, mask) = (expanded(self, &shape, at)?, expanded(mask, &shape, at)?);
+        let (x, mask) = (expand(self, &shape, at)?, expand(mask, &shape, at)?);
         let value = one_value(self, value, &shape, at, |rank| {
             format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
         })?;
@@ -163,18 +163,6 @@ pub trait Masking: TensorLike<Elem: Element> {
 }
 
 impl<A: TensorLike<Elem: Element>> Masking for A {}
-
-/// Expands three operands to their broadcast shape.
-pub(crate) fn broadcast_three<A: TensorLike<Elem: Number>>(
-    x: &A,
-    y: &A,
-    z: &A,
-    at: Site,
-) -> Result<(A, A, A), A::Error> {
-    let shapes: [Shape; 3] = [x.shape(), y.shape(), z.shape()];
-    let shape = join_all(&shapes.each_ref(), at)?;
-    Ok((expanded(x, &shape, at)?, expanded(y, &shape, at)?, expanded(z, &shape, at)?))
-}
 
 /// Multiplies by `value`, unless it is 1.
 #[track_caller]

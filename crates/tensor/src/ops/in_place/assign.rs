@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use crate::engine::elementwise;
 use crate::ops::elementwise::arithmetic::is_root;
 use crate::ops::primitive::eager::check_binary;
-use crate::ops::primitive::pair::{aligned, expanded, join_all, number, one_value, same_shape};
+use crate::ops::primitive::pair::{align, expand, join_all, number, one_value, same_shape};
 use crate::ops::{Argument, MaskOperand, Masking, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
@@ -55,7 +55,7 @@ pub trait InPlace: TensorLike {
             let value = self.apply_root(inverse, at)?;
             return self.put(value, at);
         }
-        let (_, y) = aligned(self, other, BroadcastRule::InPlace, at)?;
+        let (_, y) = align(self, other, BroadcastRule::InPlace, at)?;
         self.put_binary(op, &y, at)
     }
 
@@ -92,7 +92,7 @@ pub trait InPlace: TensorLike {
                 // `join_all` does not warn. Warnings are for operations that combine two operands, which a copy does not.
                 let joined = join_all(&[&shape, &y.shape()], at)?;
                 same_shape(&shape, &y.shape(), &joined, at)?;
-                expanded(&y, &shape, at)?
+                expand(&y, &shape, at)?
             }
         };
         self.put(value, at)

@@ -51,13 +51,13 @@ pub trait Embedding: TensorLike<Elem: Float> {
             index.iter().for_each(|row| *counts.entry(row).or_default() += 1);
             let share = index.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[&row])));
             let share = Tensor::try_from_vec(share.collect(), column())?;
-            let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).over(&read.shape(), at)?))]);
+            let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).expand_to(&read.shape(), at)?))]);
             read = read.with_derivative(terms, at)?;
         }
         if let Some(padding) = padding.filter(|&padding| index.iter().any(|row| row == padding)) {
             let is_word = index.iter().map(|row| row != padding).collect();
-            let mask = self.mask_over(&Tensor::try_from_vec(is_word, column())?, &read.shape(), at)?;
-            read = read.chosen(&mask, &read.apply_detach(at)?, at)?;
+            let mask = self.expand_mask(&Tensor::try_from_vec(is_word, column())?, &read.shape(), at)?;
+            read = read.choose(&mask, &read.apply_detach(at)?, at)?;
         }
         Ok(read)
     }

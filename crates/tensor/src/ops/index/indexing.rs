@@ -33,14 +33,14 @@ pub trait Indexing: TensorLike {
         ensure!(index.rank() <= 1, at, "index_select(): Index is supposed to be a vector");
         let whole = one_dim(&shape);
         let sentence = |id| format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
-        let line = check_index(index, whole[axis], axis, sentence, at)?.reshaped([index.numel()], at)?;
+        let line = check_index(index, whole[axis], axis, sentence, at)?.reshape_to([index.numel()], at)?;
         ensure!(
             shape.rank() > 0 || line.numel() == 1,
             at,
             "index_select(): Index to scalar can have only 1 value, got 0 value(s)"
         );
-        let slices = self.reshaped(whole, at)?.apply_index_select(axis, &line, at)?;
-        if shape.rank() == 0 { slices.reshaped(shape, at) } else { Ok(slices) }
+        let slices = self.reshape_to(whole, at)?.apply_index_select(axis, &line, at)?;
+        if shape.rank() == 0 { slices.reshape_to(shape, at) } else { Ok(slices) }
     }
 
     /// Returns the element of `self` for each element of `index`. Along dimension `dim`, its position is the value in `index`.
@@ -85,8 +85,8 @@ pub trait Indexing: TensorLike {
             }
         }
         check_range(&index.elements(at)?, from[axis], axis, at)?;
-        let positions = gathered_positions(&from, axis, &index.reshaped(target, at)?, at)?;
-        self.apply_take(&positions.reshaped(index.shape().clone(), at)?, at)
+        let positions = gathered_positions(&from, axis, &index.reshape_to(target, at)?, at)?;
+        self.apply_take(&positions.reshape_to(index.shape().clone(), at)?, at)
     }
 
     /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`. Both ranks must be equal. If `dim` is `None`, both are
@@ -94,8 +94,8 @@ pub trait Indexing: TensorLike {
     fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("take_along_dim");
         let Some(dim) = dim else {
-            let line = self.reshaped([self.shape().numel()], at)?;
-            return line.try_gather(0, &index.reshaped([index.numel()], at)?);
+            let line = self.reshape_to([self.shape().numel()], at)?;
+            return line.try_gather(0, &index.reshape_to([index.numel()], at)?);
         };
         let shape = self.shape();
         ensure!(
@@ -116,7 +116,7 @@ pub trait Indexing: TensorLike {
         };
         let (own, count) = (shape.get(axis).copied().unwrap_or(1), index.shape().get(axis).copied().unwrap_or(1));
         let wide = join(&with(&shape, count), index.shape(), at)?;
-        self.over(&with(&wide, own), at)?.try_gather(dim, &index.over(&wide, at)?)
+        self.expand_to(&with(&wide, own), at)?.try_gather(dim, &index.expand_to(&wide, at)?)
     }
 
     /// Returns the elements at the row-major positions `index`, in the shape of `index`. Negative positions count from the end.
@@ -124,10 +124,7 @@ pub trait Indexing: TensorLike {
     fn try_take(&self, index: &Tensor<i64>) -> Result<Self> {
         let at = Site::here("take");
         let count = self.shape().numel();
-        if count == 0 && index.numel() > 0 {
-            let message = "take(): tried to take from an empty tensor".into();
-            return Err(Error::IndexRange { message, at }.into());
-        }
+        ensure!(count > 0 || index.numel() == 0, at, IndexRange, "take(): tried to take from an empty tensor");
         let mut line = index.elements(at)?;
         if let Some(position) = wrap_negative(&mut line, count) {
             let message = format!("out of range: tried to access index {position} on a tensor of {count} elements.");
@@ -149,8 +146,8 @@ pub trait Indexing: TensorLike {
     fn try_masked_select(&self, mask: &Tensor<bool>) -> Result<Self> {
         let at = Site::here("masked_select");
         let shape = join(mask.shape(), &self.shape(), at)?;
-        let positions = positions_in(&mask.over(&shape, at)?, at)?;
-        self.over(&shape, at)?.apply_take(&Tensor::from(positions), at)
+        let positions = positions_in(&mask.expand_to(&shape, at)?, at)?;
+        self.expand_to(&shape, at)?.apply_take(&Tensor::from(positions), at)
     }
 }
 

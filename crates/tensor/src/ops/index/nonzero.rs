@@ -3,8 +3,10 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
+use crate::ops::index::indexing::one_dim;
 use crate::ops::index::positions::{positions_in, unravel};
-use crate::{Compare, Error, Scalar, Site, Tensor, ensure};
+use crate::ops::reduce::reductions::not_zero;
+use crate::{Error, Site, Tensor, ensure};
 
 /// The indices of the elements that are not zero.
 #[twins]
@@ -22,10 +24,10 @@ pub trait Nonzero: TensorLike {
     #[doc(alias("argwhere", "flatnonzero"))]
     fn try_nonzero(&self) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("nonzero");
-        let columns = indices(self, at)?;
-        let count = columns.first().map_or(usize::from(count(self, at)? > 0), Vec::len);
+        let positions = nonzero_positions(self, at)?;
+        let columns = unravel(&self.shape(), &positions);
         let rank = columns.len();
-        Ok(Tensor::build(&[count, rank].into(), at, |out| {
+        Ok(Tensor::build(&[positions.len(), rank].into(), at, |out| {
             for (position, out) in out.iter_mut().enumerate() {
                 *out = columns[position % rank][position / rank];
             }
@@ -37,27 +39,16 @@ pub trait Nonzero: TensorLike {
     /// `where` with one argument, `nonzero` with `as_tuple=True`.
     fn try_where_nonzero(&self) -> Result<Vec<Tensor<i64>>, Self::Error> {
         let at = Site::here("where_nonzero");
-        if self.shape().rank() == 0 {
-            return Ok(vec![Tensor::zeros([count(self, at)?])]);
-        }
-        Ok(indices(self, at)?.into_iter().map(Tensor::from).collect())
+        let positions = nonzero_positions(self, at)?;
+        Ok(unravel(&one_dim(&self.shape()), &positions).into_iter().map(Tensor::from).collect())
     }
 }
 
 impl<A: TensorLike> Nonzero for A {}
 
-fn mask<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
-    let x = x.to_tensor(at)?;
-    let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
-    Ok(x.apply_compare(Compare::Ne, &zero, at)?)
-}
-
-fn count<A: TensorLike>(x: &A, at: Site) -> Result<usize, A::Error> {
-    Ok(mask(x, at)?.iter().filter(|&is_nonzero| is_nonzero).count())
-}
-
-fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
-    Ok(unravel(&x.shape(), &positions_in(&mask(x, at)?, at)?))
+/// Returns the row-major positions of the elements that are not zero.
+fn nonzero_positions<A: TensorLike>(x: &A, at: Site) -> Result<Vec<i64>, A::Error> {
+    Ok(positions_in(&not_zero(x, at)?, at)?)
 }
 
 /// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. Their size is `classes`, or the largest class plus 1 if
@@ -78,18 +69,12 @@ fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
 #[twins]
 pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor<i64>, Error> {
     let at = Site::here("one_hot");
-    let refuse = |message: &str| Err(Error::argument(at, message));
     let line = index.elements(at)?;
     ensure!(line.iter().all(|&class| class >= 0), at, "Class values must be non-negative.");
-    let classes = match (classes, line.iter().copied().max()) {
-        (None, None) => return refuse("Can not infer total number of classes from empty tensor."),
-        (None, Some(largest)) => largest as usize + 1,
-        (Some(0), None) => return refuse("Can not infer total number of classes from empty tensor."),
-        (Some(classes), largest) if largest.is_some_and(|largest| largest as usize >= classes) => {
-            return refuse("Class values must be smaller than num_classes.");
-        }
-        (Some(classes), _) => classes,
-    };
+    let least = line.iter().max().map_or(0, |&largest| largest as usize + 1);
+    let classes = classes.unwrap_or(least);
+    ensure!(classes > 0 || !line.is_empty(), at, "Can not infer total number of classes from empty tensor.");
+    ensure!(classes >= least, at, "Class values must be smaller than num_classes.");
     let mut shape = index.shape().clone();
     shape.push(classes);
     Tensor::build_on_zeros(&shape, at, |out| {

@@ -90,12 +90,14 @@ fn check_mask(mask: &Shape, shape: &Shape, axis: usize, at: Site) -> Result<(), 
 
 fn select<A: TensorLike>(x: &A, axis: usize, position: isize, at: Site) -> Result<A> {
     let size = x.shape()[axis] as isize;
-    if !(-size..size).contains(&position) {
-        let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
-        return Err(Error::IndexRange { message, at }.into());
-    }
+    ensure!(
+        (-size..size).contains(&position),
+        at,
+        IndexRange,
+        "index {position} is out of bounds for dimension {axis} with size {size}"
+    );
     let start = if position < 0 { position + size } else { position } as usize;
-    squeeze(&x.sliced(axis, start, 1, at)?, axis, at)
+    squeeze(&x.slice_axis(axis, start, 1, at)?, axis, at)
 }
 
 /// Returns the elements of `view` that the index tensors select.
@@ -129,7 +131,7 @@ fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i6
             Some((_, index)) => {
                 let mut aligned = Shape::ones(rank);
                 aligned[lead..lead + common.rank()].copy_from_slice(&common);
-                terms.push(index.over(&common, at)?.reshaped(aligned, at)?);
+                terms.push(index.expand_to(&common, at)?.reshape_to(aligned, at)?);
             }
             None => {
                 let position = if whole < lead { whole } else { whole + common.rank() };

@@ -7,11 +7,11 @@
 use wengert_macros::twins;
 
 use crate::ops::index::indexing::one_dim;
-use crate::ops::index::items::is_view;
-use crate::ops::index::items::positions_of;
+use crate::ops::index::items::{is_view, positions_of};
 use crate::ops::index::positions::{check_index, check_range, gathered_positions, slice_positions, wrap};
 use crate::ops::index::replace::{add_at, mask_without, overwrite, overwrite_with_number};
 use crate::ops::primitive::compose::{Compose, join};
+use crate::ops::primitive::pair::one_value;
 use crate::ops::shape::views::Views;
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;
@@ -98,9 +98,9 @@ pub trait Scatter: TensorLike {
             return Ok(self.clone());
         }
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
-        let terms = [(&values.reshaped(from, at)?, &line.reshaped([line.numel()], at)?)];
+        let terms = [(&values.reshape_to(from, at)?, &line.reshape_to([line.numel()], at)?)];
         let added = Self::apply_index_add(&terms, axis, whole[axis], at)?;
-        self.plus(&added.reshaped(self.shape(), at)?, at)
+        self.plus(&added.reshape_to(self.shape(), at)?, at)
     }
 
     /// Returns `self` with the slices of `source` written to the slices with the indices `index`, a vector, along dimension `dim`. PyTorch:
@@ -112,7 +112,7 @@ pub trait Scatter: TensorLike {
         let (whole, from, axis) = slices("index_copy_()", self, dim, index, source, at)?;
         let line = index.elements(at)?;
         check_range(&line, whole[axis], axis, at)?;
-        overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
+        overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshape_to(from, at)?, at)
     }
 
     /// Returns `self` with `value` written to the slices with the indices `index` along dimension `dim`. `value` is a number or an array
@@ -124,18 +124,10 @@ pub trait Scatter: TensorLike {
         ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
         let line = wrap(index, whole[axis], axis, at)?.elements(at)?;
         let positions = slice_positions(&whole, axis, &line, at)?;
-        match value.into_argument(self) {
-            Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
-            Argument::Array(value) => {
-                let rank = value.shape().rank();
-                ensure!(
-                    rank == 0,
-                    at,
-                    "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s)."
-                );
-                self.chosen(&self.mask(&mask_without(&self.shape(), &positions, at)?), &value, at)
-            }
-        }
+        let value = one_value(self, value, &self.shape(), at, |rank| {
+            format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
+        })?;
+        self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?), &value, at)
     }
 
     /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds
@@ -182,7 +174,7 @@ pub trait Scatter: TensorLike {
         let source = &source.into_array(self);
         let at = Site::here("masked_scatter");
         let shape = join(&self.shape(), mask.shape(), at)?;
-        let mask = mask.over(&shape, at)?;
+        let mask = mask.expand_to(&shape, at)?;
         let mut last = -1;
         let numbers = Tensor::build(&shape, at, |numbers| {
             for (number, selected) in numbers.iter_mut().zip(mask.iter()) {
@@ -191,7 +183,7 @@ pub trait Scatter: TensorLike {
             }
         })?;
         ensure!(last < source.shape().numel() as i64, at, "Number of elements of source < number of ones in mask");
-        let x = self.over(&shape, at)?;
+        let x = self.expand_to(&shape, at)?;
         if last < 0 {
             return Ok(x);
         }
@@ -234,8 +226,8 @@ pub(crate) fn target_positions<A: TensorLike>(
         "Expected index {shape} to be no larger than self {own} apart from dimension {axis}{and_source}"
     );
     check_range(&index.elements(at)?, own[axis], axis, at)?;
-    let positions = gathered_positions(&own, axis, &index.reshaped(shape, at)?, at)?;
-    Ok(Some(positions.reshaped(index.shape().clone(), at)?))
+    let positions = gathered_positions(&own, axis, &index.reshape_to(shape, at)?, at)?;
+    Ok(Some(positions.reshape_to(index.shape().clone(), at)?))
 }
 
 /// Returns the part of `source` that has the shape `shape` and starts at index 0 of every dimension.
@@ -243,11 +235,11 @@ pub(crate) fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -
     let mut part = source.clone();
     if source.shape().rank() == shape.rank() {
         for axis in 0..shape.rank() {
-            part = part.sliced(axis, 0, shape[axis], at)?;
+            part = part.slice_axis(axis, 0, shape[axis], at)?;
         }
     }
     // The ranks differ if one is 0 and the other shape is `[1]`.
-    part.reshaped(shape.clone(), at)
+    part.reshape_to(shape.clone(), at)
 }
 
 /// Returns the shapes of `x` and `source` and the position of dimension `dim`. Rank 0 counts as rank 1. Refuses slices of `source` that do
@@ -281,20 +273,20 @@ fn slices<A: TensorLike>(
 /// Expands values to the shape of the elements that index tensors select.
 fn expand_values<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A> {
     let bare = drop_leading_ones(values, at)?;
-    if !expands(&bare.shape(), shape) {
-        let message = format!(
-            "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {shape}",
-            values.shape()
-        );
-        return Err(Error::ShapeMismatch { message, at }.into());
-    }
-    bare.over(shape, at)
+    ensure!(
+        expands(&bare.shape(), shape),
+        at,
+        ShapeMismatch,
+        "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {shape}",
+        values.shape()
+    );
+    bare.expand_to(shape, at)
 }
 
 fn drop_leading_ones<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     let shape = x.shape();
     let ones = shape.iter().take_while(|&&size| size == 1).count();
-    x.reshaped(&shape[ones..], at)
+    x.reshape_to(&shape[ones..], at)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
         };
         let source = leading_part(source, index.shape(), at)?;
         let count = source.shape().numel();
-        let source = source.reshaped([count], at)?;
+        let source = source.reshape_to([count], at)?;
         let targets = Targets::new(&positions.elements(at)?, self.shape(), at)?;
         match reduction {
             ScatterReduction::Sum => sums(self, &source, &targets, include_self, at),
@@ -113,22 +113,23 @@ impl Targets {
     }
 
     /// Returns a mask that is true at elements with sources.
-    fn reached(&self, at: Site) -> Result<Tensor<bool>, Error> {
-        self.counts.compared(Compare::Gt, 0, at)
+    fn has_sources(&self, at: Site) -> Result<Tensor<bool>, Error> {
+        self.counts.compare(Compare::Gt, 0, at)
     }
 
     /// Returns the reduction of the sources of each element. Elements without sources have any value.
-    fn reduced<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
+    fn reduce<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
         let mut z = source.apply_take(&self.order, at)?;
         let (size, mut reach) = (self.order.numel(), 1);
         // At this point each place combines up to `reach` sources that end with it.
         while reach < self.most {
-            let part = |start: usize| z.sliced(0, start, size - reach, at);
+            let part = |start: usize| z.slice_axis(0, start, size - reach, at);
             let own = part(reach)?;
             let combined = part(0)?.apply_binary(op, &own, at)?;
-            let is_shared = self.ranks.sliced(0, reach, size - reach, at)?.compared(Compare::Ge, reach as i64, at)?;
+            let is_shared =
+                self.ranks.slice_axis(0, reach, size - reach, at)?.compare(Compare::Ge, reach as i64, at)?;
             let later = A::apply_select(&z.mask(&is_shared), &combined, &own, at)?;
-            z = A::apply_cat(&[z.sliced(0, 0, reach, at)?, later], 0, at)?;
+            z = A::apply_cat(&[z.slice_axis(0, 0, reach, at)?, later], 0, at)?;
             reach = reach.saturating_mul(2);
         }
         z.apply_take(&self.last, at)
@@ -137,7 +138,7 @@ impl Targets {
 
 /// Returns `x`, or 0 at the elements with sources if `include_self` is false.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
-    if include_self { Ok(x.clone()) } else { x.replaced(&x.mask(&targets.reached(at)?), 0.0, at) }
+    if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?), 0.0, at) }
 }
 
 fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
@@ -146,8 +147,8 @@ fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, includ
 
 fn means<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     let own = i64::from(include_self);
-    let counts = targets.counts.plus(own, at)?.combined(Binary::Maximum, 1, at)?.try_cast::<A::Elem>()?;
-    sums(x, source, targets, include_self, at)?.divided(&x.constant(&counts), at)
+    let counts = targets.counts.plus(own, at)?.combine(Binary::Maximum, 1, at)?.try_cast::<A::Elem>()?;
+    sums(x, source, targets, include_self, at)?.divide_by(&x.constant(&counts), at)
 }
 
 fn products<A: TensorLike<Elem: Float>>(
@@ -157,10 +158,10 @@ fn products<A: TensorLike<Elem: Float>>(
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.reached(at)?);
-    let factor = targets.reduced(source, Binary::Mul, at)?;
+    let reached = x.mask(&targets.has_sources(at)?);
+    let factor = targets.reduce(source, Binary::Mul, at)?;
     if include_self {
-        return x.times(&factor.chosen(&reached, 1.0, at)?, at);
+        return x.times(&factor.choose(&reached, 1.0, at)?, at);
     }
     A::apply_select(&reached, &factor, x, at)
 }
@@ -173,9 +174,9 @@ fn extremes<A: TensorLike<Elem: Float>>(
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.reached(at)?);
+    let reached = x.mask(&targets.has_sources(at)?);
     let own = x.apply_detach(at)?;
-    let mut extreme = targets.reduced(&source.apply_detach(at)?, op, at)?;
+    let mut extreme = targets.reduce(&source.apply_detach(at)?, op, at)?;
     if include_self {
         extreme = extreme.apply_binary(op, &own, at)?;
     }
@@ -183,13 +184,13 @@ fn extremes<A: TensorLike<Elem: Float>>(
     // The derivative is the mean of the elements that equal the extreme. An element without sources equals itself.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
-        let ones = x.filled(1.0, &x.shape(), at)?;
-        Ok((x.replaced(&others, 0.0, at)?, ones.replaced(&others, 0.0, at)?))
+        let ones = x.fill_shape(1.0, &x.shape(), at)?;
+        Ok((x.replace_where(&others, 0.0, at)?, ones.replace_where(&others, 0.0, at)?))
     };
     let (terms, count) = ties(source, &value.apply_take(&targets.positions, at)?)?;
     let (own_terms, own_count) = ties(x, &value)?;
     let counts =
-        |own: &A| -> Result<A> { if include_self { Ok(own.clone()) } else { own.replaced(&reached, 0.0, at) } };
+        |own: &A| -> Result<A> { if include_self { Ok(own.clone()) } else { own.replace_where(&reached, 0.0, at) } };
     let total = add_at(&counts(&own_terms)?, &targets.positions, &terms, at)?;
     let count = add_at(&counts(&own_count)?, &targets.positions, &count, at)?;
     total.apply_binary(Binary::Div, &count, at)?.with_value(&value, at)

@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::ops::linalg::products::unequal_vectors;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::pair::{expanded, number};
+use crate::ops::primitive::pair::{expand, number};
 use crate::ops::shape::views::squeeze;
 use crate::ops::{ArrayOperand, InPlace, Result, TensorLike};
 use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
@@ -58,7 +58,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         if left != right {
             return Err(unequal_vectors(&left, &right, at).into());
         }
-        self.apply_binary(Binary::Mul, other, at)?.summed(&[0], at)?.reshaped(Shape::scalar(), at)
+        self.apply_binary(Binary::Mul, other, at)?.sum_over(&[0], at)?.reshape_to(Shape::scalar(), at)
     }
 
     /// Returns `beta` * `self` + `alpha` * (`first` x `second`) for matrices `[m, k]` and `[k, n]`. `self` expands to `[m, n]`.
@@ -155,7 +155,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     ) -> Result<Self> {
         let at = Site::here("addbmm");
         let products = multiply_batches(&first.into_array(self), &second.into_array(self), at)?;
-        let product = squeeze(&products.summed(&[0], at)?, 0, at)?;
+        let product = squeeze(&products.sum_over(&[0], at)?, 0, at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
     }
 
@@ -183,7 +183,7 @@ pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Si
         let (rank, operation) = (x.shape().rank(), at.operation);
         ensure!(rank == 1, at, "{operation}: Expected 1-D argument {name}, but got {rank}-D");
     }
-    column.reshaped([column.shape()[0], 1], at)?.times(row, at)
+    column.reshape_to([column.shape()[0], 1], at)?.times(row, at)
 }
 
 /// Checks that two matrices can be multiplied, and returns the shape of the product. `operation` and `first`, the name of `x`, appear in
@@ -199,14 +199,14 @@ pub(crate) fn check_matrices<A: TensorLike>(
     for (name, rank) in [(first, left.rank()), ("mat2", right.rank())] {
         ensure!(rank == 2, at, "{operation}: {name} must be a matrix, got {rank}-D tensor");
     }
-    if left[1] != right[0] {
-        let message = format!(
-            "{operation}: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
-            left[0], left[1], right[0], right[1]
-        );
-        return Err(Error::MatmulShape { message, at });
-    }
-    Ok(Shape::from([left[0], right[1]]))
+    let (m, k, other, n) = (left[0], left[1], right[0], right[1]);
+    ensure!(
+        k == other,
+        at,
+        MatmulShape,
+        "{operation}: mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {other}x{n})"
+    );
+    Ok(Shape::from([m, n]))
 }
 
 fn multiply_matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, at: Site) -> Result<A> {
@@ -217,17 +217,15 @@ fn multiply_matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, 
 fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     for (name, shape) in [("batch1", &left), ("batch2", &right)] {
-        if shape.rank() != 3 {
-            return Err(Error::MatmulShape { message: format!("{name} must be a 3D tensor"), at }.into());
-        }
+        ensure!(shape.rank() == 3, at, MatmulShape, "{name} must be a 3D tensor");
     }
-    if (left[0], left[2]) != (right[0], right[1]) {
-        let message = format!(
-            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
-            left[0], left[2], right[0], right[1]
-        );
-        return Err(Error::MatmulShape { message, at }.into());
-    }
+    let (expected, got) = (Shape::from([left[0], left[2]]), Shape::from([right[0], right[1]]));
+    ensure!(
+        expected == got,
+        at,
+        MatmulShape,
+        "Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {got}."
+    );
     x.apply_matmul(y, at)
 }
 
@@ -235,21 +233,26 @@ fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
 fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A> {
     let (left, right) = (matrix.shape(), vector.shape());
     let (own_rank, rank, vector_rank) = (own.rank(), left.rank(), right.rank());
-    let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
-    if rank != 2 || vector_rank != 1 || own_rank > 1 {
-        return refuse(format!("vector + matrix @ vector expected, got {own_rank}, {rank}, {vector_rank}"));
-    }
+    ensure!(
+        rank == 2 && vector_rank == 1 && own_rank <= 1,
+        at,
+        MatmulShape,
+        "vector + matrix @ vector expected, got {own_rank}, {rank}, {vector_rank}"
+    );
     let (own, m, k, len) = (own.numel(), left[0], left[1], right[0]);
-    if k != len || own != 1 && own != m {
-        return refuse(format!("size mismatch, got input ({own}), mat ({m}x{k}), vec ({len})"));
-    }
-    matrix.apply_matmul(&vector.reshaped([k, 1], at)?, at)?.reshaped([m], at)
+    ensure!(
+        k == len && (own == 1 || own == m),
+        at,
+        MatmulShape,
+        "size mismatch, got input ({own}), mat ({m}x{k}), vec ({len})"
+    );
+    matrix.apply_matmul(&vector.reshape_to([k, 1], at)?, at)?.reshape_to([m], at)
 }
 
 /// Returns `x` expanded to `shape`. If that fails, the error is the error of `expand`.
 pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A> {
     let shape = Sizes::from(shape).resolve_expand(A::Elem::DTYPE, &x.shape(), at)?;
-    expanded(x, &shape, at)
+    expand(x, &shape, at)
 }
 
 /// Returns `beta` * `own` + `alpha` * `product`. `own` expands to the shape of the product. A term with factor 0 is left out.

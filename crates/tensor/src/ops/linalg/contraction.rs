@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::equation::{Equation, Label};
-use crate::ops::primitive::pair::expanded;
+use crate::ops::primitive::pair::expand;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ensure};
@@ -261,7 +261,7 @@ impl<A: TensorLike> Named<A> {
             let all = [&labels[..], &inner].concat();
             let (x, y) = (x.arrange(&all, at)?, y.arrange(&all, at)?);
             let over = sizes(&all);
-            let product = expanded(&x, &over, at)?.apply_binary(Binary::Mul, &expanded(&y, &over, at)?, at)?;
+            let product = expand(&x, &over, at)?.apply_binary(Binary::Mul, &expand(&y, &over, at)?, at)?;
             return Named { array: product, labels: all }.sum(is_summed, at);
         }
         let (b, m, k, n) = (sizes(&batch), sizes(&rows).numel(), sizes(&inner).numel(), sizes(&columns).numel());
@@ -269,7 +269,7 @@ impl<A: TensorLike> Named<A> {
             let array = named.arrange(&[&batch[..], order[0], order[1]].concat(), at)?;
             let own: Shape = array.shape()[..batch.len()].iter().copied().chain([rows, columns]).collect();
             let array = array.apply_view(View::Reshape(own), at)?;
-            expanded(&array, &b.iter().copied().chain([rows, columns]).collect(), at)
+            expand(&array, &b.iter().copied().chain([rows, columns]).collect(), at)
         };
         let x = matrices(&x, [&rows, &inner], m, k)?;
         let y = matrices(&y, [&inner, &columns], k, n)?;

@@ -5,9 +5,9 @@ use wengert_macros::twins;
 use crate::ops::linalg::blas::{check_matrices, expand_term};
 use crate::ops::linalg::products::product;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::pair::{expanded, join_all, same_shape};
+use crate::ops::primitive::pair::{expand, join_all, same_shape};
 use crate::ops::{ArrayOperand, OptionalOperand, Result, TensorLike};
-use crate::{Binary, Error, Number, Shape, Site, ensure};
+use crate::{Binary, Number, Shape, Site, ensure};
 
 /// `linear` and `bilinear`.
 #[twins]
@@ -44,13 +44,14 @@ impl<A: TensorLike<Elem: Number>> LinearMaps for A {}
 
 fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A> {
     let (rank, weight_rank) = (x.shape().rank(), weight.shape().rank());
-    if rank == 0 || weight_rank == 0 {
-        let message =
-            format!("both arguments to linear need to be at least 1D, but they are {rank}D and {weight_rank}D");
-        return Err(Error::MatmulShape { message, at }.into());
-    }
+    ensure!(
+        rank > 0 && weight_rank > 0,
+        at,
+        MatmulShape,
+        "both arguments to linear need to be at least 1D, but they are {rank}D and {weight_rank}D"
+    );
     ensure!(weight_rank <= 2, at, "t() expects a tensor with <= 2 dimensions, but self is {weight_rank}D");
-    let weight = if weight_rank == 1 { weight.clone() } else { weight.permuted(&[1, 0], at)? };
+    let weight = if weight_rank == 1 { weight.clone() } else { weight.permute_to(&[1, 0], at)? };
     let Some(bias) = bias else { return product(x, &weight, at) };
     if rank == 2 {
         check_matrices("addmm", "mat1", x, &weight, at)?;
@@ -69,7 +70,7 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
             same_shape(&shape, &own, &join_all(&[&shape, &own], at)?, at)?;
         }
     }
-    z.apply_binary(Binary::Add, &expanded(bias, &shape, at)?, at)
+    z.apply_binary(Binary::Add, &expand(bias, &shape, at)?, at)
 }
 
 fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A> {
@@ -99,11 +100,11 @@ fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site)
     }
     let count = Shape::from(&left[..last]).numel();
     // Multiplies [count, j] by [j, n k]. Then multiplies by [count, 1, k] and sums over k.
-    let weight = weight.permuted(&[1, 0, 2], at)?.reshaped([j, Shape::from([n, k]).numel()], at)?;
-    let half = x.reshaped([count, j], at)?.apply_matmul(&weight, at)?.reshaped([count, n, k], at)?;
-    let sum = half.times(&y.reshaped([count, 1, k], at)?, at)?.summed(&[2], at)?;
+    let weight = weight.permute_to(&[1, 0, 2], at)?.reshape_to([j, Shape::from([n, k]).numel()], at)?;
+    let half = x.reshape_to([count, j], at)?.apply_matmul(&weight, at)?.reshape_to([count, n, k], at)?;
+    let sum = half.times(&y.reshape_to([count, 1, k], at)?, at)?.sum_over(&[2], at)?;
     let shape = left.with_size(last, n);
-    let z = sum.reshaped(shape.clone(), at)?;
+    let z = sum.reshape_to(shape.clone(), at)?;
     match bias {
         None => Ok(z),
         Some(bias) => z.apply_binary(Binary::Add, &expand_term(bias, &shape, at)?, at),

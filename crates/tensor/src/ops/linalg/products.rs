@@ -3,9 +3,9 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::compose::{Compose, join};
-use crate::ops::primitive::pair::expanded;
+use crate::ops::primitive::pair::expand;
 use crate::ops::{Result, TensorLike};
-use crate::{Element, Error, Number, Shape, Site, Tensor};
+use crate::{Element, Error, Number, Shape, Site, Tensor, ensure};
 
 /// The right operand of [`matmul`](Products::matmul) after an `A`: another `A`, by reference or by value, a tensor after a
 /// variable, or a variable after a tensor. The product with a variable is a variable.
@@ -84,11 +84,14 @@ pub fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     if left.rank() == 2 && right.rank() == 2 && left[1] == right[0] {
         return x.apply_matmul(y, at);
     }
-    if left.rank() == 0 || right.rank() == 0 {
-        let (x, y) = (left.rank(), right.rank());
-        let message = format!("both arguments to matmul need to be at least 1D, but they are {x}D and {y}D");
-        return Err(Error::MatmulShape { message, at }.into());
-    }
+    ensure!(
+        left.rank() > 0 && right.rank() > 0,
+        at,
+        MatmulShape,
+        "both arguments to matmul need to be at least 1D, but they are {}D and {}D",
+        left.rank(),
+        right.rank()
+    );
     // A vector counts as a matrix of one row (on the left) or one column (on the right). The added dimension is removed at the end.
     let (is_row, is_column) = (left.rank() == 1, right.rank() == 1);
     let inner = (left[left.rank() - 1], right[right.rank().saturating_sub(2)]);
@@ -100,16 +103,16 @@ pub fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
         return Err(inner_mismatch(&left, &right, (m, n), inner, &batch, at).into());
     }
     let k = inner.0;
-    let x = if is_row { x.reshaped([1, k], at)? } else { x.clone() };
-    let y = if is_column { y.reshaped([k, 1], at)? } else { y.clone() };
+    let x = if is_row { x.reshape_to([1, k], at)? } else { x.clone() };
+    let y = if is_column { y.reshape_to([k, 1], at)? } else { y.clone() };
     let batch_and = |sizes: &[usize]| batch.replaced(batch.rank()..batch.rank(), sizes);
     // If only the left side is a batch, all its rows form one matrix, and a single product suffices.
     let folds = right.rank() <= 2 && left.rank() > 2;
     let z = match batch_and(&[m]).checked_numel() {
-        Some(rows) if folds => x.reshaped([rows, k], at)?.apply_matmul(&y, at)?,
-        _ => expanded(&x, &batch_and(&[m, k]), at)?.apply_matmul(&expanded(&y, &batch_and(&[k, n]), at)?, at)?,
+        Some(rows) if folds => x.reshape_to([rows, k], at)?.apply_matmul(&y, at)?,
+        _ => expand(&x, &batch_and(&[m, k]), at)?.apply_matmul(&expand(&y, &batch_and(&[k, n]), at)?, at)?,
     };
-    z.reshaped(
+    z.reshape_to(
         match (is_row, is_column) {
             (true, true) => batch,
             (true, false) => batch_and(&[n]),

@@ -3,9 +3,9 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::blas::outer;
-use crate::ops::primitive::compose::{Compose, count};
+use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::pair;
-use crate::ops::reduce::reductions::reduced;
+use crate::ops::reduce::reductions::reduce_dims;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast::size_at;
 use crate::shape::dims;
@@ -38,23 +38,23 @@ pub trait Vectors: TensorLike<Elem: Number> {
             let (x, y) = pair(self, other, at)?;
             return x.apply_binary(Binary::Mul, &y, at);
         };
-        if first != second {
-            let message = format!(
-                "inner() the last dimension must match on both input tensors but got shapes {left} and {right}"
-            );
-            return Err(Error::MatmulShape { message, at }.into());
-        }
-        let rows = |x: &Self, lead: &[usize]| x.reshaped([count(lead), first], at);
+        ensure!(
+            first == second,
+            at,
+            MatmulShape,
+            "inner() the last dimension must match on both input tensors but got shapes {left} and {right}"
+        );
+        let rows = |x: &Self, lead: &[usize]| x.reshape_to([Shape::from(lead).numel(), first], at);
         let (lead, other_lead) = (&left[..left.rank() - 1], &right[..right.rank() - 1]);
-        let product = rows(self, lead)?.apply_matmul(&rows(other, other_lead)?.permuted(&[1, 0], at)?, at)?;
-        product.reshaped(lead.iter().chain(other_lead).copied().collect::<Shape>(), at)
+        let product = rows(self, lead)?.apply_matmul(&rows(other, other_lead)?.permute_to(&[1, 0], at)?, at)?;
+        product.reshape_to(lead.iter().chain(other_lead).copied().collect::<Shape>(), at)
     }
 
     /// Returns the sum of products along `dim`. The shapes broadcast. PyTorch: `linalg.vecdot`.
     fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let at = Site::here("vecdot");
         let (x, y) = pair(self, &other.into_array(self), at)?;
-        reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
+        reduce_dims(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
     }
 
     /// Returns the vector product along `dim`, which has size 3 in both. Both have the same rank, and the other sizes
@@ -88,25 +88,22 @@ pub trait Vectors: TensorLike<Elem: Number> {
         let rank = left.rank().max(right.rank());
         let size = |shape: &Shape, axis: usize| size_at(shape, rank, axis);
         let interleave = |sizes: &dyn Fn(usize) -> [usize; 2]| (0..rank).flat_map(sizes).collect::<Shape>();
-        let x = self.reshaped(interleave(&|axis| [size(&left, axis), 1]), at)?;
-        let y = other.reshaped(interleave(&|axis| [1, size(&right, axis)]), at)?;
+        let x = self.reshape_to(interleave(&|axis| [size(&left, axis), 1]), at)?;
+        let y = other.reshape_to(interleave(&|axis| [1, size(&right, axis)]), at)?;
         let product = x.times(&y, at)?;
         let whole = product.shape();
         let shape: Option<Shape> = (0..rank).map(|axis| size(&left, axis).checked_mul(size(&right, axis))).collect();
         let shape = shape.ok_or_else(|| Error::TooLarge { shape: whole, dtype: Self::Elem::DTYPE, at })?;
-        product.reshaped(shape, at)
+        product.reshape_to(shape, at)
     }
 
     /// Returns the sum of the diagonal of a matrix. PyTorch: `trace`.
     fn try_trace(&self) -> Result<Self> {
         let at = Site::here("trace");
         let rank = self.shape().rank();
-        if rank != 2 {
-            let message = format!("trace: expected a matrix, but got tensor with dim {rank}");
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(rank == 2, at, "trace: expected a matrix, but got tensor with dim {rank}");
         let diagonal = self.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?;
-        reduced(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
+        reduce_dims(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
     }
 }
 
@@ -125,8 +122,9 @@ fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A> {
         "linalg.cross: inputs dimension {dim} must have length 3. Got {size} and {other}"
     );
     let (x, y) = pair(x, y, at)?;
-    let rotate =
-        |x: &A, by: usize| A::apply_cat(&[x.sliced(axis, by, 3 - by, at)?, x.sliced(axis, 0, by, at)?], axis, at);
+    let rotate = |x: &A, by: usize| {
+        A::apply_cat(&[x.slice_axis(axis, by, 3 - by, at)?, x.slice_axis(axis, 0, by, at)?], axis, at)
+    };
     let first = rotate(&x, 1)?.times(&rotate(&y, 2)?, at)?;
     first.minus(&rotate(&x, 2)?.times(&rotate(&y, 1)?, at)?, at)
 }

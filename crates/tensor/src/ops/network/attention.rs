@@ -121,9 +121,9 @@ fn attend<A: TensorLike<Elem: Float>>(
     }
     let mut parts = Vec::with_capacity(queries.div_ceil(rows));
     for first in (0..queries).step_by(rows) {
-        let part = query.sliced(axis, first, rows.min(queries - first), at)?;
+        let part = query.slice_axis(axis, first, rows.min(queries - first), at)?;
         // The causal mask hides all keys after the last query of the block, so the block does not read them.
-        let seen = |x: &A| x.sliced(axis, 0, keys.min(first + rows), at);
+        let seen = |x: &A| x.slice_axis(axis, 0, keys.min(first + rows), at);
         let (key, value) = (seen(key)?, seen(value)?);
         let weights = attention_weights(&part, &key, AttentionMask::Causal, scale, first, at)?;
         parts.push(product(&weights, &value, at)?);
@@ -187,7 +187,7 @@ fn attention_weights<A: TensorLike<Elem: Float>>(
 /// Returns the scores, with -∞ where `keep` is false.
 fn hide<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A> {
     let shape = join(&scores.shape(), keep.shape(), at)?;
-    scores.chosen(&scores.mask_over(keep, &shape, at)?, f64::NEG_INFINITY, at)
+    scores.choose(&scores.expand_mask(keep, &shape, at)?, f64::NEG_INFINITY, at)
 }
 
 /// Returns the softmax along the last dimension, and 0 where all scores are -∞.
@@ -199,11 +199,11 @@ fn softmax<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A> {
     let axes = [shape.rank() - 1];
     let largest = scores.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
     // A row whose scores are all -∞ is not shifted, because -∞ - (-∞) would be NaN. Its exponentials are 0.
-    let shift = largest.chosen(&largest.compared(Compare::Ne, f64::NEG_INFINITY, at)?, 0.0, at)?;
-    let exponentials = scores.minus(&shift, at)?.mapped(Unary::Exp, at)?;
-    let total = exponentials.summed(&axes, at)?;
-    let total = total.chosen(&total.compared(Compare::Ne, 0.0, at)?, crate::ops::Argument::Number(A::Elem::ONE), at)?;
-    exponentials.divided(&total, at)?.as_softmax(scores, axes[0], false, at)
+    let shift = largest.choose(&largest.compare(Compare::Ne, f64::NEG_INFINITY, at)?, 0.0, at)?;
+    let exponentials = scores.minus(&shift, at)?.apply_unary(Unary::Exp, at)?;
+    let total = exponentials.sum_over(&axes, at)?;
+    let total = total.choose(&total.compare(Compare::Ne, 0.0, at)?, crate::ops::Argument::Number(A::Elem::ONE), at)?;
+    exponentials.divide_by(&total, at)?.as_softmax(scores, axes[0], false, at)
 }
 
 /// Swaps the last two dimensions.
@@ -226,7 +226,7 @@ fn repeat_heads<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A> {
         "Number of heads in key and value must divide the number of heads in query, but got {own} and {heads}"
     );
     let repeated = shape.replaced(axis..axis + 1, &[own, heads / own]);
-    unsqueeze(x, axis + 1, at)?.over(&repeated, at)?.reshaped(shape.with_size(axis, heads), at)
+    unsqueeze(x, axis + 1, at)?.expand_to(&repeated, at)?.reshape_to(shape.with_size(axis, heads), at)
 }
 
 #[cfg(test)]

@@ -49,14 +49,14 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_tanh_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
-        x.plus(&h, at)?.mapped(Unary::Tanh, at)
+        x.plus(&h, at)?.apply_unary(Unary::Tanh, at)
     }
 
     /// Returns relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
     fn try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_relu_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
-        x.plus(&h, at)?.mapped(Unary::Relu, at)
+        x.plus(&h, at)?.apply_unary(Unary::Relu, at)
     }
 
     /// Returns the next state and cell of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
@@ -103,18 +103,18 @@ impl<A: TensorLike<Elem: Float>> Recurrent for A {}
 
 /// Returns the next state and cell of an LSTM from the sums of the four gates.
 fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
-    let sigmoid = |number: usize| gate(gates, number, 4, at)?.mapped(Unary::Sigmoid, at);
+    let sigmoid = |number: usize| gate(gates, number, 4, at)?.apply_unary(Unary::Sigmoid, at);
     let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
-    let new = gate(gates, 2, 4, at)?.mapped(Unary::Tanh, at)?;
+    let new = gate(gates, 2, 4, at)?.apply_unary(Unary::Tanh, at)?;
     let cell = forget.times(cell, at)?.plus(&enter.times(&new, at)?, at)?;
-    Ok((leave.times(&cell.mapped(Unary::Tanh, at)?, at)?, cell))
+    Ok((leave.times(&cell.apply_unary(Unary::Tanh, at)?, at)?, cell))
 }
 
 /// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c.
 fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A> {
     let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
-    let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
-    let new = gate(x, 2, 3, at)?.plus(&reset.times(&gate(h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
+    let (reset, update) = (both(0)?.apply_unary(Unary::Sigmoid, at)?, both(1)?.apply_unary(Unary::Sigmoid, at)?);
+    let new = gate(x, 2, 3, at)?.plus(&reset.times(&gate(h, 2, 3, at)?, at)?, at)?.apply_unary(Unary::Tanh, at)?;
     state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
 }
 
@@ -161,7 +161,7 @@ fn linear_parts<A: TensorLike<Elem: Float>>(
         weights.hidden.shape()
     );
     let linear = |x: &A, weight: &A, bias: Option<&A>| {
-        let z = product(x, &weight.permuted(&[1, 0], at)?, at)?;
+        let z = product(x, &weight.permute_to(&[1, 0], at)?, at)?;
         bias.map_or(Ok(z.clone()), |bias| z.plus(bias, at))
     };
     Ok((linear(x, weights.input, weights.input_bias)?, linear(state, weights.hidden, weights.hidden_bias)?))
@@ -172,7 +172,7 @@ fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Resu
     let shape = gates.shape();
     let axis = shape.rank() - 1;
     let width = shape[axis] / count;
-    gates.sliced(axis, number * width, width, at)
+    gates.slice_axis(axis, number * width, width, at)
 }
 
 #[cfg(test)]

@@ -59,10 +59,6 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(self.clone())
     }
 
-    fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
-        Ok(self.clone())
-    }
-
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
         if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
@@ -72,11 +68,11 @@ impl<T: Element> TensorLike for Tensor<T> {
         T: Float,
     {
         // A small tensor stays in the first-level cache, so fused passes save nothing, and tracing the expression costs time.
-        if self.numel() < MIN_FUSED { composite.of(self, at) } else { traced::computed(composite, self, at) }
+        if self.numel() < MIN_FUSED { composite.of(self, at) } else { traced::compute_composite(composite, self, at) }
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
-        supported::<T>(T::supports_unary(op), at)?;
+        check_supported::<T>(T::supports_unary(op), at)?;
         elementwise(self.shape(), at, [self.layout()], |[x], out| {
             elementwise::unary(op, Source { data: self.source().data, layout: x }, out);
         })
@@ -106,14 +102,9 @@ impl<T: Element> TensorLike for Tensor<T> {
             let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
             return self.apply_binary(op, &other, at);
         }
-        supported::<T>(T::supports_binary(op), at)?;
+        check_supported::<T>(T::supports_binary(op), at)?;
         let (other, layout) = ([number], Layout::contiguous(Shape::scalar()));
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
-    }
-
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
-        let root = self.apply_unary(Unary::Sqrt, at)?;
-        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
@@ -159,11 +150,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        let mut result = self.shape().clone();
-        for &axis in axes {
-            result[axis] = 1;
-        }
-        self.reduced_to(&result, op, axes, at)
+        self.reduced_to(&self.shape().with_ones(axes), op, axes, at)
     }
 
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
@@ -259,7 +246,7 @@ impl<T: Float> Tensor<T> {
             && let Some(data) = storage.get_mut()
         {
             let out = &mut data[layout.offset()..][..layout.numel()];
-            let refused = |_| Error::OutOfMemory { shape: layout.shape().clone(), dtype: T::DTYPE, at };
+            let refused = |_| Error::out_of_memory(layout.shape(), T::DTYPE, at);
             batched::matmul(x.source(), y.source(), Onto::Out, out).map_err(refused)?;
             return Ok(Tensor::from_parts(storage, layout));
         }
@@ -277,13 +264,13 @@ impl<T: Float> Tensor<T> {
 impl<T: Element> Tensor<T> {
     /// Reduces over `axes`. The result has the shape `result`, in which the dimensions `axes` have size 1 or are missing.
     fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        supported::<T>(T::supports_binary(op.function()), at)?;
+        check_supported::<T>(T::supports_binary(op.function()), at)?;
         let once;
         let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
         let (layout, times) = match repeats {
             false => (self.layout(), 1),
             true => {
-                let (layout, times) = unrepeated(op, self.layout(), axes);
+                let (layout, times) = without_repeats(op, self.layout(), axes);
                 once = layout;
                 (&once, times)
             }
@@ -346,8 +333,8 @@ fn elementwise<T: Element, const N: usize>(
         return Tensor::build(shape, at, |out| fill(layouts, out));
     };
     let axes = leader.axes_by_stride();
-    let turned = layouts.map(|layout| layout.permute(&axes));
-    let result = Tensor::build(turned[0].shape(), at, |out| fill(turned.each_ref(), out))?;
+    let permuted = layouts.map(|layout| layout.permute(&axes));
+    let result = Tensor::build(permuted[0].shape(), at, |out| fill(permuted.each_ref(), out))?;
     let mut back = axes.clone();
     for (position, &axis) in axes.iter().enumerate() {
         back[axis] = position;
@@ -358,7 +345,7 @@ fn elementwise<T: Element, const N: usize>(
 
 /// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout and the count of equal elements that each
 /// of its elements stands for. A product keeps these dimensions, because a power has other rounding errors.
-fn unrepeated(op: Reduction, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
+fn without_repeats(op: Reduction, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
     if op == Reduction::Prod {
@@ -375,13 +362,13 @@ fn unrepeated(op: Reduction, layout: &Layout, axes: &[usize]) -> (Layout, usize)
 }
 
 /// Returns an error unless the element type supports the operation.
-fn supported<T: Element>(supports: bool, at: Site) -> Result<(), Error> {
+fn check_supported<T: Element>(supports: bool, at: Site) -> Result<(), Error> {
     if supports { Ok(()) } else { Err(Error::ElementType { dtype: T::DTYPE, at }) }
 }
 
 /// Refuses `op` if the element type does not support it, or if it divides an integer by zero.
 pub(crate) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) -> Result<(), Error> {
-    supported::<T>(T::supports_binary(op), at)?;
+    check_supported::<T>(T::supports_binary(op), at)?;
     let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
     let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);
     if integers && divides && other.distinct().iter().any(|divisor| divisor == T::ZERO) {

@@ -1,6 +1,6 @@
 //! Executes plans step by step. A plan is the list of steps that computes an expression. Each buffer is released after its last use.
 
-use std::ops::Deref;
+use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
@@ -61,7 +61,7 @@ pub trait Evaluate<T: Float> {
                 buffers.values[buffer as usize] = None;
             }
         }
-        plan.roots.iter().map(|(source, shape)| Ok(buffers.over(source, shape, at)?.clone())).collect()
+        plan.roots.iter().map(|(source, shape)| Ok(buffers.value_as(source, shape, at)?.into_owned())).collect()
     }
 
     /// Does the same as [`run`](Self::run), but passes each root's value to `ready` with the root's position, as soon as the value is
@@ -81,22 +81,22 @@ pub trait Evaluate<T: Float> {
         for (position, (source, shape)) in plan.roots.iter().enumerate() {
             match source {
                 OperandRef::Buffer(buffer) => roots_of[*buffer as usize].push(position),
-                source => ready(position, buffers.over(source, shape, at)?.clone())?,
+                source => ready(position, buffers.value_as(source, shape, at)?.into_owned())?,
             }
         }
         for (number, step) in plan.steps.iter().enumerate() {
-            used(step).for_each(|buffer| last_use[buffer as usize] = number);
+            buffers_of(step).for_each(|buffer| last_use[buffer as usize] = number);
         }
         for (number, step) in plan.steps.iter().enumerate() {
-            if buffers.postponed(step, &roots_of) {
+            if buffers.postpone(step, &roots_of) {
                 continue;
             }
             buffers.take(step)?;
             for &position in step.writes.iter().flat_map(|&buffer| &roots_of[buffer as usize]) {
                 let (source, shape) = &plan.roots[position];
-                ready(position, buffers.over(source, shape, at)?.clone())?;
+                ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
             }
-            for buffer in used(step).filter(|&buffer| last_use[buffer as usize] == number) {
+            for buffer in buffers_of(step).filter(|&buffer| last_use[buffer as usize] == number) {
                 buffers.values[buffer as usize] = None;
             }
         }
@@ -157,7 +157,7 @@ enum FetchKey {
 }
 
 /// Returns the indices of the buffers that a step reads and writes.
-fn used<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
+fn buffers_of<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
     let read = step
         .reads
         .iter()
@@ -173,7 +173,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns true if a step makes a view of data that is not in memory. Records the step in `views`; it then runs for each reader.
-    fn postponed(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
+    fn postpone(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
         };
@@ -267,10 +267,10 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns the value of an operand as a view of shape `shape`.
-    fn over(&self, source: &OperandRef<T>, shape: &Shape, at: Site) -> Result<Operand<'_, T>, E::Error> {
+    fn value_as(&self, source: &OperandRef<T>, shape: &Shape, at: Site) -> Result<Cow<'_, Tensor<T>>, E::Error> {
         let value = match (source, self.tensor(source)) {
-            (OperandRef::Number(value), _) => Operand::New(Tensor::scalar(*value)),
-            (_, Some(value)) => Operand::Borrowed(value),
+            (OperandRef::Number(value), _) => Cow::Owned(Tensor::scalar(*value)),
+            (_, Some(value)) => Cow::Borrowed(value),
             (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
         };
         if value.shape() == shape {
@@ -279,10 +279,10 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         // Values are stored without the dimensions along which they are constant. So leading sizes of 1 may be missing or superfluous.
         let (own, rank) = (value.shape(), shape.rank());
         let value = match own.rank().checked_sub(rank) {
-            Some(extra @ 1..) => Operand::New(value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?),
+            Some(extra @ 1..) => Cow::Owned(value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?),
             _ => value,
         };
-        Ok(Operand::New(value.apply_view(View::Expand(shape.clone()), at)?))
+        Ok(Cow::Owned(value.apply_view(View::Expand(shape.clone()), at)?))
     }
 
     /// Runs a step that consists of one operation.
@@ -290,19 +290,19 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         let at = self.host.site(step.node);
         match work {
             Work::Reduce(op, axes, shape) => {
-                let x = self.over(&step.reads[0], shape, at)?;
+                let x = self.value_as(&step.reads[0], shape, at)?;
                 Ok(x.apply_reduce(*op, &axes_of(*axes), at)?)
             }
-            Work::View(view, shape) => Ok(self.over(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?),
+            Work::View(view, shape) => Ok(self.value_as(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?),
             Work::Copy(view, shape) => {
-                Ok(self.over(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?.copied(at)?)
+                Ok(self.value_as(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?.copied(at)?)
             }
             Work::Product([left, right]) => {
-                let (x, y) = (self.over(&step.reads[0], left, at)?, self.over(&step.reads[1], right, at)?);
+                let (x, y) = (self.value_as(&step.reads[0], left, at)?, self.value_as(&step.reads[1], right, at)?);
                 Ok(x.apply_matmul(&y, at)?)
             }
             Work::Embed(view, [from, to]) => {
-                Ok(self.over(&step.reads[0], from, at)?.apply_embed(view.clone(), to, at)?)
+                Ok(self.value_as(&step.reads[0], from, at)?.apply_embed(view.clone(), to, at)?)
             }
             Work::Node(node, shapes) => {
                 let operands = self.operands(step, shapes, at)?;
@@ -325,7 +325,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     ) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let operands = self.operands(step, shapes, at)?;
-        if let Some(all) = in_place.and_then(|offset| self.joined(&operands, offset)) {
+        if let Some(all) = in_place.and_then(|offset| self.join_in_place(&operands, offset)) {
             let mut shape = shapes[0].clone();
             shape[axis] = shapes.iter().map(|part| part[axis]).sum();
             return Ok(Tensor::from_parts(all, Layout::contiguous(shape)));
@@ -335,7 +335,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Returns one buffer with all operands in order, from an offset of a concatenation's memory on. Returns `None` if an
     /// operand is stored in other memory and its range of this memory is in use.
-    fn joined(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
+    fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
             let (own, layout) = operand.parts();
@@ -355,8 +355,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Returns the operands of a step as tensors of these shapes.
     fn operands(&self, step: &Step<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
-        let over = |(read, shape)| self.over(read, shape, at).map(|operand| operand.clone());
-        step.reads.iter().zip(shapes).map(over).collect()
+        let operand = |(read, shape)| self.value_as(read, shape, at).map(Cow::into_owned);
+        step.reads.iter().zip(shapes).map(operand).collect()
     }
 
     /// Runs a product that is added to a third operand, in the memory of that operand if no later step reads it.
@@ -372,10 +372,10 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             }
             _ => None,
         };
-        let (x, y) = (self.over(&step.reads[0], left, at)?, self.over(&step.reads[1], right, at)?);
+        let (x, y) = (self.value_as(&step.reads[0], left, at)?, self.value_as(&step.reads[1], right, at)?);
         Ok(match own {
             Some(sum) => sum.plus_product(&x, &y, at)?,
-            None => self.over(&step.reads[2], shape, at)?.clone().plus_product(&x, &y, at)?,
+            None => self.value_as(&step.reads[2], shape, at)?.into_owned().plus_product(&x, &y, at)?,
         })
     }
 }
@@ -399,25 +399,6 @@ impl<T: Float> Concatenations<'_, T> {
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)
-    }
-}
-
-/// The value of an operand, in the shape in which a step reads it.
-enum Operand<'a, T: Float> {
-    /// The stored value.
-    Borrowed(&'a Tensor<T>),
-    /// A view of the stored value, or a number.
-    New(Tensor<T>),
-}
-
-impl<T: Float> Deref for Operand<'_, T> {
-    type Target = Tensor<T>;
-
-    fn deref(&self) -> &Tensor<T> {
-        match self {
-            Operand::Borrowed(value) => value,
-            Operand::New(value) => value,
-        }
     }
 }
 

@@ -157,7 +157,7 @@ impl<A: TensorLike> Operand<A> for bool {
 
 /// Returns the constant `value`, expanded to `shape`. It is on the tape of `x`, if `x` has one.
 pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
-    expanded(&x.number(value), shape, at)
+    expand(&x.number(value), shape, at)
 }
 
 /// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, returns an error with the sentence
@@ -171,18 +171,18 @@ pub(crate) fn one_value<A: TensorLike>(
 ) -> Result<A, A::Error> {
     match value.into_argument(x) {
         Argument::Number(value) => number(x, value, shape, at),
-        Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, shape, at),
+        Argument::Array(value) if value.shape().rank() == 0 => expand(&value, shape, at),
         Argument::Array(value) => Err(Error::argument(at, refusal(value.shape().rank())).into()),
     }
 }
 
 /// Returns `x` expanded to `shape`, or `x` itself if it has that shape. The caller must have checked that `x` expands.
-pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+pub(crate) fn expand<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
 /// Returns both operands in their joint shape.
-pub(crate) fn aligned<A: TensorLike>(
+pub(crate) fn align<A: TensorLike>(
     x: &A,
     other: impl Operand<A>,
     rule: BroadcastRule,
@@ -197,18 +197,25 @@ pub(crate) fn aligned<A: TensorLike>(
 
 /// Returns both operands of a user's operation in their joint shape.
 pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
-    aligned(x, other, BroadcastRule::Operation, at)
+    align(x, other, BroadcastRule::Operation, at)
+}
+
+/// Returns three operands, expanded to their broadcast shape.
+pub(crate) fn broadcast_three<A: TensorLike>(x: &A, y: &A, z: &A, at: Site) -> Result<(A, A, A), A::Error> {
+    let shapes = [x.shape(), y.shape(), z.shape()];
+    let shape = join_all(&shapes.each_ref(), at)?;
+    Ok((expand(x, &shape, at)?, expand(y, &shape, at)?, expand(z, &shape, at)?))
 }
 
 /// Computes `op` of both operands, which broadcast.
 #[inline]
 pub fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
-    combined(x, op, other, BroadcastRule::Operation, at)
+    combine(x, op, other, BroadcastRule::Operation, at)
 }
 
 /// Computes `op` of both operands, which broadcast under `rule`.
 #[inline]
-pub(crate) fn combined<A: TensorLike>(
+pub(crate) fn combine<A: TensorLike>(
     x: &A,
     op: Binary,
     other: impl Operand<A>,

@@ -42,12 +42,16 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
-    /// Returns the same values as a constant, through which no gradient flows. Users call [`detach`](crate::ops::Views::detach).
+    /// Returns the same values as a constant, through which no gradient flows. Returns `self` if nothing is recorded. Users call
+    /// [`detach`](crate::ops::Views::detach).
     ///
     /// # Errors
     ///
     /// If the operation cannot be recorded.
-    fn apply_detach(&self, at: Site) -> Result<Self, Self::Error>;
+    fn apply_detach(&self, at: Site) -> Result<Self, Self::Error> {
+        let _ = at;
+        Ok(self.clone())
+    }
 
     /// Returns the same values. Taking a gradient through them is an error that names `at`. Returns `self` if nothing is recorded.
     ///
@@ -146,13 +150,13 @@ pub trait TensorLike: Clone + Sized {
     /// If they cannot get a common shape.
     #[doc(hidden)]
     fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
-        let expanded = |x: &Self, joint: &Shape| match x.shape() == *joint {
+        let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {
             true => Ok(x.clone()),
             false => x.apply_view(View::Expand(joint.clone()), at),
         };
         match self.resolve(other, rule, at)? {
             Resolved::Equal => Ok((self.clone(), other.clone())),
-            Resolved::Broadcast(joint) => Ok((expanded(self, &joint)?, expanded(other, &joint)?)),
+            Resolved::Broadcast(joint) => Ok((expand(self, &joint)?, expand(other, &joint)?)),
             Resolved::Flat => Ok((self.clone(), other.apply_view(View::Reshape(self.shape()), at)?)),
         }
     }
@@ -175,7 +179,14 @@ pub trait TensorLike: Clone + Sized {
 
     /// Computes the square root, or its inverse if `inverse` is true. PyTorch computes these roots for a power whose exponent is
     /// the plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Self::Error>;
+    ///
+    /// # Errors
+    ///
+    /// If the element type has no square root, or the operation cannot be recorded.
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Self::Error> {
+        let root = self.apply_unary(Unary::Sqrt, at)?;
+        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
+    }
 
     /// Compares each pair of elements. The shapes are equal.
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;

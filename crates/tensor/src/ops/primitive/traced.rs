@@ -15,7 +15,11 @@ use crate::ops::primitive::tensor_like::{Composite, MaskOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// Applies `composite` to `x`.
-pub(crate) fn computed<T: Float>(composite: &impl Composite, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
+pub(crate) fn compute_composite<T: Float>(
+    composite: &impl Composite,
+    x: &Tensor<T>,
+    at: Site,
+) -> Result<Tensor<T>, Error> {
     let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
     check_fits::<T>(&result.shape(), at)?;
@@ -82,12 +86,12 @@ impl<'e, T: Float> Traced<'e, T> {
     }
 
     /// Returns the node of `op` applied to `self`, with the shape `shape`.
-    fn over(&self, op: Op, shape: &Shape) -> Result<Self, Error> {
+    fn record(&self, op: Op, shape: &Shape) -> Result<Self, Error> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }
 
     /// Computes an operation that the planner does not fuse immediately, and adds its result to the trace as data.
-    fn at_once(&self, at: Site, operation: impl FnOnce(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
+    fn compute_now(&self, at: Site, operation: &dyn Fn(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
     }
 }
@@ -132,25 +136,16 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         Ok(trace.run(&plan, at)?.swap_remove(0))
     }
 
-    fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
-        Ok(self.clone())
-    }
-
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.guarded(holds, message, at))
+        self.compute_now(at, &|x| x.guarded(holds, message, at))
     }
 
     fn apply_unary(&self, op: Unary, _at: Site) -> Result<Self, Error> {
-        self.over(Op::Unary(op), &self.shape())
+        self.record(Op::Unary(op), &self.shape())
     }
 
     fn apply_binary(&self, op: Binary, other: &Self, _at: Site) -> Result<Self, Error> {
         Ok(Self::push(self.trace, Op::Binary(op), [self.index, other.index], &self.shape()))
-    }
-
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
-        let root = self.apply_unary(Unary::Sqrt, at)?;
-        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, _at: Site) -> Result<Self, Error> {
@@ -165,56 +160,52 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         match view {
             View::Expand(shape) => {
                 addressable::<T>(&shape, at)?;
-                self.over(Op::Expand, &shape)
+                self.record(Op::Expand, &shape)
             }
-            View::Reshape(shape) => self.over(Op::Reshape, &shape),
+            View::Reshape(shape) => self.record(Op::Reshape, &shape),
             view => {
                 let shape = view.shape(&self.shape());
                 let op = self.trace.borrow_mut().expression.add_view(view);
-                self.over(op, &shape)
+                self.record(op, &shape)
             }
         }
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_embed(view, shape, at))
+        self.compute_now(at, &|x| x.apply_embed(view.clone(), shape, at))
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], _at: Site) -> Result<Self, Error> {
-        let mut shape = self.shape();
-        for &axis in axes {
-            shape[axis] = 1;
-        }
-        self.over(Op::Reduce(op), &shape)
+        self.record(Op::Reduce(op), &self.shape().with_ones(axes))
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_cumsum(axis, at))
+        self.compute_now(at, &|x| x.apply_cumsum(axis, at))
     }
 
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_variance(axes, correction, is_total, at))
+        self.compute_now(at, &|x| x.apply_variance(axes, correction, is_total, at))
     }
 
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_norm(ord, axes, at))
+        self.compute_now(at, &|x| x.apply_norm(ord, axes, at))
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
         let y = other.to_tensor(at)?;
-        self.at_once(at, |x| x.apply_matmul(&y, at))
+        self.compute_now(at, &|x| x.apply_matmul(&y, at))
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_take(positions, at))
+        self.compute_now(at, &|x| x.apply_take(positions, at))
     }
 
     fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_scatter_add(positions, shape, at))
+        self.compute_now(at, &|x| x.apply_scatter_add(positions, shape, at))
     }
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_index_select(axis, index, at))
+        self.compute_now(at, &|x| x.apply_index_select(axis, index, at))
     }
 
     fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {

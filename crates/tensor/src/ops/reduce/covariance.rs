@@ -48,12 +48,13 @@ pub trait Covariances: TensorLike<Elem: Float> {
             return c.apply_binary(Binary::Div, &c, at);
         }
         let shape = c.shape();
-        let deviation = c.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?.mapped(Unary::Sqrt, at)?;
-        let column = deviation.reshaped([shape[0], 1], at)?;
-        let ratio = c.divided(&column, at)?.divided(&deviation, at)?;
+        let deviation =
+            c.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?.apply_unary(Unary::Sqrt, at)?;
+        let column = deviation.reshape_to([shape[0], 1], at)?;
+        let ratio = c.divide_by(&column, at)?.divide_by(&deviation, at)?;
         // Rounding can give a value beyond 1. The bound does not change the derivative.
         let value = ratio.apply_detach(at)?;
-        let bound = value.combined(Binary::Minimum, 1.0, at)?.combined(Binary::Maximum, -1.0, at)?;
+        let bound = value.combine(Binary::Minimum, 1.0, at)?.combine(Binary::Maximum, -1.0, at)?;
         ratio.with_value(&bound, at)
     }
 }
@@ -75,7 +76,7 @@ fn covariances<A: TensorLike<Elem: Float>>(
         at,
         "{name}(): expected input to have two or fewer dimensions but got an input with {rank} dimensions"
     );
-    let rows = if rank < 2 { x.reshaped([1, shape.numel()], at)? } else { x.clone() };
+    let rows = if rank < 2 { x.reshape_to([1, shape.numel()], at)? } else { x.clone() };
     let (v, n) = (rows.shape()[0], rows.shape()[1]);
     let fweights = fweights.map(|weights| weights.try_cast::<A::Elem>()).transpose()?;
     for (kind, weights) in [("fweights", &fweights), ("aweights", &aweights.cloned())] {
@@ -83,7 +84,7 @@ fn covariances<A: TensorLike<Elem: Float>>(
             check_weights(kind, weights, n, at)?;
         }
     }
-    let line = |weights: &Tensor<A::Elem>| weights.reshaped([n], at);
+    let line = |weights: &Tensor<A::Elem>| weights.reshape_to([n], at);
     let weights = match (&fweights, aweights) {
         (None, None) => None,
         (Some(f), None) => Some(line(f)?),
@@ -101,12 +102,12 @@ fn covariances<A: TensorLike<Elem: Float>>(
         Some(weights) => x.times(&x.constant(weights), at),
         None => Ok(x.clone()),
     };
-    let mean = weigh(&rows)?.summed(&[1], at)?.divided(total, at)?;
+    let mean = weigh(&rows)?.sum_over(&[1], at)?.divide_by(total, at)?;
     let distance = rows.minus(&mean, at)?;
-    let turned = distance.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at)?;
-    let products = weigh(&distance)?.apply_matmul(&turned, at)?;
-    let result = products.divided(divisor.max(0.0), at)?;
-    if rank < 2 || v == 1 { result.reshaped(Shape::scalar(), at) } else { Ok(result) }
+    let transposed = distance.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at)?;
+    let products = weigh(&distance)?.apply_matmul(&transposed, at)?;
+    let result = products.divide_by(divisor.max(0.0), at)?;
+    if rank < 2 || v == 1 { result.reshape_to(Shape::scalar(), at) } else { Ok(result) }
 }
 
 fn check_weights<T: Float>(kind: &str, weights: &Tensor<T>, n: usize, at: Site) -> Result<(), crate::Error> {

@@ -8,9 +8,9 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::reduce::along::Along;
+use crate::ops::reduce::lane_array::LaneArray;
 use crate::shape::dims;
-use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Unary, View};
+use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Unary, View, ensure};
 
 /// Running sums and products, and differences.
 ///
@@ -39,8 +39,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: DType::U8, at }.into());
         }
-        let along = Along::new(self, dim.position(), at)?;
-        along.restored(&along.array().apply_cumsum(along.axis, at)?, at)
+        let array = LaneArray::new(self, dim.position(), at)?;
+        array.restore_rank(array.values().apply_cumsum(array.axis, at)?, at)
     }
 
     /// Returns the running products along `dim`: each element times all elements before it. The derivatives are exact even if
@@ -73,9 +73,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     fn try_diff(&self, n: usize, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("diff");
         let shape = self.shape();
-        if shape.rank() == 0 {
-            return Err(Error::argument(at, "diff expects input to be at least one-dimensional").into());
-        }
+        ensure!(shape.rank() > 0, at, "diff expects input to be at least one-dimensional");
         let axis = dims::axis(dim.position(), shape.rank(), at)?;
         let mut z = self.clone();
         // The size does not fall below 0: the differences of an empty dimension are empty.
@@ -97,9 +95,9 @@ fn scan<A: TensorLike>(
     at: Site,
     combine: impl Fn(&A, &A) -> Result<A, A::Error>,
 ) -> Result<A, A::Error> {
-    let along = Along::new(x, dim, at)?;
-    let (axis, size) = (along.axis, along.len());
-    let mut z = along.array().clone();
+    let array = LaneArray::new(x, dim, at)?;
+    let (axis, size) = (array.axis, array.len());
+    let mut z = array.values().clone();
     let mut reach = 1;
     // At this point each element combines the `reach` elements that end with it. The first `reach` elements are complete.
     while reach < size {
@@ -108,7 +106,7 @@ fn scan<A: TensorLike>(
         z = A::apply_cat(&[part(0, reach)?, combined], axis, at)?;
         reach *= 2;
     }
-    along.restored(&z, at)
+    array.restore_rank(z, at)
 }
 
 /// Returns ln(eˣ + eʸ). Subtracts max(x, y) before the exponentials, unless it is infinite, because ∞ - ∞ is NaN.
@@ -118,7 +116,7 @@ where
 {
     let larger = x.apply_detach(at)?.apply_binary(Binary::Maximum, &y.apply_detach(at)?, at)?;
     let size = larger.apply_unary(Unary::Abs, at)?;
-    let shift = larger.replaced(&size.compared(Compare::Eq, f64::INFINITY, at)?, 0.0, at)?;
+    let shift = larger.replace_where(&size.compare(Compare::Eq, f64::INFINITY, at)?, 0.0, at)?;
     let power = |x: &A| x.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at);
     let sum = power(x)?.apply_binary(Binary::Add, &power(y)?, at)?;
     sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)

@@ -5,12 +5,11 @@
 
 use wengert_macros::twins;
 
-use crate::Tensor;
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
-use crate::ops::reduce::along::Along;
-use crate::ops::reduce::reductions::{extremes, not_over_nothing, reduced};
-use crate::{Dims, Error, Position, Reduction, Shape, Site, View};
+use crate::ops::reduce::lane_array::LaneArray;
+use crate::ops::reduce::reductions::{drop_reduced, extreme_values, extremes};
+use crate::{Dims, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
 /// The largest and smallest elements, with their positions. [`Reductions::amax`](crate::ops::Reductions::amax) returns only the
 /// values, and shares the gradient between equal elements.
@@ -51,28 +50,24 @@ pub trait Extremes: TensorLike {
     /// Returns the largest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as
     /// equal. Refuses an empty tensor. PyTorch: `max` without a dimension.
     fn try_max_all(&self) -> Result<Self, Self::Error> {
-        let at = Site::here("max_all");
-        not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "max", ..at })?;
-        reduced(self, Reduction::Max, &Dims::from(..), false, at)
+        let at = Site { operation: "max", ..Site::here("max_all") };
+        extreme_values(self, Reduction::Max, &Dims::from(..), false, at)
     }
 
     /// Returns the smallest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as
     /// equal. Refuses an empty tensor. PyTorch: `min` without a dimension.
     fn try_min_all(&self) -> Result<Self, Self::Error> {
-        let at = Site::here("min_all");
-        not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "min", ..at })?;
-        reduced(self, Reduction::Min, &Dims::from(..), false, at)
+        let at = Site { operation: "min", ..Site::here("min_all") };
+        extreme_values(self, Reduction::Min, &Dims::from(..), false, at)
     }
 
     /// Returns the smallest and the largest element over `dims`; both are NaN if any element is NaN. Equal elements share the
     /// gradient of either result evenly. Refuses empty dimensions. PyTorch: `aminmax`.
     #[keepdim]
     fn try_aminmax(&self, dims: impl Into<Dims>) -> Result<(Self, Self), Self::Error> {
-        let at = Site::here("aminmax");
-        let dims = dims.into();
-        not_over_nothing(&self.shape(), &dims, at)?;
-        let smallest = reduced(self, Reduction::Amin, &dims, keepdim, at)?;
-        Ok((smallest, reduced(self, Reduction::Amax, &dims, keepdim, at)?))
+        let (at, dims) = (Site::here("aminmax"), dims.into());
+        let smallest = extreme_values(self, Reduction::Amin, &dims, keepdim, at)?;
+        Ok((smallest, extreme_values(self, Reduction::Amax, &dims, keepdim, at)?))
     }
 
     /// Returns the row-major position of the largest of all elements: the first of several equal ones, or the first NaN. Refuses an
@@ -90,13 +85,13 @@ pub trait Extremes: TensorLike {
     /// Returns the running maximum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
     /// gradient flows to that element. PyTorch: `cummax`.
     fn try_cummax(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
-        running(self, true, dim.position(), Site::here("cummax"))
+        running_extreme(self, true, dim.position(), Site::here("cummax"))
     }
 
     /// Returns the running minimum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
     /// gradient flows to that element. PyTorch: `cummin`.
     fn try_cummin(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
-        running(self, false, dim.position(), Site::here("cummin"))
+        running_extreme(self, false, dim.position(), Site::here("cummin"))
     }
 }
 
@@ -109,28 +104,22 @@ fn extreme<A: TensorLike>(
     keepdim: bool,
     at: Site,
 ) -> Result<(A, Tensor<i64>), A::Error> {
-    let along = Along::new(x, dim, at)?;
-    along.not_over_nothing(at)?;
-    let positions = extremes(&along.array().to_tensor(at)?, largest, along.axis, at)?;
-    along.taken_with(positions, keepdim, at)
+    let array = LaneArray::nonempty(x, dim, at)?;
+    let positions = extremes(&array.values().to_tensor(at)?, largest, array.axis, at)?;
+    array.take_reduced(positions, keepdim, at)
 }
 
-fn running<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
-    let along = Along::new(x, dim, at)?;
-    let positions = along.positions(along.len(), at, |line, out| lanes::running_extreme(largest, line, out))?;
-    Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
+fn running_extreme<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
+    let array = LaneArray::new(x, dim, at)?;
+    let positions = array.positions(array.len(), at, |line, out| lanes::running_extreme(largest, line, out))?;
+    array.take_all(positions, at)
 }
 
 fn position_of_all<A: TensorLike>(x: &A, largest: bool, at: Site) -> Result<Tensor<i64>, A::Error> {
-    let count = x.shape().numel();
-    if count == 0 {
-        let message = format!("{}(): Expected reduction dim to be specified for input.numel() == 0.", at.operation);
-        return Err(Error::EmptyReduction { message, at }.into());
-    }
+    let (count, name) = (x.shape().numel(), at.operation);
+    ensure!(count > 0, at, EmptyReduction, "{name}(): Expected reduction dim to be specified for input.numel() == 0.");
     let flat = x.to_tensor(at)?.apply_view(View::Reshape(Shape::from([count])), at)?;
-    let along = Along::new(&flat, 0, at)?;
-    let positions = extremes(&flat, largest, 0, at)?;
-    Ok(along.reduced(&positions, false, at)?)
+    Ok(drop_reduced(extremes(&flat, largest, 0, at)?, &[0], false, at)?)
 }
 
 #[cfg(test)]

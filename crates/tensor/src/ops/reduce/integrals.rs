@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Binary, Error, Float, Position, Shape, Site, ensure};
+use crate::{Binary, Error, Float, Position, Reduction, Shape, Site, ensure};
 
 /// The trapezoidal rule along a dimension.
 ///
@@ -103,22 +103,21 @@ fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site
     let own = x.shape();
     if own.rank() == 1 {
         ensure!(own[0] == shape[axis], at, "{name}: There must be one `x` value for each sample point");
-        return x.reshaped(Shape::ones(shape.rank()).with_size(axis, own[0]), at);
+        return x.reshape_to(Shape::ones(shape.rank()).with_size(axis, own[0]), at);
     }
     let missing = shape.rank().saturating_sub(own.rank());
-    x.reshaped(std::iter::repeat_n(1, missing).chain(own.iter().copied()).collect::<Shape>(), at)
+    x.reshape_to(std::iter::repeat_n(1, missing).chain(own.iter().copied()).collect::<Shape>(), at)
 }
 
 /// Returns each element but the first, combined with the element before it.
 fn neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result<A> {
     let size = x.shape()[axis];
     let len = size.saturating_sub(1);
-    x.sliced(axis, size - len, len, at)?.combined(op, &x.sliced(axis, 0, len, at)?, at)
+    x.slice_axis(axis, size - len, len, at)?.combine(op, &x.slice_axis(axis, 0, len, at)?, at)
 }
 
 fn total<A: TensorLike>(areas: &A, axis: usize, at: Site) -> Result<A> {
-    let shape = areas.shape().without(&[axis]);
-    areas.summed(&[axis], at)?.reshaped(shape, at)
+    areas.apply_reduce_away(Reduction::Sum, &[axis], at)
 }
 
 #[cfg(test)]

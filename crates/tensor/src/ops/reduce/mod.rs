@@ -1,10 +1,10 @@
 //! Operations along dimensions: reductions, order, running sums, normalization.
 
-pub(crate) mod along;
 pub(crate) mod covariance;
 pub(crate) mod cumulative;
 pub(crate) mod extremes;
 pub(crate) mod integrals;
+pub(crate) mod lane_array;
 pub(crate) mod normalization;
 pub(crate) mod norms;
 pub(crate) mod quantiles;

@@ -5,8 +5,8 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::primitive::compose::{Compose, count};
-use crate::{Error, Float, Shape, Site, Sizes, Unary};
+use crate::ops::primitive::compose::Compose;
+use crate::{Error, Float, Shape, Site, Sizes, Unary, ensure};
 
 /// The result of batch normalization in training, and the statistics of this batch for a running average.
 #[derive(Clone, Debug)]
@@ -50,13 +50,11 @@ pub trait Normalization: TensorLike<Elem: Float> {
         eps: f64,
     ) -> Result<Self, Self::Error> {
         let at = Site::here("layer_norm");
-        let normalized = last(self, &shape.into(), at)?;
+        let normalized = normalized_sizes(self, &shape.into(), at)?;
         let own = self.shape();
-        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-            check_parameter(parameter, name, &normalized, at)?;
-        }
+        check_parameters(&[(weight, "weight"), (bias, "bias")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
-        affine(standardized(self, &axes, eps, at)?, weight, bias, at)
+        affine(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
     /// Divides by the root of the mean square over the last dimensions, which have the sizes `shape`. `weight` has the same shape.
@@ -68,12 +66,12 @@ pub trait Normalization: TensorLike<Elem: Float> {
         eps: Option<f64>,
     ) -> Result<Self, Self::Error> {
         let at = Site::here("rms_norm");
-        let normalized = last(self, &shape.into(), at)?;
+        let normalized = normalized_sizes(self, &shape.into(), at)?;
         let own = self.shape();
-        check_parameter(weight, "weight", &normalized, at)?;
+        check_parameters(&[(weight, "weight")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
         let eps = eps.unwrap_or(crate::Scalar::to_f64(Self::Elem::EPSILON));
-        let scale = inverse_root(&self.mapped(Unary::Square, at)?.averaged(&axes, at)?, eps, at)?;
+        let scale = inverse_root(&self.apply_unary(Unary::Square, at)?.mean_over(&axes, at)?, eps, at)?;
         affine(self.times(&scale, at)?, weight, None, at)
     }
 
@@ -88,23 +86,18 @@ pub trait Normalization: TensorLike<Elem: Float> {
     ) -> Result<Self, Self::Error> {
         let at = Site::here("group_norm");
         let own = self.shape();
-        if own.rank() < 2 {
-            let message = format!("Expected at least 2 dimensions for input tensor but received {}", own.rank());
-            return Err(Error::argument(at, message).into());
-        }
-        if groups == 0 || !own[1].is_multiple_of(groups) {
-            let message = format!(
-                "Expected number of channels in input to be divisible by num_groups, but got input of shape {own} and \
-                 num_groups={groups}"
-            );
-            return Err(Error::argument(at, message).into());
-        }
-        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-            check_channels(parameter, name, own[1], at)?;
-        }
-        let rest = count(&own[1..]) / groups;
-        let grouped = self.reshaped([own[0], groups, rest], at)?;
-        let z = standardized(&grouped, &[2], eps, at)?.reshaped(own.clone(), at)?;
+        let rank = own.rank();
+        ensure!(rank >= 2, at, "Expected at least 2 dimensions for input tensor but received {rank}");
+        ensure!(
+            groups > 0 && own[1].is_multiple_of(groups),
+            at,
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {own} and \
+             num_groups={groups}"
+        );
+        check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
+        let rest = Shape::from(&own[1..]).numel() / groups;
+        let grouped = self.reshape_to([own[0], groups, rest], at)?;
+        let z = standardize(&grouped, &[2], eps, at)?.reshape_to(own.clone(), at)?;
         affine_by_channel(z, weight, bias, at)
     }
 
@@ -113,15 +106,14 @@ pub trait Normalization: TensorLike<Elem: Float> {
     fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self, Self::Error> {
         let at = Site::here("instance_norm");
         let own = self.shape();
-        if own.rank() < 3 || count(&own[2..]) == 1 {
-            let message = format!("Expected more than 1 spatial element when training, got input size {own}");
-            return Err(Error::argument(at, message).into());
-        }
-        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-            check_channels(parameter, name, own[1], at)?;
-        }
+        ensure!(
+            own.rank() >= 3 && Shape::from(&own[2..]).numel() != 1,
+            at,
+            "Expected more than 1 spatial element when training, got input size {own}"
+        );
+        check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
         let axes: Vec<usize> = (2..own.rank()).collect();
-        affine_by_channel(standardized(self, &axes, eps, at)?, weight, bias, at)
+        affine_by_channel(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
     /// Normalizes each channel of `[n, c, …]` by a given mean and variance, as outside of training. All parameters are `[c]`.
@@ -138,10 +130,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let own = self.shape();
         let channels = channels(&own, at)?;
         let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
-        for (parameter, name) in all {
-            check_channels(parameter, name, channels, at)?;
-        }
-        let placed = |parameter: &Self| parameter.reshaped(by_channel(&own), at);
+        check_channels(&all, channels, at)?;
+        let placed = |parameter: &Self| parameter.reshape_to(by_channel(&own), at);
         let z = self.minus(&placed(mean)?, at)?.times(&inverse_root(&placed(variance)?, eps, at)?, at)?;
         affine_by_channel(z, weight, bias, at)
     }
@@ -162,25 +152,23 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let at = Site::here("batch_norm_training");
         let own = self.shape();
         let channels = channels(&own, at)?;
-        let values = count(&[own[0], count(&own[2..])]);
-        if values == 1 {
-            let message =
-                format!("Expected more than 1 value per channel when training, got input size torch.Size({own})");
-            return Err(Error::argument(at, message).into());
-        }
-        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-            check_channels(parameter, name, channels, at)?;
-        }
         let axes: Vec<usize> = (0..own.rank()).filter(|&axis| axis != 1).collect();
-        let mean = self.averaged(&axes, at)?;
+        let values = own.numel_over(&axes);
+        ensure!(
+            values != 1,
+            at,
+            "Expected more than 1 value per channel when training, got input size torch.Size({own})"
+        );
+        check_channels(&[(weight, "weight"), (bias, "bias")], channels, at)?;
+        let mean = self.mean_over(&axes, at)?;
         let centred = self.minus(&mean, at)?;
-        let variance = centred.mapped(Unary::Square, at)?.averaged(&axes, at)?;
+        let variance = centred.apply_unary(Unary::Square, at)?.mean_over(&axes, at)?;
         let z = centred.times(&inverse_root(&variance, eps, at)?, at)?;
         let unbiased = variance.times(values as f64 / (values as f64 - 1.0), at)?;
         Ok(BatchNormed {
             output: affine_by_channel(z, weight, bias, at)?,
-            mean: mean.reshaped([channels], at)?,
-            variance: unbiased.reshaped([channels], at)?,
+            mean: mean.reshape_to([channels], at)?,
+            variance: unbiased.reshape_to([channels], at)?,
         })
     }
 }
@@ -188,14 +176,14 @@ pub trait Normalization: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> Normalization for A {}
 
 /// Returns (x - mean) / √(variance + eps) over `axes`.
-fn standardized<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
-    let centred = x.minus(&x.averaged(axes, at)?, at)?;
-    let variance = centred.mapped(Unary::Square, at)?.averaged(axes, at)?;
+fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
+    let centred = x.minus(&x.mean_over(axes, at)?, at)?;
+    let variance = centred.apply_unary(Unary::Square, at)?.mean_over(axes, at)?;
     centred.times(&inverse_root(&variance, eps, at)?, at)
 }
 
 fn inverse_root<A: TensorLike<Elem: Float>>(variance: &A, eps: f64, at: Site) -> Result<A, A::Error> {
-    variance.plus(eps, at)?.mapped(Unary::Sqrt, at)?.mapped(Unary::Reciprocal, at)
+    variance.plus(eps, at)?.apply_unary(Unary::Sqrt, at)?.apply_unary(Unary::Reciprocal, at)
 }
 
 fn affine<A: TensorLike>(mut z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
@@ -210,8 +198,8 @@ fn affine<A: TensorLike>(mut z: A, weight: Option<&A>, bias: Option<&A>, at: Sit
 
 fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
     let shape = by_channel(&z.shape());
-    let weight = weight.map(|weight| weight.reshaped(shape.clone(), at)).transpose()?;
-    let bias = bias.map(|bias| bias.reshaped(shape.clone(), at)).transpose()?;
+    let weight = weight.map(|weight| weight.reshape_to(shape.clone(), at)).transpose()?;
+    let bias = bias.map(|bias| bias.reshape_to(shape.clone(), at)).transpose()?;
     affine(z, weight.as_ref(), bias.as_ref(), at)
 }
 
@@ -229,50 +217,47 @@ fn channels(shape: &Shape, at: Site) -> Result<usize, Error> {
 }
 
 /// Returns the sizes of the normalized dimensions. Refuses sizes that are not the last sizes of `x`.
-fn last<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
+fn normalized_sizes<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
     let (own, normalized) = (x.shape(), sizes.resolve_plain(at)?);
-    if normalized.rank() == 0 {
-        let message = "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but \
-                       got normalized_shape = []";
-        return Err(Error::argument(at, message).into());
-    }
-    if !own.ends_with(&normalized) {
-        let sizes: Vec<String> = normalized.iter().map(usize::to_string).collect();
-        let message = format!(
-            "Given normalized_shape={normalized}, expected input with shape [*, {}], but got input of size{own}",
-            sizes.join(", ")
-        );
-        return Err(Error::argument(at, message).into());
-    }
+    ensure!(
+        normalized.rank() > 0,
+        at,
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+         normalized_shape = []"
+    );
+    ensure!(
+        own.ends_with(&normalized),
+        at,
+        "Given normalized_shape={normalized}, expected input with shape [*, {}], but got input of size{own}",
+        normalized.to_string().trim_matches(['[', ']'])
+    );
     Ok(normalized)
 }
 
-fn check_parameter<A: TensorLike>(
-    parameter: Option<&A>,
-    name: &str,
-    normalized: &Shape,
-    at: Site,
-) -> Result<(), Error> {
-    match parameter.map(A::shape) {
-        Some(shape) if shape != *normalized => {
-            let message = format!(
-                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape} and \
-                 normalized_shape = {normalized}"
-            );
-            Err(Error::argument(at, message))
-        }
-        _ => Ok(()),
+/// Parameters of a normalization, each with its name in PyTorch's sentences.
+type Parameters<'p, A> = [(Option<&'p A>, &'static str)];
+
+/// Refuses parameters that do not have the shape of the normalized dimensions.
+fn check_parameters<A: TensorLike>(parameters: &Parameters<'_, A>, normalized: &Shape, at: Site) -> Result<(), Error> {
+    for (parameter, name) in parameters {
+        let shape = parameter.map_or_else(|| normalized.clone(), A::shape);
+        ensure!(
+            shape == *normalized,
+            at,
+            "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape} and \
+             normalized_shape = {normalized}"
+        );
     }
+    Ok(())
 }
 
-fn check_channels<A: TensorLike>(parameter: Option<&A>, name: &str, channels: usize, at: Site) -> Result<(), Error> {
-    match parameter.map(A::shape) {
-        Some(shape) if shape != [channels] => {
-            let message = format!("{name} should contain {channels} elements not {shape}");
-            Err(Error::argument(at, message))
-        }
-        _ => Ok(()),
+/// Refuses parameters that do not have the shape `[channels]`.
+fn check_channels<A: TensorLike>(parameters: &Parameters<'_, A>, channels: usize, at: Site) -> Result<(), Error> {
+    for (parameter, name) in parameters {
+        let shape = parameter.map_or_else(|| Shape::from([channels]), A::shape);
+        ensure!(shape == [channels], at, "{name} should contain {channels} elements not {shape}");
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::pair::{expanded, join_all, pair};
+use crate::ops::primitive::pair::{expand, join_all, pair};
 use crate::ops::primitive::tensor_like::Composite;
-use crate::ops::reduce::statistics::squeezed;
+use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
+use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Unary, View};
+use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Unary, ensure};
 
 /// Norms and distances.
 ///
@@ -102,8 +103,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     fn try_normalize(&self, p: impl Into<f64>, dims: impl Into<Dims>, eps: f64) -> Result<Self, Self::Error> {
         let at = Site::here("normalize");
         let length = norm(self, p.into(), &dims.into(), true, at)?;
-        let divisor = length.replaced(&length.compared(Compare::Le, eps, at)?, eps, at)?;
-        self.apply_binary(Binary::Div, &expanded(&divisor, &self.shape(), at)?, at)
+        let divisor = length.replace_where(&length.compare(Compare::Le, eps, at)?, eps, at)?;
+        self.apply_binary(Binary::Div, &expand(&divisor, &self.shape(), at)?, at)
     }
 
     /// Returns the cosine of the angle between both along `dim`: the sum of the products, divided by both 2-norms. Each norm is
@@ -123,12 +124,12 @@ pub trait Norms: TensorLike<Elem: Float> {
         let unit = |x: &Self| {
             let length = norm(x, 2.0, &dims, true, at)?;
             // The bound `eps` only changes the value. As in PyTorch, the derivative is the derivative of the unbounded length.
-            let short = length.compared(Compare::Lt, eps, at)?;
-            let length = length.with_value(&length.apply_detach(at)?.replaced(&short, eps, at)?, at)?;
-            x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
+            let short = length.compare(Compare::Lt, eps, at)?;
+            let length = length.with_value(&length.apply_detach(at)?.replace_where(&short, eps, at)?, at)?;
+            x.apply_binary(Binary::Div, &expand(&length, &shape, at)?, at)
         };
         let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
-        crate::ops::reduce::reductions::reduced(&product, Reduction::Sum, &dims, false, at)
+        reduce_dims(&product, Reduction::Sum, &dims, false, at)
     }
 }
 
@@ -137,21 +138,17 @@ impl<A: TensorLike<Elem: Float>> Norms for A {}
 fn norm<A: TensorLike<Elem: Float>>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
-    if ord < 0.0 || ord == f64::INFINITY {
-        let empty = axes.iter().find(|&&axis| shape[axis] == 0);
-        if let Some(axis) = empty {
-            let what = if axes.len() == shape.rank() {
-                "on an empty tensor because the operation does not have an identity".to_owned()
-            } else {
-                format!(
-                    "on the dimension {axis} because this dimension is empty and the operation does not have an identity"
-                )
-            };
-            let message = format!("linalg.vector_norm cannot compute the {ord} norm {what}");
-            return Err(Error::EmptyReduction { message, at }.into());
-        }
+    let has_identity = ord >= 0.0 && ord != f64::INFINITY;
+    if let Some(axis) = axes.iter().find(|&&axis| shape[axis] == 0 && !has_identity) {
+        let place = match axes.len() == shape.rank() {
+            true => "on an empty tensor because".to_owned(),
+            false => format!("on the dimension {axis} because this dimension is empty and"),
+        };
+        let message =
+            format!("linalg.vector_norm cannot compute the {ord} norm {place} the operation does not have an identity");
+        return Err(Error::EmptyReduction { message, at }.into());
     }
-    squeezed(x.apply_norm(ord, &axes, at)?, &shape, &axes, keepdim, at)
+    drop_reduced(x.apply_norm(ord, &axes, at)?, &axes, keepdim, at)
 }
 
 /// A composite operation: the `ord`-norm over `axes`, which stay with size 1.
@@ -165,62 +162,48 @@ impl Composite for Norm<'_> {
         let Norm { ord, axes } = *self;
         let each = |op: Unary| x.apply_unary(op, at);
         if ord == 0.0 {
-            let ones = x.filled(1.0, &x.shape(), at)?;
-            return ones.replaced(&x.compared(Compare::Eq, 0.0, at)?, 0.0, at)?.summed(axes, at);
+            let ones = x.fill_shape(1.0, &x.shape(), at)?;
+            return ones.replace_where(&x.compare(Compare::Eq, 0.0, at)?, 0.0, at)?.sum_over(axes, at);
         }
         if ord == 1.0 {
-            return each(Unary::Abs)?.summed(axes, at);
+            return each(Unary::Abs)?.sum_over(axes, at);
         }
         if ord == 2.0 {
-            return each(Unary::Square)?.summed(axes, at)?.apply_unary(Unary::Sqrt, at);
+            return each(Unary::Square)?.sum_over(axes, at)?.apply_unary(Unary::Sqrt, at);
         }
         let size = each(Unary::Abs)?;
         if ord.is_infinite() {
             let op = if ord > 0.0 { Reduction::Amax } else { Reduction::Amin };
             return if axes.is_empty() { Ok(size) } else { size.apply_reduce(op, axes, at) };
         }
-        let sum = size.combined(Binary::Pow, ord, at)?.summed(axes, at)?;
-        sum.combined(Binary::Pow, 1.0 / ord, at)
+        let sum = size.combine(Binary::Pow, ord, at)?.sum_over(axes, at)?;
+        sum.combine(Binary::Pow, 1.0 / ord, at)
     }
 }
 
 fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
-    let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
-    for (name, shape) in [("X1", &left), ("X2", &right)] {
-        if shape.rank() < 2 {
-            return refuse(format!("cdist only supports at least 2D tensors, {name} got: {}D", shape.rank()));
-        }
+    for (name, rank) in [("X1", left.rank()), ("X2", right.rank())] {
+        ensure!(rank >= 2, at, "cdist only supports at least 2D tensors, {name} got: {rank}D");
     }
     let (first, second) = (left[left.rank() - 1], right[right.rank() - 1]);
-    if first != second {
-        return refuse(format!("X1 and X2 must have the same number of columns. X1: {first} X2: {second}"));
-    }
-    if p < 0.0 || p.is_nan() {
-        return refuse("cdist only supports non-negative p values".into());
-    }
-    let shown = |x: &A, mut shape: Shape, place: usize| {
-        shape.insert(place, 1);
-        x.apply_view(View::Reshape(shape), at)
-    };
+    ensure!(first == second, at, "X1 and X2 must have the same number of columns. X1: {first} X2: {second}");
+    ensure!(p >= 0.0, at, "cdist only supports non-negative p values");
     let batch = |shape: &Shape| Shape::from(&shape[..shape.rank() - 2]);
     let mut whole = join_all(&[&batch(&left), &batch(&right)], at)?;
     let (rows, columns) = (left.rank() - 1, right.rank() - 2);
     for size in [left[rows - 1], right[columns], first] {
         whole.push(size);
     }
-    let (x, y) = (shown(x, left, rows)?, shown(y, right, columns)?);
-    let difference = expanded(&x, &whole, at)?.apply_binary(Binary::Sub, &expanded(&y, &whole, at)?, at)?;
+    let (x, y) = (unsqueeze(x, rows, at)?, unsqueeze(y, columns, at)?);
+    let difference = expand(&x, &whole, at)?.apply_binary(Binary::Sub, &expand(&y, &whole, at)?, at)?;
     let axis = whole.rank() - 1;
-    let distance = over_coordinates(&difference, p, axis, at)?;
-    let mut shape = distance.shape();
-    shape.remove(axis);
-    distance.apply_view(View::Reshape(shape), at)
+    squeeze(&distance_norm(&difference, p, axis, at)?, axis, at)
 }
 
 /// Returns the p-norm over `axis`, with the derivatives of a distance: all orders are 0 at equal points and at equal coordinates. For p =
 /// ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
-fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
+fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);
@@ -232,15 +215,15 @@ fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: 
     }
     if p.is_infinite() {
         let largest = size.apply_detach(at)?.apply_reduce(Reduction::Amax, &[axis], at)?;
-        let over = expanded(&largest, &shape, at)?;
-        let tied = size.replaced(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
+        let over = expand(&largest, &shape, at)?;
+        let tied = size.replace_where(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
     // The power has no finite derivative at 0. So zeros are replaced by 1 before the power, and its result by 0.
     let power = |x: &A, exponent: f64| {
-        let zero = x.compared(Compare::Eq, 0.0, at)?;
-        let powers = x.replaced(&zero, 1.0, at)?.combined(Binary::Pow, exponent, at)?;
-        powers.replaced(&zero, 0.0, at)
+        let zero = x.compare(Compare::Eq, 0.0, at)?;
+        let powers = x.replace_where(&zero, 1.0, at)?.combine(Binary::Pow, exponent, at)?;
+        powers.replace_where(&zero, 0.0, at)
     };
     let powers = if p == 2.0 { x.apply_unary(Unary::Square, at)? } else { power(&size, p)? };
     power(&sum(&powers)?, 1.0 / p)

@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::reduce::along::Along;
+use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::{Result, TensorLike};
 use crate::{Axes, Binary, Compare, Element, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
 
@@ -113,48 +113,48 @@ fn quantiles<A: TensorLike<Elem: Float>>(
     let rank = x.shape().rank();
     ensure!(x.shape().numel() > 0, at, "quantile() input tensor must be non-empty");
     if let Some(&wrong) = q.values.iter().find(|q| !(0.0..=1.0).contains(*q)) {
-        ensure!(!q.is_number, at, "quantile() q must be in the range [0, 1] but got {}", shown(wrong));
+        ensure!(!q.is_number, at, "quantile() q must be in the range [0, 1] but got {}", python_text(wrong));
         return Err(Error::argument(at, "quantile() q values must be in the range [0, 1]").into());
     }
-    let along = match dim {
-        Some(dim) => Along::new(x, dim.position(), at)?,
-        None => Along::new(&x.reshaped([x.shape().numel()], at)?, 0, at)?,
+    let array = match dim {
+        Some(dim) => LaneArray::new(x, dim.position(), at)?,
+        None => LaneArray::new(&x.reshape_to([x.shape().numel()], at)?, 0, at)?,
     };
-    let found = interpolated(&along, q, interpolation, skips_nan, at)?;
+    let found = interpolate_lanes(&array, q, interpolation, skips_nan, at)?;
     // The quantiles of a lane are along its dimension. They move to the front.
-    let axis = along.axis;
-    let order: Axes = std::iter::once(axis).chain((0..along.shape.rank()).filter(|&other| other != axis)).collect();
-    let found = found.permuted(&order, at)?;
+    let axis = array.axis;
+    let order: Axes = std::iter::once(axis).chain((0..array.shape.rank()).filter(|&other| other != axis)).collect();
+    let found = found.permute_to(&order, at)?;
     let lanes = match dim {
         None if keepdim => Shape::ones(rank),
         None => Shape::scalar(),
         Some(_) if rank == 0 => Shape::scalar(),
-        Some(_) if keepdim => along.shape.with_size(axis, 1),
-        Some(_) => along.shape.without(&[axis]),
+        Some(_) if keepdim => array.shape.with_size(axis, 1),
+        Some(_) => array.shape.without(&[axis]),
     };
     let counts = q.values.len();
     let shape = if q.is_number { lanes } else { std::iter::once(counts).chain(lanes.iter().copied()).collect() };
-    found.reshaped(shape, at)
+    found.reshape_to(shape, at)
 }
 
 /// Returns a number as Python writes it.
-fn shown(number: f64) -> String {
+pub(crate) fn python_text(number: f64) -> String {
     if number.is_nan() { "nan".to_owned() } else { number.to_string() }
 }
 
 /// Returns the quantiles of each lane, along the dimension of the lanes.
-fn interpolated<A: TensorLike<Elem: Float>>(
-    along: &Along<A>,
+fn interpolate_lanes<A: TensorLike<Elem: Float>>(
+    array: &LaneArray<A>,
     q: &Fractions,
     interpolation: QuantileInterpolation,
     skips_nan: bool,
     at: Site,
 ) -> Result<A> {
-    let (count, axis) = (q.values.len(), along.axis);
+    let (count, axis) = (q.values.len(), array.axis);
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
     // Each lane gives the positions below and above each quantile, and its last rank.
-    let positions = along.positions(2 * count + 1, at, |lane, out| {
+    let positions = array.positions(2 * count + 1, at, |lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
         let known = order.iter().take_while(|&&position| !is_nan(lane[position as usize])).count();
@@ -173,23 +173,23 @@ fn interpolated<A: TensorLike<Elem: Float>>(
         }
         out[2 * count] = if has_nan { 0 } else { last as i64 };
     })?;
-    let below = along.taken(&positions.sliced(axis, 0, count, at)?, at)?;
+    let below = array.take(&positions.slice_axis(axis, 0, count, at)?, at)?;
     if !matches!(interpolation, QuantileInterpolation::Linear | QuantileInterpolation::Midpoint) {
         return Ok(below);
     }
-    let above = along.taken(&positions.sliced(axis, count, count, at)?, at)?;
-    let last = positions.sliced(axis, 2 * count, 1, at)?.try_cast::<A::Elem>()?;
-    let line = Shape::ones(along.shape.rank()).with_size(axis, count);
+    let above = array.take(&positions.slice_axis(axis, count, count, at)?, at)?;
+    let last = positions.slice_axis(axis, 2 * count, 1, at)?.try_cast::<A::Elem>()?;
+    let line = Shape::ones(array.shape.rank()).with_size(axis, count);
     let values = q.values.iter().map(|&q| A::Elem::from_f64(q)).collect();
     let ranks = last.times(&Tensor::try_from_vec(values, line)?, at)?;
-    let mut weights = ranks.minus(&ranks.mapped(Unary::Floor, at)?, at)?;
-    let between = weights.compared(Compare::Ne, 0.0, at)?;
+    let mut weights = ranks.minus(&ranks.apply_unary(Unary::Floor, at)?, at)?;
+    let between = weights.compare(Compare::Ne, 0.0, at)?;
     if interpolation == QuantileInterpolation::Midpoint {
-        let half = weights.filled(0.5, weights.shape(), at)?;
-        weights = half.chosen(&between, 0.0, at)?;
+        let half = weights.fill_shape(0.5, weights.shape(), at)?;
+        weights = half.choose(&between, 0.0, at)?;
     }
     // Where both elements are one, the difference of two infinities would be NaN.
-    let step = above.apply_binary(Binary::Sub, &below, at)?.chosen(&below.mask(&between), 0.0, at)?;
+    let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between), 0.0, at)?;
     below.plus(&step.times(&below.constant(&weights), at)?, at)
 }
 

@@ -7,7 +7,8 @@ use crate::ops::TensorLike;
 use crate::ops::primitive::pair::number;
 use crate::shape::dims;
 use crate::{
-    Binary, Compare, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Shape, Site, Tensor, View,
+    Binary, Compare, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View,
+    ensure,
 };
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
@@ -45,7 +46,7 @@ pub trait Reductions: TensorLike {
         if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: Self::Elem::DTYPE, at }.into());
         }
-        reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
+        reduce_dims(self, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
     /// Returns the mean over `dims`; NaN if empty. PyTorch: `mean`.
@@ -55,14 +56,7 @@ pub trait Reductions: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("mean");
-        let dims = dims.into();
-        let shape = self.shape();
-        let axes = dims.resolve_or_all(shape.rank(), at)?;
-        let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
-        let sum = reduced(self, Reduction::Sum, &dims, keepdim, at)?;
-        let count = number(&sum, Self::Elem::from_f64(count as f64), &sum.shape(), at)?;
-        sum.apply_binary(Binary::Div, &count, at)
+        mean(self, &dims.into(), keepdim, Site::here("mean"))
     }
 
     /// Returns the product over `dims`; 1 if empty. PyTorch: `prod`.
@@ -72,7 +66,7 @@ pub trait Reductions: TensorLike {
     where
         Self::Elem: Number,
     {
-        reduced(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
+        reduce_dims(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
     }
 
     /// Returns the largest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
@@ -80,10 +74,7 @@ pub trait Reductions: TensorLike {
     #[doc(alias("max"))]
     #[keepdim]
     fn try_amax(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
-        let at = Site::here("amax");
-        let dims = dims.into();
-        not_over_nothing(&self.shape(), &dims, at)?;
-        reduced(self, Reduction::Amax, &dims, keepdim, at)
+        extreme_values(self, Reduction::Amax, &dims.into(), keepdim, Site::here("amax"))
     }
 
     /// Returns the smallest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
@@ -91,24 +82,21 @@ pub trait Reductions: TensorLike {
     #[doc(alias("min"))]
     #[keepdim]
     fn try_amin(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
-        let at = Site::here("amin");
-        let dims = dims.into();
-        not_over_nothing(&self.shape(), &dims, at)?;
-        reduced(self, Reduction::Amin, &dims, keepdim, at)
+        extreme_values(self, Reduction::Amin, &dims.into(), keepdim, Site::here("amin"))
     }
 
     /// Returns a mask that is true where any element over `dims` is nonzero (or `true`); `false` if empty. PyTorch: `any`.
     #[keepdim]
     fn try_any(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("any");
-        Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
+        Ok(reduce_dims(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
     }
 
     /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if empty. PyTorch: `all`.
     #[keepdim]
     fn try_all(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("all");
-        Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
+        Ok(reduce_dims(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
     }
 
     /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`. It also replaces PyTorch's `sum` of a
@@ -131,7 +119,7 @@ pub trait Reductions: TensorLike {
     fn try_count_nonzero(&self, dims: impl Into<Dims>) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("count_nonzero");
         let counted = not_zero(self, at)?.try_cast::<i64>()?;
-        Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
+        Ok(reduce_dims(&counted, Reduction::Sum, &dims.into(), false, at)?)
     }
 
     /// Returns the position of the largest element along `dim`: the first of several equal ones, or the first NaN. Refuses an empty
@@ -154,7 +142,7 @@ pub trait Reductions: TensorLike {
 impl<A: TensorLike> Reductions for A {}
 
 /// Returns the reduction over `dims`, which stay with size 1 or are removed.
-pub(crate) fn reduced<A: TensorLike>(
+pub(crate) fn reduce_dims<A: TensorLike>(
     x: &A,
     op: Reduction,
     dims: &Dims,
@@ -170,30 +158,59 @@ pub(crate) fn reduced<A: TensorLike>(
     }
 }
 
-/// Refuses an operation that has no result for no elements, such as a maximum, if a reduced dimension has size 0.
-pub(crate) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
-    if !shape.contains(&0) {
-        return Ok(());
-    }
-    let axes = dims.resolve_or_all(shape.rank(), at)?;
-    let operation = at.operation;
-    if shape.numel() == 0 && axes.len() == shape.rank() {
-        let message = format!(
-            "{operation}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with \
-             the 'dim' argument."
-        );
-        return Err(Error::EmptyReduction { message, at });
-    }
-    match axes.iter().find(|&&axis| shape[axis] == 0) {
-        None => Ok(()),
-        Some(axis) => {
-            let message = format!("{operation}(): Expected reduction dim {axis} to have non-zero size.");
-            Err(Error::EmptyReduction { message, at })
-        }
-    }
+/// Returns the mean over `dims`, which stay with size 1 or are removed.
+pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let count = shape.numel_over(&dims.resolve_or_all(shape.rank(), at)?);
+    let sum = reduce_dims(x, Reduction::Sum, dims, keepdim, at)?;
+    let count = number(&sum, A::Elem::from_f64(count as f64), &sum.shape(), at)?;
+    sum.apply_binary(Binary::Div, &count, at)
 }
 
-fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
+/// Returns the largest or smallest elements over `dims`, which stay with size 1 or are removed. Refuses empty dimensions.
+pub(crate) fn extreme_values<A: TensorLike>(
+    x: &A,
+    op: Reduction,
+    dims: &Dims,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
+    let shape = x.shape();
+    if shape.contains(&0) {
+        let axes = dims.resolve_or_all(shape.rank(), at)?;
+        ensure!(
+            axes.len() < shape.rank(),
+            at,
+            EmptyReduction,
+            "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' \
+             argument.",
+            at.operation
+        );
+        for &axis in &axes {
+            check_lanes(shape[axis], axis as isize, at)?;
+        }
+    }
+    reduce_dims(x, op, dims, keepdim, at)
+}
+
+/// Refuses lanes of size 0 along dimension `dim`, for an operation that has no result for no elements.
+pub(crate) fn check_lanes(size: usize, dim: isize, at: Site) -> Result<(), Error> {
+    let name = at.operation;
+    ensure!(size > 0, at, EmptyReduction, "{name}(): Expected reduction dim {dim} to have non-zero size.");
+    Ok(())
+}
+
+/// Returns `z`, which has size 1 along `axes`. These dimensions are removed if `keepdim` is false.
+pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, at: Site) -> Result<A, A::Error> {
+    if keepdim || axes.is_empty() {
+        return Ok(z);
+    }
+    let shape = z.shape().without(axes);
+    z.apply_view(View::Reshape(shape), at)
+}
+
+/// Returns a mask of the values that is true at nonzero (or `true`) elements.
+pub(crate) fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
     let x = x.to_tensor(at)?;
     let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
     Ok(x.apply_compare(Compare::Ne, &zero, at)?)
@@ -212,22 +229,16 @@ fn position_of<T: Element>(
     if shape.rank() == 0 {
         return Ok(Tensor::scalar(0));
     }
-    if shape[axis] == 0 {
-        let message = format!("{}(): Expected reduction dim {dim} to have non-zero size.", at.operation);
-        return Err(Error::EmptyReduction { message, at });
-    }
-    let positions = extremes(x, largest, axis, at)?;
-    if keepdim { Ok(positions) } else { positions.apply_view(View::Reshape(shape.without(&[axis])), at) }
+    check_lanes(shape[axis], dim, at)?;
+    drop_reduced(extremes(x, largest, axis, at)?, &[axis], keepdim, at)
 }
 
 /// Returns the positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1.
 /// The position is the first of several equal elements, or the first NaN.
 #[wengert_macros::precompiled]
 pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
-    let mut result = x.shape().clone();
-    result[axis] = 1;
     let (kept, line) = x.layout().split(&[axis]);
-    Tensor::build(&result, at, |out| arg::arg(largest, x.source().data, &kept, &line, out))
+    Tensor::build(&x.shape().with_size(axis, 1), at, |out| arg::arg(largest, x.source().data, &kept, &line, out))
 }
 
 #[cfg(test)]

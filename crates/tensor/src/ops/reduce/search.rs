@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use wengert_macros::twins;
 
+use crate::ops::reduce::quantiles::python_text;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 
@@ -148,14 +149,8 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
                 (nan_wins(low, value, value < low), nan_wins(high, value, value > high))
             });
     }
-    let shown = |x: f64| if x.is_nan() { "nan".to_owned() } else { x.to_string() };
-    ensure!(
-        low.is_finite() && high.is_finite(),
-        at,
-        "torch.histc: range of [{}, {}] is not finite",
-        shown(low),
-        shown(high)
-    );
+    let is_finite = low.is_finite() && high.is_finite();
+    ensure!(is_finite, at, "torch.histc: range of [{}, {}] is not finite", python_text(low), python_text(high));
     if low == high {
         (low, high) = (low - 1.0, high + 1.0);
     }

@@ -5,6 +5,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::primitive::pair::number;
 use crate::ops::primitive::tensor_like::Composite;
+use crate::ops::reduce::reductions::drop_reduced;
 use crate::shape::dims;
 use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Site, Unary, View};
 
@@ -50,10 +51,8 @@ pub trait Softmax: TensorLike<Elem: Float> {
     #[keepdim]
     fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("logsumexp");
-        let shape = self.shape();
-        let axes = dims.into().resolve_or_all(shape.rank(), at)?;
-        let total = self.composed(&LogSumExp { axes: &axes }, at)?;
-        if keepdim { Ok(total) } else { total.apply_view(View::Reshape(shape.without(&axes)), at) }
+        let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
+        drop_reduced(self.composed(&LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
     }
 }
 

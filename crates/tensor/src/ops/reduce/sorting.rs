@@ -7,9 +7,9 @@ use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
-use crate::ops::reduce::along::Along;
-use crate::ops::reduce::reductions::reduced;
-use crate::{Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, View};
+use crate::ops::reduce::lane_array::LaneArray;
+use crate::ops::reduce::reductions::reduce_dims;
+use crate::{Dims, Float, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
 /// `sort`, `topk`, `median` and related operations.
 ///
@@ -36,17 +36,17 @@ pub trait Sorting: TensorLike {
     /// ```
     fn try_sort(&self, dim: impl Position, descending: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("sort");
-        let along = Along::new(self, dim.position(), at)?;
-        let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
-        Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
+        let array = LaneArray::new(self, dim.position(), at)?;
+        let positions = array.positions(array.len(), at, |line, out| lanes::order(descending, line, out))?;
+        array.take_all(positions, at)
     }
 
     /// Returns the positions of [`sort`](Self::sort). PyTorch: `argsort` with `stable=True`.
     fn try_argsort(&self, dim: impl Position, descending: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argsort");
-        let along = Along::new(self, dim.position(), at)?;
-        let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
-        Ok(along.restored(&positions, at)?)
+        let array = LaneArray::new(self, dim.position(), at)?;
+        let positions = array.positions(array.len(), at, |line, out| lanes::order(descending, line, out))?;
+        Ok(array.restore_rank(positions, at)?)
     }
 
     /// Returns the `k` largest (or smallest) elements along `dim` in descending (ascending) order, and their positions. The choice
@@ -61,14 +61,11 @@ pub trait Sorting: TensorLike {
     /// ```
     fn try_topk(&self, k: usize, dim: impl Position, largest: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("topk");
-        let along = Along::new(self, dim.position(), at)?;
-        if k > along.len() {
-            return Err(Error::IndexRange { message: "selected index k out of range".into(), at }.into());
-        }
-        let positions = along.positions(k, at, |line, out| lanes::top(largest, line, out))?;
-        let taken = along.taken(&positions, at)?;
+        let array = LaneArray::new(self, dim.position(), at)?;
+        ensure!(k <= array.len(), at, IndexRange, "selected index k out of range");
+        let positions = array.positions(k, at, |line, out| lanes::top(largest, line, out))?;
         // For an array of rank 0, one element gives a result of rank 0, and zero elements give an empty vector.
-        if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
+        if k == 0 { Ok((array.take(&positions, at)?, positions)) } else { array.take_all(positions, at) }
     }
 
     /// Returns the `k`-th smallest element along `dim`, counted from 1. Also returns its position, or the position of an equal element.
@@ -76,13 +73,16 @@ pub trait Sorting: TensorLike {
     #[keepdim]
     fn try_kthvalue(&self, k: usize, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("kthvalue");
-        let along = Along::new(self, dim.position(), at)?;
-        if k < 1 || k > along.len() {
-            let message = format!("kthvalue(): selected number k out of range for dimension {}", along.axis);
-            return Err(Error::IndexRange { message, at }.into());
-        }
-        let positions = along.positions(1, at, |line, out| out[0] = lanes::nth(k - 1, line) as i64)?;
-        along.taken_with(positions, keepdim, at)
+        let array = LaneArray::new(self, dim.position(), at)?;
+        ensure!(
+            (1..=array.len()).contains(&k),
+            at,
+            IndexRange,
+            "kthvalue(): selected number k out of range for dimension {}",
+            array.axis
+        );
+        let positions = array.positions(1, at, |line, out| out[0] = lanes::nth(k - 1, line) as i64)?;
+        array.take_reduced(positions, keepdim, at)
     }
 
     /// Returns the median along `dim` and its position: the lower of two medians, or the first NaN. Refuses an empty dimension.
@@ -90,10 +90,9 @@ pub trait Sorting: TensorLike {
     #[keepdim]
     fn try_median(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("median");
-        let along = Along::new(self, dim.position(), at)?;
-        along.not_over_nothing(at)?;
-        let positions = along.positions(1, at, |line, out| out[0] = lanes::median(line) as i64)?;
-        along.taken_with(positions, keepdim, at)
+        let array = LaneArray::nonempty(self, dim.position(), at)?;
+        let positions = array.positions(1, at, |line, out| out[0] = lanes::median(line) as i64)?;
+        array.take_reduced(positions, keepdim, at)
     }
 
     /// Returns the most frequent element along `dim`, or the smallest of several, and the position of its last occurrence. Refuses
@@ -101,10 +100,9 @@ pub trait Sorting: TensorLike {
     #[keepdim]
     fn try_mode(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
-        let along = Along::new(self, dim.position(), at)?;
-        along.not_over_nothing(at)?;
-        let positions = along.positions(1, at, |line, out| out[0] = lanes::mode(line) as i64)?;
-        along.taken_with(positions, keepdim, at)
+        let array = LaneArray::nonempty(self, dim.position(), at)?;
+        let positions = array.positions(1, at, |line, out| out[0] = lanes::mode(line) as i64)?;
+        array.take_reduced(positions, keepdim, at)
     }
 
     /// Returns the median of all elements, or the lower one of two medians. It is NaN if any element is NaN or there are no elements.
@@ -116,7 +114,7 @@ pub trait Sorting: TensorLike {
         let at = Site::here("median_all");
         let values = self.to_tensor(at)?.elements(at)?;
         if values.is_empty() {
-            let nothing = reduced(self, Reduction::Sum, &Dims::from(..), false, at)?;
+            let nothing = reduce_dims(self, Reduction::Sum, &Dims::from(..), false, at)?;
             return nothing.with_value(&self.constant(&Tensor::scalar(Self::Elem::NAN)), at);
         }
         let median = values[lanes::median(&values)];

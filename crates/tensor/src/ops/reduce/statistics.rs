@@ -7,11 +7,10 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::pair::{expanded, number};
+use crate::ops::primitive::pair::expand;
 use crate::ops::primitive::tensor_like::Composite;
-use crate::ops::reduce::reductions::reduced;
-use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
-use crate::{Scalar, Shape};
+use crate::ops::reduce::reductions::{drop_reduced, mean, reduce_dims};
+use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 
 /// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions
 /// are removed, unless the method's name ends in `_keepdim`: then they stay with size 1.
@@ -75,8 +74,8 @@ pub trait Statistics: TensorLike<Elem: Float> {
     #[keepdim]
     fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("nansum");
-        let known = self.replaced(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
-        reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
+        let known = self.replace_where(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
+        reduce_dims(&known, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
     /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none. PyTorch: `nanmean`.
@@ -85,9 +84,9 @@ pub trait Statistics: TensorLike<Elem: Float> {
         let at = Site::here("nanmean");
         let dims = dims.into();
         let unknown = self.apply_compare(Compare::Ne, self, at)?;
-        let total = reduced(&self.replaced(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
-        let one = number(self, Self::Elem::ONE, &self.shape(), at)?;
-        let count = reduced(&one.replaced(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        let total = reduce_dims(&self.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        let one = self.fill_shape(1.0, &self.shape(), at)?;
+        let count = reduce_dims(&one.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
         total.apply_binary(Binary::Div, &count, at)
     }
 }
@@ -101,20 +100,8 @@ fn variance<A: TensorLike<Elem: Float>>(
     keepdim: bool,
     at: Site,
 ) -> Result<A, A::Error> {
-    let shape = x.shape();
-    let axes = dims.resolve_or_all(shape.rank(), at)?;
-    squeezed(x.apply_variance(&axes, correction, dims.is_all(), at)?, &shape, &axes, keepdim, at)
-}
-
-fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
-    let shape = x.shape();
-    let axes = dims.resolve_or_all(shape.rank(), at)?;
-    let sum = reduced(x, Reduction::Sum, dims, keepdim, at)?;
-    sum.divided(count(&shape, &axes), at)
-}
-
-fn count(shape: &Shape, axes: &[usize]) -> f64 {
-    axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64
+    let axes = dims.resolve_or_all(x.shape().rank(), at)?;
+    drop_reduced(x.apply_variance(&axes, correction, dims.is_all(), at)?, &axes, keepdim, at)
 }
 
 /// A composite operation: the variance over `axes`, which stay with size 1.
@@ -126,31 +113,19 @@ pub(crate) struct Variance<'a> {
 impl Composite for Variance<'_> {
     fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
         let (shape, axes) = (x.shape(), self.axes);
-        let count = count(&shape, axes);
-        let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expanded(y, &shape, at)?, at);
+        let count = shape.numel_over(axes) as f64;
+        let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expand(y, &shape, at)?, at);
         // The first element is subtracted, so that the mean of equal elements is exactly 0 and their variance is 0.
         let x = if shape.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
-        let distance = minus(&x, &x.summed(axes, at)?.divided(count, at)?)?;
-        let squares = distance.apply_unary(Unary::Square, at)?.summed(axes, at)?;
-        squares.divided((count - self.correction).max(0.0), at)
+        let distance = minus(&x, &x.sum_over(axes, at)?.divide_by(count, at)?)?;
+        let squares = distance.apply_unary(Unary::Square, at)?.sum_over(axes, at)?;
+        squares.divide_by((count - self.correction).max(0.0), at)
     }
 }
 
 /// Returns the first element along `axes`, which stay with size 1.
 fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A, A::Error> {
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
-}
-
-/// Returns `z`, a reduction over `axes` that has kept these dimensions with size 1. If `keepdim` is false, they are removed. `shape` is the
-/// shape before the reduction.
-pub(crate) fn squeezed<A: TensorLike>(
-    z: A,
-    shape: &Shape,
-    axes: &Axes,
-    keepdim: bool,
-    at: Site,
-) -> Result<A, A::Error> {
-    if keepdim || axes.is_empty() { Ok(z) } else { z.apply_view(View::Reshape(shape.without(axes)), at) }
 }
 
 #[cfg(test)]

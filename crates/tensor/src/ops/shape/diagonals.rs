@@ -40,10 +40,7 @@ pub trait Diagonals: TensorLike {
         match self.shape().rank() {
             1 => self.try_diag_embed(diagonal, 0, 1),
             2 => self.apply_view(View::Diagonal { offset: diagonal, first: 0, second: 1 }, at),
-            rank => {
-                let message = format!("diag(): Supports 1D or 2D tensors. Got {rank}D");
-                Err(Error::argument(at, message).into())
-            }
+            rank => Err(Error::argument(at, format_args!("diag(): Supports 1D or 2D tensors. Got {rank}D")).into()),
         }
     }
 
@@ -89,7 +86,7 @@ fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool
             *out = keeps((position / columns) as isize, (position % columns) as isize);
         }
     })?;
-    x.chosen(&x.mask_over(&mask, &shape, at)?, crate::ops::Argument::Number(A::Elem::ZERO), at)
+    x.choose(&x.expand_mask(&mask, &shape, at)?, crate::ops::Argument::Number(A::Elem::ZERO), at)
 }
 
 #[cfg(test)]

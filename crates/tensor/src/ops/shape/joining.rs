@@ -30,9 +30,8 @@ pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
 /// Joins tensors like [`cat`], for the operation at `at`.
 pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
-    if let Some(position) = shapes.iter().position(|shape| shape.rank() == 0) {
-        let message = format!("zero-dimensional tensor (at position {position}) cannot be concatenated");
-        return Err(Error::argument(at, message).into());
+    for (position, shape) in shapes.iter().enumerate() {
+        ensure!(shape.rank() > 0, at, "zero-dimensional tensor (at position {position}) cannot be concatenated");
     }
     // As in PyTorch, tensors of shape [0] are skipped, whatever the rank of the others.
     let is_legacy_empty = |shape: &Shape| shape.sizes() == [0];
@@ -45,18 +44,22 @@ pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result
         if is_legacy_empty(shape) && first.rank() != 1 {
             continue;
         }
-        if shape.rank() != first.rank() {
-            let message =
-                format!("Tensors must have same number of dimensions: got {} and {}", first.rank(), shape.rank());
-            return Err(Error::MatmulShape { message, at }.into());
-        }
-        if let Some(other) = (0..shape.rank()).find(|&other| other != axis && shape[other] != first[other]) {
-            let message = format!(
-                "Sizes of tensors must match except in dimension {axis}. Expected size {} but got size {} for tensor number \
-                 {position} in the list.",
-                first[other], shape[other]
+        ensure!(
+            shape.rank() == first.rank(),
+            at,
+            MatmulShape,
+            "Tensors must have same number of dimensions: got {} and {}",
+            first.rank(),
+            shape.rank()
+        );
+        for (other, (expected, got)) in first.iter().zip(shape.iter()).enumerate() {
+            ensure!(
+                other == axis || expected == got,
+                at,
+                MatmulShape,
+                "Sizes of tensors must match except in dimension {axis}. Expected size {expected} but got size {got} for \
+                 tensor number {position} in the list."
             );
-            return Err(Error::MatmulShape { message, at }.into());
         }
         parts.push(tensor.clone());
     }
@@ -134,7 +137,7 @@ fn raise_ranks<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Ve
         while shape.rank() < rank {
             shape.insert(0, 1);
         }
-        parts.push(tensor.reshaped(shape, at)?);
+        parts.push(tensor.reshape_to(shape, at)?);
     }
     Ok(parts)
 }
@@ -170,10 +173,8 @@ pub enum Indexing2d {
 pub fn try_meshgrid<A: TensorLike>(tensors: &[A], indexing: Indexing2d) -> Result<Vec<A>, A::Error> {
     let at = Site::here("meshgrid");
     ensure!(!tensors.is_empty(), at, "meshgrid expects a non-empty TensorList");
-    if let Some(tensor) = tensors.iter().find(|tensor| tensor.shape().rank() > 1) {
-        let message =
-            format!("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {}", tensor.shape());
-        return Err(Error::argument(at, message).into());
+    for shape in tensors.iter().map(A::shape) {
+        ensure!(shape.rank() <= 1, at, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {shape}");
     }
     let swapped = indexing == Indexing2d::Cartesian && tensors.len() > 1;
     let axis = |position: usize| if swapped && position < 2 { 1 - position } else { position };
@@ -184,7 +185,7 @@ pub fn try_meshgrid<A: TensorLike>(tensors: &[A], indexing: Indexing2d) -> Resul
     let mut grids = Vec::with_capacity(tensors.len());
     for (position, tensor) in tensors.iter().enumerate() {
         let line = Shape::ones(tensors.len()).with_size(axis(position), tensor.shape().numel());
-        grids.push(tensor.reshaped(line, at)?.over(&grid, at)?);
+        grids.push(tensor.reshape_to(line, at)?.expand_to(&grid, at)?);
     }
     Ok(grids)
 }

@@ -117,7 +117,7 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
 /// Removes the elements that the negative numbers in `side` crop.
 fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());
-    x.sliced(axis, start, x.shape()[axis] - start - end, at)
+    x.slice_axis(axis, start, x.shape()[axis] - start - end, at)
 }
 
 /// Adds the elements that the positive numbers in `side` ask for.
@@ -129,9 +129,9 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     // `wrapped`.
     let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
         PadMode::Constant(value) => number(x, A::Elem::from_f64(value), &shape.with_size(axis, len), at),
-        PadMode::Reflect => x.sliced(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),
-        PadMode::Replicate => x.sliced(axis, border, 1, at)?.over(&shape.with_size(axis, len), at),
-        PadMode::Circular => x.sliced(axis, wrapped, len, at),
+        PadMode::Reflect => x.slice_axis(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),
+        PadMode::Replicate => x.slice_axis(axis, border, 1, at)?.expand_to(&shape.with_size(axis, len), at),
+        PadMode::Circular => x.slice_axis(axis, wrapped, len, at),
     };
     let mut parts = Vec::with_capacity(3);
     if left > 0 {

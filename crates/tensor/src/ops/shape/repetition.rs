@@ -38,7 +38,7 @@ pub trait Repetition: TensorLike {
             expanded.push(size);
             merged.push(count.saturating_mul(size));
         }
-        self.reshaped(spaced, at)?.over(&expanded, at)?.reshaped(merged, at)
+        self.reshape_to(spaced, at)?.expand_to(&expanded, at)?.reshape_to(merged, at)
     }
 
     /// Applies [`repeat`](Self::repeat). Fewer repeats than dimensions apply to the last dimensions. PyTorch: `tile`.
@@ -65,7 +65,7 @@ pub trait Repetition: TensorLike {
         let size = shape[axis];
         let repeated = shape.replaced(axis..axis + 1, &[size, count]);
         let merged = shape.with_size(axis, size.saturating_mul(count));
-        unsqueeze(&x, axis + 1, at)?.over(&repeated, at)?.reshaped(merged, at)
+        unsqueeze(&x, axis + 1, at)?.expand_to(&repeated, at)?.reshape_to(merged, at)
     }
 
     /// Repeats slice `k` of dimension `dim` `counts[k]` times. If `dim` is `None`, repeats element `k` of the flattened tensor. `counts`
@@ -83,10 +83,11 @@ pub trait Repetition: TensorLike {
             counts.numel(),
             shape[axis]
         );
-        let counts = counts.reshaped([counts.numel()], at)?.over(&Shape::from([shape[axis]]), at)?.elements(at)?;
+        let counts =
+            counts.reshape_to([counts.numel()], at)?.expand_to(&Shape::from([shape[axis]]), at)?.elements(at)?;
         ensure!(counts.iter().all(|&count| count >= 0), at, "repeats can not be negative");
         let total = counts.iter().fold(0usize, |total, &count| total.saturating_add(count as usize));
-        let refused = |_| Error::OutOfMemory { shape: [total].into(), dtype: DType::I64, at };
+        let refused = |_| Error::out_of_memory([total], DType::I64, at);
         let mut index = reserve::with_capacity::<i64>(total).map_err(refused)?;
         for (position, &count) in counts.iter().enumerate() {
             index.extend(std::iter::repeat_n(position as i64, count as usize));
@@ -111,8 +112,8 @@ pub trait Repetition: TensorLike {
         ensure!(!shifts.is_empty(), at, "`shifts` required");
         let axes: Vec<usize> = dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
         if axes.is_empty() && shifts.len() == 1 {
-            let line = self.reshaped([shape.numel()], at)?;
-            return roll(&line, 0, shifts[0], at)?.reshaped(shape, at);
+            let line = self.reshape_to([shape.numel()], at)?;
+            return roll(&line, 0, shifts[0], at)?.reshape_to(shape, at);
         }
         ensure!(
             shifts.len() == axes.len(),
@@ -145,7 +146,7 @@ fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A
     let shape = x.shape();
     match dim {
         Some(dim) if shape.rank() > 0 => Ok((x.clone(), dims::axis(dim, shape.rank(), at)?)),
-        _ => Ok((x.reshaped([shape.numel()], at)?, 0)),
+        _ => Ok((x.reshape_to([shape.numel()], at)?, 0)),
     }
 }
 
@@ -155,7 +156,7 @@ fn roll<A: TensorLike>(x: &A, axis: usize, shift: isize, at: Site) -> Result<A> 
         return Ok(x.clone());
     }
     let shift = shift.rem_euclid(size as isize) as usize;
-    let parts = [x.sliced(axis, size - shift, shift, at)?, x.sliced(axis, 0, size - shift, at)?];
+    let parts = [x.slice_axis(axis, size - shift, shift, at)?, x.slice_axis(axis, 0, size - shift, at)?];
     A::apply_cat(&parts, axis, at)
 }
 

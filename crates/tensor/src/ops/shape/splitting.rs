@@ -164,9 +164,9 @@ fn parts<A: TensorLike>(
 ) -> Result<Vec<A>, A::Error> {
     // Checks that memory can hold the list of parts before the first part is made.
     let count = bounds.size_hint().0;
-    let refused = |_| Error::OutOfMemory { shape: [count].into(), dtype: DType::U8, at };
+    let refused = |_| Error::out_of_memory([count], DType::U8, at);
     reserve::with_capacity::<u8>(count.saturating_mul(size_of::<A>())).map_err(refused)?;
-    bounds.map(|(start, end)| x.sliced(axis, start, end - start, at)).collect()
+    bounds.map(|(start, end)| x.slice_axis(axis, start, end - start, at)).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{expanded, join_all};
+use crate::ops::primitive::pair::{expand, join_all};
 use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
@@ -42,7 +42,7 @@ pub trait Views: TensorLike {
         let at = Site::here("expand");
         let shape = self.shape();
         let target = sizes.into().resolve_expand(Self::Elem::DTYPE, &shape, at)?;
-        expanded(self, &target, at)
+        expand(self, &target, at)
     }
 
     /// Expands to `sizes`: [`expand`](Self::expand) under its NumPy name.
@@ -240,11 +240,13 @@ pub trait Views: TensorLike {
         };
         let axis = dims::axis(dim, shape.rank(), at)?;
         let size = shape[axis] as isize;
-        if start < -size || start > size {
-            let message =
-                format!("start out of range (expected to be in range of [{}, {size}], but got {start})", -size);
-            return Err(Error::IndexRange { message, at }.into());
-        }
+        ensure!(
+            (-size..=size).contains(&start),
+            at,
+            IndexRange,
+            "start out of range (expected to be in range of [{}, {size}], but got {start})",
+            -size
+        );
         let (size, start) = (shape[axis], if start < 0 { start + size } else { start } as usize);
         ensure!(len <= size - start, at, "start ({start}) + length ({len}) exceeds dimension size ({size}).");
         self.apply_view(View::Slice { axis, start, len, step: 1 }, at)
@@ -282,11 +284,12 @@ pub trait Views: TensorLike {
         ensure!(shape.rank() > 0, at, "select() cannot be applied to a 0-dim tensor.");
         let axis = dims::axis(dim, shape.rank(), at)?;
         let size = shape[axis] as isize;
-        if index < -size || index >= size {
-            let message =
-                format!("select(): index {index} out of range for tensor of size {shape} at dimension {axis}");
-            return Err(Error::IndexRange { message, at }.into());
-        }
+        ensure!(
+            (-size..size).contains(&index),
+            at,
+            IndexRange,
+            "select(): index {index} out of range for tensor of size {shape} at dimension {axis}"
+        );
         let start = if index < 0 { index + size } else { index } as usize;
         let narrowed = self.apply_view(View::Slice { axis, start, len: 1, step: 1 }, at)?;
         shape.remove(axis);
@@ -387,5 +390,5 @@ pub fn try_broadcast_tensors<A: TensorLike>(tensors: &[A]) -> Result<Vec<A>, A::
     let at = Site::here("broadcast_tensors");
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     let joined = join_all(&shapes.iter().collect::<Vec<_>>(), at)?;
-    tensors.iter().map(|tensor| expanded(tensor, &joined, at)).collect()
+    tensors.iter().map(|tensor| expand(tensor, &joined, at)).collect()
 }

@@ -60,7 +60,8 @@ pub trait Columns: TensorLike {
         let view = windows[1].view(&windows[0].view(&padded, 2, at)?, 3, at)?;
         // Permutes [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow].
         let rows = shape[1] * windows[0].kernel * windows[1].kernel;
-        let columns = view.permuted(&[0, 1, 4, 5, 2, 3], at)?.reshaped([shape[0], rows, counts[0] * counts[1]], at)?;
+        let columns =
+            view.permute_to(&[0, 1, 4, 5, 2, 3], at)?.reshape_to([shape[0], rows, counts[0] * counts[1]], at)?;
         remove_batch(columns, added, at)
     }
 }

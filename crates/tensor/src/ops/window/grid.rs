@@ -65,16 +65,16 @@ pub trait GridSampling: TensorLike<Elem: Float> {
         check(&self.shape(), &grid.shape(), at)?;
         let shape = self.shape();
         let place = |k: usize| {
-            let coordinate = grid.sliced(3, k, 1, at)?;
+            let coordinate = grid.slice_axis(3, k, 1, at)?;
             let flat = coordinate.shape();
-            let coordinate = coordinate.reshaped([flat[0], 1, flat[1], flat[2]], at)?;
-            located(&coordinate, shape[3 - k], padding, align_corners, at)
+            let coordinate = coordinate.reshape_to([flat[0], 1, flat[1], flat[2]], at)?;
+            pixel_positions(&coordinate, shape[3 - k], padding, align_corners, at)
         };
         let (x, y) = (place(0)?, place(1)?);
         match mode {
             GridMode::Nearest => {
-                let column = Line::new(&x.mapped(Unary::Round, at)?, shape[3], 0, at)?;
-                let row = Line::new(&y.mapped(Unary::Round, at)?, shape[2], 0, at)?;
+                let column = Line::new(&x.apply_unary(Unary::Round, at)?, shape[3], 0, at)?;
+                let row = Line::new(&y.apply_unary(Unary::Round, at)?, shape[2], 0, at)?;
                 pixels(self, &row, &column, at)
             }
             GridMode::Bilinear => bilinear(self, &x, &y, at),
@@ -115,7 +115,7 @@ fn check(image: &Shape, grid: &Shape, at: Site) -> Result<(), Error> {
 }
 
 /// Returns the positions of coordinates among `size` pixels. The padding moves positions outside into the range of the pixels.
-fn located<A: TensorLike<Elem: Float>>(
+fn pixel_positions<A: TensorLike<Elem: Float>>(
     coordinate: &A,
     size: usize,
     padding: GridPadding,
@@ -125,34 +125,34 @@ fn located<A: TensorLike<Elem: Float>>(
     let last = size as f64 - 1.0;
     let shifted = coordinate.plus(1.0, at)?;
     let place = match align_corners {
-        true => shifted.divided(2.0, at)?.times(last, at)?,
-        false => shifted.times(size as f64, at)?.minus(1.0, at)?.divided(2.0, at)?,
+        true => shifted.divide_by(2.0, at)?.times(last, at)?,
+        false => shifted.times(size as f64, at)?.minus(1.0, at)?.divide_by(2.0, at)?,
     };
     match padding {
         GridPadding::Zeros => Ok(place),
-        GridPadding::Border => within(&place, last, at),
-        GridPadding::Reflection if align_corners => within(&reflected(&place, 0.0, last, at)?, last, at),
-        GridPadding::Reflection => within(&reflected(&place, -0.5, size as f64, at)?, last, at),
+        GridPadding::Border => clamp_to_pixels(&place, last, at),
+        GridPadding::Reflection if align_corners => clamp_to_pixels(&reflect(&place, 0.0, last, at)?, last, at),
+        GridPadding::Reflection => clamp_to_pixels(&reflect(&place, -0.5, size as f64, at)?, last, at),
     }
 }
 
 /// Returns positions from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
-fn within<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
-    let below = place.compared(Compare::Gt, 0.0, at)?;
-    let place = place.chosen(&below, 0.0, at)?;
-    let inside = place.compared(Compare::Lt, last, at)?;
-    place.chosen(&inside, last, at)
+fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
+    let below = place.compare(Compare::Gt, 0.0, at)?;
+    let place = place.choose(&below, 0.0, at)?;
+    let inside = place.compare(Compare::Lt, last, at)?;
+    place.choose(&inside, last, at)
 }
 
 /// Returns the positions, reflected at `low` and at `low + span` until they are between.
-fn reflected<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
+fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
     if span == 0.0 {
-        return place.filled(0.0, &place.shape(), at);
+        return place.fill_shape(0.0, &place.shape(), at);
     }
-    let distance = place.minus(low, at)?.mapped(Unary::Abs, at)?;
-    let extra = distance.combined(Binary::Fmod, span, at)?;
-    let flips = distance.apply_detach(at)?.divided(span, at)?.mapped(Unary::Floor, at)?;
-    let is_even = flips.combined(Binary::Fmod, 2.0, at)?.compared(Compare::Eq, 0.0, at)?;
+    let distance = place.minus(low, at)?.apply_unary(Unary::Abs, at)?;
+    let extra = distance.combine(Binary::Fmod, span, at)?;
+    let flips = distance.apply_detach(at)?.divide_by(span, at)?.apply_unary(Unary::Floor, at)?;
+    let is_even = flips.combine(Binary::Fmod, 2.0, at)?.compare(Compare::Eq, 0.0, at)?;
     let forth = extra.plus(low, at)?;
     let back = extra.times(-1.0, at)?.plus(span + low, at)?;
     A::apply_select(&is_even, &forth, &back, at)
@@ -196,12 +196,12 @@ fn pixels<A: TensorLike<Elem: Float>>(image: &A, row: &Line, column: &Line, at: 
     let positions = numbers.times(shape[2].wrapping_mul(shape[3]) as i64, at)?.plus(&plane, at)?;
     let taken = image.apply_take(&positions, at)?;
     let inside = Tensor::<bool>::apply_select(&row.inside, &column.inside, &row.inside, at)?;
-    taken.chosen(&image.mask_over(&inside, &target, at)?, 0.0, at)
+    taken.choose(&image.expand_mask(&inside, &target, at)?, 0.0, at)
 }
 
 fn bilinear<A: TensorLike<Elem: Float>>(image: &A, x: &A, y: &A, at: Site) -> Result<A> {
     let shape = image.shape();
-    let (left, top) = (x.mapped(Unary::Floor, at)?, y.mapped(Unary::Floor, at)?);
+    let (left, top) = (x.apply_unary(Unary::Floor, at)?, y.apply_unary(Unary::Floor, at)?);
     let (right, bottom) = (x.minus(&left, at)?, y.minus(&top, at)?);
     let rest = |weight: &A| weight.times(-1.0, at)?.plus(1.0, at);
     let columns = [(rest(&right)?, 0), (right, 1)];

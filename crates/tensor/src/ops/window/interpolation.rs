@@ -97,7 +97,7 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
         return Ok(x.clone());
     }
     // A list needs a position and a weight for each new element. This checks that memory can hold them.
-    let refused = |_| Error::OutOfMemory { shape: [to].into(), dtype: DType::F64, at };
+    let refused = |_| Error::out_of_memory([to], DType::F64, at);
     reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
     let mut sum: Option<A> = None;
     for (index, weights) in taps(from, to, mode) {

@@ -68,13 +68,11 @@ pub(crate) fn at_least(
     at: Site,
 ) -> Result<Vec<usize>, Error> {
     let sizes = per_dimension(sizes, rank, name, at)?;
-    if sizes.iter().any(|&size| size < least) {
-        let message = match (name, least) {
-            ("padding", _) => "negative padding is not supported".to_owned(),
-            ("stride", _) => "non-positive stride is not supported".to_owned(),
-            _ => format!("{name} should be at least {least}, but got {sizes:?}"),
-        };
-        return Err(Error::argument(at, message));
+    let is_valid = sizes.iter().all(|&size| size >= least);
+    match name {
+        "padding" => ensure!(is_valid, at, "negative padding is not supported"),
+        "stride" => ensure!(is_valid, at, "non-positive stride is not supported"),
+        _ => ensure!(is_valid, at, "{name} should be at least {least}, but got {sizes:?}"),
     }
     Ok(sizes.into_iter().map(|size| size as usize).collect())
 }

@@ -24,7 +24,7 @@ use crate::{DType, Shape};
 
 /// Returns the sentence, followed by the line of code that called the operation.
 pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
-    format!("{sentence}\n  --> {}, in {}", at.location, at.operation)
+    format!("{sentence}\n  {at}")
 }
 
 /// Returns the first line of `message`, then the line of code, and then the rest of `message` as a hint.

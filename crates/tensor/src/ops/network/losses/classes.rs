@@ -88,8 +88,8 @@ fn cross_entropy_of_classes<A: TensorLike<Elem: Float>>(
         Some(weight) => log.times(&align_weight(weight, targets.axis, log.shape().rank(), at)?, at)?,
         None => log,
     };
-    let spread = weighted.summed(&[targets.axis], at)?.reshaped(target.shape().clone(), at)?;
-    let spread = targets.reduce(&targets.mask(&spread.mapped(Unary::Neg, at)?, at)?, options, at)?;
+    let spread = weighted.sum_over(&[targets.axis], at)?.reshape_to(target.shape().clone(), at)?;
+    let spread = targets.reduce(&targets.mask(&spread.apply_unary(Unary::Neg, at)?, at)?, options, at)?;
     nll.times(1.0 - smoothing, at)?.plus(&spread.times(smoothing / targets.classes as f64, at)?, at)
 }
 
@@ -119,13 +119,13 @@ fn cross_entropy_of_probabilities<A: TensorLike<Elem: Float>>(
     if let Some(weight) = options.weight {
         terms = terms.times(&align_weight(weight, axis, shape.rank(), at)?, at)?;
     }
-    let losses = squeeze(&terms.summed(&[axis], at)?, axis, at)?.mapped(Unary::Neg, at)?;
+    let losses = squeeze(&terms.sum_over(&[axis], at)?, axis, at)?.apply_unary(Unary::Neg, at)?;
     reduce(&losses, options.reduction, at)
 }
 
 /// Reshapes weights `[c]` so that they broadcast with `[n, c, …]`.
 fn align_weight<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A> {
-    weight.apply_detach(at)?.reshaped(Shape::ones(rank).with_size(axis, weight.shape()[0]), at)
+    weight.apply_detach(at)?.reshape_to(Shape::ones(rank).with_size(axis, weight.shape()[0]), at)
 }
 
 #[cfg(test)]

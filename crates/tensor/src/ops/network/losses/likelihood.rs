@@ -21,7 +21,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         let at = Site::here("kl_div");
         let (y, x) = pair(&target.into_array(self), self, at)?;
         let losses = if log_target {
-            y.mapped(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
+            y.apply_unary(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
         } else {
             entropy(&y, at)?.minus(&y.times(&x, at)?, at)?
         };
@@ -43,16 +43,16 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         let at = Site::here("poisson_nll_loss");
         let (y, x) = pair(&target.into_array(self), self, at)?;
         let mut losses = if log_input {
-            x.mapped(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
+            x.apply_unary(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
         } else {
-            x.minus(&y.times(&x.plus(eps, at)?.mapped(Unary::Log, at)?, at)?, at)?
+            x.minus(&y.times(&x.plus(eps, at)?.apply_unary(Unary::Log, at)?, at)?, at)?
         };
         if full {
-            let log = y.mapped(Unary::Log, at)?;
-            let tail = y.times(TAU, at)?.mapped(Unary::Log, at)?.times(0.5, at)?;
+            let log = y.apply_unary(Unary::Log, at)?;
+            let tail = y.times(TAU, at)?.apply_unary(Unary::Log, at)?.times(0.5, at)?;
             let stirling = y.times(&log, at)?.minus(&y, at)?.plus(&tail, at)?;
-            let small = y.compared(Compare::Le, 1.0, at)?;
-            losses = losses.plus(&y.filled(0.0, &y.shape(), at)?.chosen(&small, &stirling, at)?, at)?;
+            let small = y.compare(Compare::Le, 1.0, at)?;
+            losses = losses.plus(&y.fill_shape(0.0, &y.shape(), at)?.choose(&small, &stirling, at)?, at)?;
         }
         reduce(&losses, reduction, at)
     }
@@ -85,17 +85,17 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
             } else if given.split_last() != Some((&1, lead)) {
                 return Err(Error::argument(at, "var is of incorrect size").into());
             }
-            variance = variance.reshaped(column, at)?;
+            variance = variance.reshape_to(column, at)?;
         }
         let variance = variance.guarded(
             |value| value >= Self::Elem::ZERO || value.is_nan(),
             "var has negative entry/entries",
             at,
         )?;
-        let floor = variance.combined(Binary::Maximum, eps, at)?;
+        let floor = variance.combine(Binary::Maximum, eps, at)?;
         let v = floor.with_derivative(|| Ok(vec![(variance.clone(), None)]), at)?;
-        let square = self.minus(target, at)?.mapped(Unary::Square, at)?;
-        let mut losses = v.mapped(Unary::Log, at)?.plus(&square.divided(&v, at)?, at)?.times(0.5, at)?;
+        let square = self.minus(target, at)?.apply_unary(Unary::Square, at)?;
+        let mut losses = v.apply_unary(Unary::Log, at)?.plus(&square.divide_by(&v, at)?, at)?.times(0.5, at)?;
         if full {
             losses = losses.plus(0.5 * libm::log(TAU), at)?;
         }
@@ -165,7 +165,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         if let Some(pos_weight) = pos_weight {
             log = log.times(&pos_weight.minus(1.0, at)?.times(target, at)?.plus(1.0, at)?, at)?;
         }
-        let negative = target.mapped(Unary::Neg, at)?.plus(1.0, at)?;
+        let negative = target.apply_unary(Unary::Neg, at)?.plus(1.0, at)?;
         reduce_weighted(negative.times(self, at)?.minus(&log, at)?, weight, reduction, at)
     }
 }
@@ -176,14 +176,14 @@ impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A> {
     // PyTorch stores this constant as an f32, so its value is rounded to f32.
     const EPSILON: f64 = 1e-12f32 as f64;
-    let hit = x.mapped(Unary::Log, at)?;
-    let miss = x.mapped(Unary::Neg, at)?.mapped(Unary::Log1p, at)?;
-    let clamped = |log: &A| log.combined(Binary::Maximum, -100.0, at);
+    let hit = x.apply_unary(Unary::Log, at)?;
+    let miss = x.apply_unary(Unary::Neg, at)?.apply_unary(Unary::Log1p, at)?;
+    let clamped = |log: &A| log.combine(Binary::Maximum, -100.0, at);
     let value = y.minus(1.0, at)?.times(&clamped(&miss)?, at)?.minus(&y.times(&clamped(&hit)?, at)?, at)?;
     let terms = || {
-        let other = x.mapped(Unary::Neg, at)?.plus(1.0, at)?;
-        let bounded = x.times(&other, at)?.combined(Binary::Maximum, EPSILON, at)?;
-        let to_x = x.minus(y, at)?.divided(&bounded, at)?;
+        let other = x.apply_unary(Unary::Neg, at)?.plus(1.0, at)?;
+        let bounded = x.times(&other, at)?.combine(Binary::Maximum, EPSILON, at)?;
+        let to_x = x.minus(y, at)?.divide_by(&bounded, at)?;
         let to_x = to_x.with_derivative(|| cross_entropy_second(x, &other, y, at), at)?;
         Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(miss.minus(&hit, at)?))])
     };
@@ -202,27 +202,27 @@ fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     let divisor = x.plus(1e-12, at)?.times(&other.plus(1e-12, at)?, at)?;
     // The numerator is x² - 2xy + y.
     let curve = x.minus(&y.times(2.0, at)?, at)?.times(x, at)?.plus(y, at)?;
-    let to_x = curve.divided(&divisor.mapped(Unary::Square, at)?, at)?;
-    let to_y = divisor.mapped(Unary::Reciprocal, at)?.mapped(Unary::Neg, at)?;
+    let to_x = curve.divide_by(&divisor.apply_unary(Unary::Square, at)?, at)?;
+    let to_y = divisor.apply_unary(Unary::Reciprocal, at)?.apply_unary(Unary::Neg, at)?;
     Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(to_y))])
 }
 
 /// Returns y ln y, and 0 at y = 0.
 fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A> {
-    let zero = y.compared(Compare::Eq, 0.0, at)?;
-    let nothing = y.filled(0.0, &y.shape(), at)?;
-    let log = nothing.chosen(&zero, &y.mapped(Unary::Log, at)?, at)?;
-    let terms = || Ok(vec![(y.clone(), Some(log.clone())), (y.clone(), Some(y.divided(y, at)?))]);
+    let zero = y.compare(Compare::Eq, 0.0, at)?;
+    let nothing = y.fill_shape(0.0, &y.shape(), at)?;
+    let log = nothing.choose(&zero, &y.apply_unary(Unary::Log, at)?, at)?;
+    let terms = || Ok(vec![(y.clone(), Some(log.clone())), (y.clone(), Some(y.divide_by(y, at)?))]);
     y.times(&log, at)?.with_derivative(terms, at)
 }
 
 /// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The selected branches have the right derivative at 0 too.
 fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A> {
-    let negative = x.mapped(Unary::Neg, at)?;
-    let positive = x.compared(Compare::Ge, 0.0, at)?;
-    let below = negative.chosen(&positive, x, at)?;
-    let part = x.filled(0.0, &x.shape(), at)?.chosen(&positive, x, at)?;
-    part.minus(&below.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, at)
+    let negative = x.apply_unary(Unary::Neg, at)?;
+    let positive = x.compare(Compare::Ge, 0.0, at)?;
+    let below = negative.choose(&positive, x, at)?;
+    let part = x.fill_shape(0.0, &x.shape(), at)?.choose(&positive, x, at)?;
+    part.minus(&below.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, at)
 }
 
 fn reduce_weighted<A: TensorLike>(losses: A, weight: Option<&A>, reduction: LossReduction, at: Site) -> Result<A> {

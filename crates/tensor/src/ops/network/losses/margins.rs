@@ -42,8 +42,8 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
             other.shape(),
             target.shape()
         );
-        let wrong = target.mapped(Unary::Neg, at)?.times(&self.minus(other, at)?, at)?;
-        reduce(&wrong.plus(margin, at)?.mapped(Unary::Relu, at)?, reduction, at)
+        let wrong = target.apply_unary(Unary::Neg, at)?.times(&self.minus(other, at)?, at)?;
+        reduce(&wrong.plus(margin, at)?.apply_unary(Unary::Relu, at)?, reduction, at)
     }
 
     /// Returns x where `target` is 1, and max(0, margin - x) where it is -1. For other targets it returns the sum of both. Both operands
@@ -56,10 +56,14 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     ) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("hinge_embedding_loss");
-        let far = self.mapped(Unary::Neg, at)?.plus(margin, at)?.mapped(Unary::Relu, at)?;
+        let far = self.apply_unary(Unary::Neg, at)?.plus(margin, at)?.apply_unary(Unary::Relu, at)?;
         let shape = join(&self.shape(), &target.shape(), at)?;
         let part = |losses: &Self, class: f64| {
-            losses.over(&shape, at)?.chosen(&target.over(&shape, at)?.compared(Compare::Ne, class, at)?, 0.0, at)
+            losses.expand_to(&shape, at)?.choose(
+                &target.expand_to(&shape, at)?.compare(Compare::Ne, class, at)?,
+                0.0,
+                at,
+            )
         };
         reduce(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
     }
@@ -68,8 +72,8 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     fn try_soft_margin_loss(&self, target: impl ArrayOperand<Self>, reduction: LossReduction) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("soft_margin_loss");
-        let wrong = target.mapped(Unary::Neg, at)?.times(self, at)?;
-        reduce(&wrong.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, reduction, at)
+        let wrong = target.apply_unary(Unary::Neg, at)?.times(self, at)?;
+        reduce(&wrong.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, reduction, at)
     }
 
     /// Returns max(0, |a - p| - |a - n| + margin) for the anchors a (`self`), the positives p and the negatives n, all `[…, width]`. The
@@ -98,9 +102,9 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         let near = distance(self, positive, options, at)?;
         let mut far = distance(self, negative, options, at)?;
         if options.swap {
-            far = far.combined(Binary::Minimum, &distance(positive, negative, options, at)?, at)?;
+            far = far.combine(Binary::Minimum, &distance(positive, negative, options, at)?, at)?;
         }
-        let losses = near.minus(&far, at)?.plus(options.margin, at)?.mapped(Unary::Relu, at)?;
+        let losses = near.minus(&far, at)?.plus(options.margin, at)?.apply_unary(Unary::Relu, at)?;
         reduce(&losses, reduction, at)
     }
 }
@@ -132,12 +136,12 @@ fn distance<A: TensorLike<Elem: Float>>(x: &A, y: &A, options: TripletOptions, a
     let d = x.minus(y, at)?.plus(options.eps, at)?;
     let axis = d.shape().rank() - 1;
     let norm = if options.p == 2.0 {
-        d.mapped(Unary::Square, at)?.summed(&[axis], at)?.mapped(Unary::Sqrt, at)?
+        d.apply_unary(Unary::Square, at)?.sum_over(&[axis], at)?.apply_unary(Unary::Sqrt, at)?
     } else if options.p == f64::INFINITY {
-        d.mapped(Unary::Abs, at)?.apply_reduce(Reduction::Amax, &[axis], at)?
+        d.apply_unary(Unary::Abs, at)?.apply_reduce(Reduction::Amax, &[axis], at)?
     } else {
-        let powers = d.mapped(Unary::Abs, at)?.combined(Binary::Pow, options.p, at)?;
-        powers.summed(&[axis], at)?.combined(Binary::Pow, 1.0 / options.p, at)?
+        let powers = d.apply_unary(Unary::Abs, at)?.combine(Binary::Pow, options.p, at)?;
+        powers.sum_over(&[axis], at)?.combine(Binary::Pow, 1.0 / options.p, at)?
     };
     squeeze(&norm, axis, at)
 }

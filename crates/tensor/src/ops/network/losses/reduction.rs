@@ -21,12 +21,12 @@ pub(super) fn reduce<A: TensorLike>(losses: &A, reduction: LossReduction, at: Si
     match reduction {
         LossReduction::None => Ok(losses.clone()),
         LossReduction::Sum => total(losses, at),
-        LossReduction::Mean => total(losses, at)?.divided(losses.shape().numel() as f64, at),
+        LossReduction::Mean => total(losses, at)?.divide_by(losses.shape().numel() as f64, at),
     }
 }
 
 /// Returns the sum of all elements, with rank 0.
 pub(super) fn total<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     let axes: Vec<usize> = (0..x.shape().rank()).collect();
-    x.summed(&axes, at)?.reshaped(Shape::scalar(), at)
+    x.sum_over(&axes, at)?.reshape_to(Shape::scalar(), at)
 }

@@ -29,7 +29,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("mse_loss");
-        let losses = subtract(self, &target.into_array(self), at)?.mapped(Unary::Square, at)?;
+        let losses = subtract(self, &target.into_array(self), at)?.apply_unary(Unary::Square, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -42,7 +42,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("l1_loss");
-        let losses = subtract(self, &target.into_array(self), at)?.mapped(Unary::Abs, at)?;
+        let losses = subtract(self, &target.into_array(self), at)?.apply_unary(Unary::Abs, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -52,7 +52,8 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
         let d = subtract(self, &target.into_array(self), at)?;
-        let losses = if beta == 0.0 { d.mapped(Unary::Abs, at)? } else { huber(&d, beta, at)?.divided(beta, at)? };
+        let losses =
+            if beta == 0.0 { d.apply_unary(Unary::Abs, at)? } else { huber(&d, beta, at)?.divide_by(beta, at)? };
         reduce(&losses, reduction, at)
     }
 
@@ -87,8 +88,8 @@ fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
 /// Returns c (d - c/2), where c is d clamped to ±δ. This one formula covers both branches of Huber's function and does not square an
 /// infinite d.
 fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A> {
-    let beyond = d.mapped(Unary::Abs, at)?.compared(Compare::Ge, delta, at)?;
-    let clamped = d.mapped(Unary::Sign, at)?.times(delta, at)?.chosen(&beyond, d, at)?;
+    let beyond = d.apply_unary(Unary::Abs, at)?.compare(Compare::Ge, delta, at)?;
+    let clamped = d.apply_unary(Unary::Sign, at)?.times(delta, at)?.choose(&beyond, d, at)?;
     clamped.times(&d.minus(&clamped.times(0.5, at)?, at)?, at)
 }
 
@@ -104,7 +105,7 @@ fn reduce_weighted<A: TensorLike>(
     check_weight(weight, own, at)?;
     let losses = losses.times(weight, at)?;
     match reduction {
-        LossReduction::Mean => total(&losses, at)?.divided(&total(weight, at)?, at),
+        LossReduction::Mean => total(&losses, at)?.divide_by(&total(weight, at)?, at),
         _ => reduce(&losses, reduction, at),
     }
 }

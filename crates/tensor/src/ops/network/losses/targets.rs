@@ -51,12 +51,8 @@ pub(crate) struct Targets {
 impl Targets {
     /// Checks the classes `target` against a prediction of shape `x`. Targets that equal `ignore_index` are ignored.
     pub(crate) fn new(x: &Shape, target: &Tensor<i64>, ignore_index: i64, at: Site) -> Result<Self, Error> {
-        let refuse = |message: String| Err(Error::argument(at, message));
-        let axis = match x.rank() {
-            0 => return refuse("Expected 1 or more dimensions (got 0)".into()),
-            1 => 0,
-            _ => 1,
-        };
+        ensure!(x.rank() > 0, at, "Expected 1 or more dimensions (got 0)");
+        let axis = usize::from(x.rank() > 1);
         let own = target.shape();
         let mut expected = x.clone();
         let classes = expected.remove(axis);
@@ -74,16 +70,17 @@ impl Targets {
         let (index, kept) = if count == target.numel() {
             (target.clone(), None)
         } else {
-            let kept = target.compared(Compare::Ne, ignore_index, at)?;
-            (target.chosen(&kept, 0, at)?, Some(kept))
+            let kept = target.compare(Compare::Ne, ignore_index, at)?;
+            (target.choose(&kept, 0, at)?, Some(kept))
         };
-        let outside = |&(_, class): &(usize, i64)| class != ignore_index && !(0..classes as i64).contains(&class);
-        if let Some((position, class)) = target.iter().enumerate().find(outside) {
-            let message = format!(
+        for (position, class) in target.iter().enumerate() {
+            ensure!(
+                class == ignore_index || (0..classes as i64).contains(&class),
+                at,
+                IndexRange,
                 "Target {class} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \
                  classes.)"
             );
-            return Err(Error::IndexRange { message, at });
         }
         Ok(Targets { axis, classes, index, kept, count })
     }
@@ -92,7 +89,7 @@ impl Targets {
     pub(crate) fn mask<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A> {
         match &self.kept {
             None => Ok(losses.clone()),
-            Some(kept) => losses.chosen(&losses.mask(kept), Argument::Number(A::Elem::ZERO), at),
+            Some(kept) => losses.choose(&losses.mask(kept), Argument::Number(A::Elem::ZERO), at),
         }
     }
 
@@ -105,12 +102,12 @@ impl Targets {
     pub(crate) fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A> {
         // Without classes, all targets must be ignored, and there is no log-probability to read.
         let picked = if self.classes == 0 {
-            x.filled(0.0, self.index.shape(), at)?
+            x.fill_shape(0.0, self.index.shape(), at)?
         } else {
             let positions = gathered_positions(&x.shape(), self.axis, &unsqueeze(&self.index, self.axis, at)?, at)?;
-            x.apply_take(&positions.reshaped(self.index.shape().clone(), at)?, at)?
+            x.apply_take(&positions.reshape_to(self.index.shape().clone(), at)?, at)?
         };
-        let mut losses = picked.mapped(Unary::Neg, at)?;
+        let mut losses = picked.apply_unary(Unary::Neg, at)?;
         if let Some(weight) = options.weight {
             losses = losses.times(&self.weights(weight, at)?, at)?;
         }
@@ -127,9 +124,9 @@ impl Targets {
         match (options.reduction, options.weight) {
             (LossReduction::Mean, Some(weight)) => {
                 let weights = self.mask(&self.weights(weight, at)?, at)?;
-                total(losses, at)?.divided(&total(&weights, at)?, at)
+                total(losses, at)?.divide_by(&total(&weights, at)?, at)
             }
-            (LossReduction::Mean, None) => total(losses, at)?.divided(self.count as f64, at),
+            (LossReduction::Mean, None) => total(losses, at)?.divide_by(self.count as f64, at),
             _ => reduce(losses, options.reduction, at),
         }
     }

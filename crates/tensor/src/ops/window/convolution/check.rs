@@ -70,5 +70,5 @@ pub(crate) fn check_bias<A: TensorLike>(bias: Option<&A>, weight: &Shape, out: u
 pub(crate) fn add_bias<A: TensorLike>(z: A, bias: Option<&A>, at: Site) -> Result<A> {
     let Some(bias) = bias else { return Ok(z) };
     let shape = Shape::ones(z.shape().rank()).with_size(1, bias.shape()[0]);
-    z.plus(&bias.reshaped(shape, at)?, at)
+    z.plus(&bias.reshape_to(shape, at)?, at)
 }

@@ -86,14 +86,8 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve_transposed(
-            self,
-            &weight.into_array(self),
-            bias.into_option(self).as_ref(),
-            options,
-            1,
-            Site::here("conv_transpose1d"),
-        )
+        let (weight, bias) = (&weight.into_array(self), bias.into_option(self));
+        convolve_transposed(self, weight, bias.as_ref(), options, 1, Site::here("conv_transpose1d"))
     }
 
     /// Returns the adjoint of [`conv2d`](Self::conv2d) applied to `[n, c, h, w]` with `weight` `[c, out / groups, kh, kw]`,
@@ -104,14 +98,8 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve_transposed(
-            self,
-            &weight.into_array(self),
-            bias.into_option(self).as_ref(),
-            options,
-            2,
-            Site::here("conv_transpose2d"),
-        )
+        let (weight, bias) = (&weight.into_array(self), bias.into_option(self));
+        convolve_transposed(self, weight, bias.as_ref(), options, 2, Site::here("conv_transpose2d"))
     }
 
     /// Returns the adjoint of [`conv3d`](Self::conv3d) applied to `[n, c, d, h, w]` with `weight`
@@ -122,14 +110,8 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve_transposed(
-            self,
-            &weight.into_array(self),
-            bias.into_option(self).as_ref(),
-            options,
-            3,
-            Site::here("conv_transpose3d"),
-        )
+        let (weight, bias) = (&weight.into_array(self), bias.into_option(self));
+        convolve_transposed(self, weight, bias.as_ref(), options, 3, Site::here("conv_transpose3d"))
     }
 }
 

@@ -39,22 +39,19 @@ impl Default for ConvOptions {
 
 impl ConvOptions {
     /// Sets the distance between neighbouring windows.
-    pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
-        self.stride = stride.into();
-        self
+    pub fn stride(self, stride: impl Into<Sizes>) -> Self {
+        ConvOptions { stride: stride.into(), ..self }
     }
 
     /// Sets the number of elements added on both sides of a dimension. They are zeros unless [`padding_mode`](Self::padding_mode) is set.
-    pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
-        self.padding = Some(padding.into());
-        self
+    pub fn padding(self, padding: impl Into<Sizes>) -> Self {
+        ConvOptions { padding: Some(padding.into()), ..self }
     }
 
     /// Pads so that the result has the size of the input. If the padding is odd, the end gets one element more. Requires
     /// stride 1. PyTorch: `padding='same'`.
-    pub fn same(mut self) -> Self {
-        self.padding = None;
-        self
+    pub fn same(self) -> Self {
+        ConvOptions { padding: None, ..self }
     }
 
     /// Sets the values of the padding; zeros by default. Transposed convolutions only support zeros. PyTorch: `padding_mode`
@@ -69,27 +66,23 @@ impl ConvOptions {
     /// let circular = ConvOptions::default().padding(1).padding_mode(PadMode::Circular);
     /// assert_eq!(signal.conv1d(&sums, None, &circular).to_vec(), [7.0, 7.0, 7.0]);
     /// ```
-    pub fn padding_mode(mut self, padding_mode: PadMode) -> Self {
-        self.padding_mode = padding_mode;
-        self
+    pub fn padding_mode(self, padding_mode: PadMode) -> Self {
+        ConvOptions { padding_mode, ..self }
     }
 
     /// Sets the distance between neighbouring elements of a window.
-    pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
-        self.dilation = dilation.into();
-        self
+    pub fn dilation(self, dilation: impl Into<Sizes>) -> Self {
+        ConvOptions { dilation: dilation.into(), ..self }
     }
 
     /// Sets the number of groups of channels, which are convolved separately. One group per channel is a depthwise convolution.
-    pub fn groups(mut self, groups: usize) -> Self {
-        self.groups = groups;
-        self
+    pub fn groups(self, groups: usize) -> Self {
+        ConvOptions { groups, ..self }
     }
 
     /// Sets the number of elements that a transposed convolution adds at the end of the result. Must be smaller than the stride or
     /// the dilation.
-    pub fn output_padding(mut self, output_padding: impl Into<Sizes>) -> Self {
-        self.output_padding = output_padding.into();
-        self
+    pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
+        ConvOptions { output_padding: output_padding.into(), ..self }
     }
 }

@@ -74,16 +74,16 @@ fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result
         let (axis, shape) = (2 + k, x.shape());
         let size = shape[axis];
         x = if count == 0 {
-            x.sliced(axis, 0, 0, at)?
+            x.slice_axis(axis, 0, 0, at)?
         } else if size.is_multiple_of(count) {
             // Windows of equal length without overlap become a dimension, which is then reduced.
             let split = shape.replaced(axis..axis + 1, &[count, size / count]);
-            max(&x.reshaped(split, at)?, axis + 1, at)?.reshaped(shape.with_size(axis, count), at)?
+            max(&x.reshape_to(split, at)?, axis + 1, at)?.reshape_to(shape.with_size(axis, count), at)?
         } else {
             let mut parts = Vec::with_capacity(count);
             for number in 0..count {
                 let (start, len) = window(number, count, size);
-                parts.push(max(&x.sliced(axis, start, len, at)?, axis, at)?);
+                parts.push(max(&x.slice_axis(axis, start, len, at)?, axis, at)?);
             }
             A::apply_cat(&parts, axis, at)?
         };
@@ -110,7 +110,7 @@ fn check<A: TensorLike>(
     let counts = at_least(size, rank, ("output_size", 0), at)?;
     // The code makes a separate array for each window. This checks that memory can hold the list.
     let largest = counts.iter().copied().max().unwrap_or_default();
-    let refused = |_| Error::OutOfMemory { shape: counts.as_slice().into(), dtype: A::Elem::DTYPE, at };
+    let refused = |_| Error::out_of_memory(&counts[..], A::Elem::DTYPE, at);
     reserve::with_capacity::<u8>(largest.saturating_mul(size_of::<A>())).map_err(refused)?;
     Ok(counts)
 }
@@ -126,7 +126,7 @@ fn max<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
         let larger = A::apply_select(&prefers_second(&first, &second, at)?, &second, &first, at)?;
         x = match size.is_multiple_of(2) {
             true => larger,
-            false => A::apply_cat(&[larger, x.sliced(axis, size - 1, 1, at)?], axis, at)?,
+            false => A::apply_cat(&[larger, x.slice_axis(axis, size - 1, 1, at)?], axis, at)?,
         };
         size = x.shape()[axis];
     }

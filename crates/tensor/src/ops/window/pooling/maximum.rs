@@ -2,9 +2,9 @@
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::kernel::pool::max;
-use crate::ops::primitive::compose::{Compose, count};
+use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::PoolOptions;
-use crate::ops::window::pooling::plan::{Axis, Plan};
+use crate::ops::window::pooling::plan::window_axes;
 use crate::ops::window::windowed::{PoolingForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
 use crate::ops::{Result, TensorLike};
@@ -18,9 +18,9 @@ pub(crate) fn max_pool<A: Windowed<Elem: Float>>(
     options: &PoolOptions,
     at: Site,
 ) -> Result<A> {
-    let plan = Plan::new(x, rank, kernel, options, true, at)?;
+    let axes = window_axes(x, rank, kernel, options, true, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
-    let form = form::<A>(&x.shape(), &plan, at)?;
+    let form = form::<A>(&x.shape(), &axes, at)?;
     remove_batch(x.apply_max_pool(&x, &form, f64::NEG_INFINITY, at)?, added, at)
 }
 
@@ -32,12 +32,12 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     options: &PoolOptions,
     at: Site,
 ) -> Result<(A, Tensor<i64>), A::Error> {
-    let plan = Plan::new(x, rank, kernel, options, true, at)?;
+    let axes = window_axes(x, rank, kernel, options, true, at)?;
     let (batch, added) = add_batch(x, rank + 2, at)?;
     let shape = batch.shape();
-    let (values, form) = (batch.to_tensor(at)?.elements(at)?, form::<A>(&shape, &plan, at)?);
+    let (values, form) = (batch.to_tensor(at)?.elements(at)?, form::<A>(&shape, &axes, at)?);
     let indices = Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))?;
-    let plane = count(&shape[2..]);
+    let plane = Shape::from(&shape[2..]).numel();
     let mut per_plane = Shape::ones(shape.rank());
     per_plane[..2].copy_from_slice(&shape[..2]);
     let starts = Tensor::build(&per_plane, at, |out| {
@@ -48,12 +48,13 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
 }
 
-fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingForm, Error> {
-    let output = plan.output(input);
+/// Returns the shapes and windows of a maximum pooling of `input`, `[n, c, …]`.
+fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<PoolingForm, Error> {
+    let output = input[..2].iter().copied().chain(axes.iter().map(|axis| axis.output)).collect();
     // With one pooled dimension, the plane has a single row.
-    let (rows, columns) = match &plan.axes[..] {
-        [columns] => (WindowAxis::NONE, window_axis(columns)),
-        [rows, columns] => (window_axis(rows), window_axis(columns)),
+    let (rows, columns) = match *axes {
+        [columns] => (WindowAxis::NONE, columns),
+        [rows, columns] => (rows, columns),
         _ => unreachable!("pooling has one or two dimensions"),
     };
     // The kernel stores a position within a window in 32 bits. A larger window is not supported, because no input is that large.
@@ -63,17 +64,6 @@ fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingFo
         return Err(Error::TooLarge { shape: [rows.kernel, columns.kernel].into(), dtype: A::Elem::DTYPE, at });
     }
     Ok(PoolingForm { input: input.clone(), output, windows: max::MaxPool { rows, columns } })
-}
-
-fn window_axis(axis: &Axis) -> WindowAxis {
-    WindowAxis {
-        input: axis.size,
-        kernel: axis.window.kernel,
-        output: axis.count,
-        stride: axis.window.stride,
-        dilation: axis.window.dilation,
-        before: axis.padding,
-    }
 }
 
 /// Returns a mask that is true where the second operand is larger than the first, or NaN.

@@ -5,9 +5,9 @@ use crate::kernel::pool::mean::{Divisor, WindowSpans};
 use crate::ops::Result;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
-use crate::ops::window::pooling::plan::Plan;
+use crate::ops::window::pooling::plan::window_axes;
 use crate::ops::window::windowed::{MeanForm, Windowed};
-use crate::ops::window::windows::{Window, add_batch, remove_batch};
+use crate::ops::window::windows::{add_batch, remove_batch};
 use crate::{Axes, Float, Shape, Site, Sizes};
 
 /// Returns the mean of each window.
@@ -18,9 +18,9 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     options: &PoolOptions,
     at: Site,
 ) -> Result<A> {
-    let plan = Plan::new(x, rank, kernel, options, false, at)?;
+    let axes = window_axes(x, rank, kernel, options, false, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
-    let spans = plan.axes.iter().enumerate().map(|(number, axis)| {
+    let spans = axes.iter().enumerate().map(|(number, axis)| {
         // The kernel multiplies the divisors of both dimensions, so a given divisor belongs to only one of them.
         let divisor = match (options.divisor_override, number) {
             (None, _) if options.count_include_pad => Divisor::Padded,
@@ -28,8 +28,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
             (Some(divisor), 0) => Divisor::Is(divisor as f64),
             _ => Divisor::Is(1.0),
         };
-        let Window { kernel, stride, .. } = axis.window;
-        WindowSpans::moving(axis.size, axis.count, [kernel, stride, axis.padding], divisor)
+        WindowSpans::moving(axis.input, axis.output, [axis.kernel, axis.stride, axis.before], divisor)
     });
     remove_batch(average(&x, spans.collect(), at)?, added, at)
 }
@@ -37,7 +36,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
 /// Returns the mean of each window of `[n, c, …]`. `spans` has the windows along each dimension after the first two.
 pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpans>, at: Site) -> Result<A> {
     if let Some(divisor) = spans.iter().map(WindowSpans::whole).product::<Option<f64>>() {
-        return x.summed(&Axes::from_iter(2..2 + spans.len()), at)?.divided(divisor, at);
+        return x.sum_over(&Axes::from_iter(2..2 + spans.len()), at)?.divide_by(divisor, at);
     }
     let input = x.shape();
     let mut output: Shape = input[..2].into();

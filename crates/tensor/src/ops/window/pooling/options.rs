@@ -30,38 +30,32 @@ impl Default for PoolOptions {
 
 impl PoolOptions {
     /// Sets the distance between neighbouring windows.
-    pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
-        self.stride = Some(stride.into());
-        self
+    pub fn stride(self, stride: impl Into<Sizes>) -> Self {
+        PoolOptions { stride: Some(stride.into()), ..self }
     }
 
     /// Sets the number of elements added on both sides, at most half the kernel: zeros for means, -∞ for maxima.
-    pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
-        self.padding = padding.into();
-        self
+    pub fn padding(self, padding: impl Into<Sizes>) -> Self {
+        PoolOptions { padding: padding.into(), ..self }
     }
 
     /// Sets the distance between neighbouring elements of a window. Only for maximum pooling.
-    pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
-        self.dilation = dilation.into();
-        self
+    pub fn dilation(self, dilation: impl Into<Sizes>) -> Self {
+        PoolOptions { dilation: dilation.into(), ..self }
     }
 
     /// Sets whether the result includes a last window that starts inside the input but ends outside.
-    pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
-        self.ceil_mode = ceil_mode;
-        self
+    pub fn ceil_mode(self, ceil_mode: bool) -> Self {
+        PoolOptions { ceil_mode, ..self }
     }
 
     /// Sets whether the divisor of a mean includes the padding in its window. Elements beyond the padding never count.
-    pub fn count_include_pad(mut self, count_include_pad: bool) -> Self {
-        self.count_include_pad = count_include_pad;
-        self
+    pub fn count_include_pad(self, count_include_pad: bool) -> Self {
+        PoolOptions { count_include_pad, ..self }
     }
 
     /// Sets the divisor of the means, in place of the number of elements.
-    pub fn divisor_override(mut self, divisor: usize) -> Self {
-        self.divisor_override = Some(divisor);
-        self
+    pub fn divisor_override(self, divisor: usize) -> Self {
+        PoolOptions { divisor_override: Some(divisor), ..self }
     }
 }

@@ -1,84 +1,65 @@
 //! Checks the arguments of a pooling, and computes the positions of its windows.
 
+use crate::kernel::conv::geometry::WindowAxis;
 use crate::ops::TensorLike;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::windows::{Window, at_least};
-use crate::{Error, Scalar as _, Shape, Site, Sizes, ensure};
+use crate::{Error, Scalar as _, Site, Sizes, ensure};
 
-/// The windows along one dimension.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Axis {
-    pub(crate) size: usize,
-    pub(crate) window: Window,
-    pub(crate) padding: usize,
-    /// The number of windows.
-    pub(crate) count: usize,
-}
-
-/// The checked arguments of a pooling.
-pub(crate) struct Plan {
-    pub(crate) axes: Vec<Axis>,
-}
-
-impl Plan {
-    pub(crate) fn new<A: TensorLike>(
-        x: &A,
-        rank: usize,
-        kernel: &Sizes,
-        options: &PoolOptions,
-        is_maximum: bool,
-        at: Site,
-    ) -> Result<Self, Error> {
-        let (shape, name, is_max_pool1d) = (x.shape(), at.operation, at.operation.starts_with("max_pool1d"));
-        let (unbatched, batched) = (rank + 1, rank + 2);
-        let planes = usize::from(shape.rank() == batched);
-        ensure!(
-            (shape.rank() == batched || shape.rank() == unbatched) && !shape[planes..].contains(&0),
-            at,
-            "{name}: Expected {unbatched}D or {batched}D (batch mode) tensor with optional 0 dim batch size for input, but \
-             got:{shape}"
-        );
-        let windows = windows(rank, kernel, options, is_maximum, at)?;
-        let padding = at_least(&options.padding, rank, ("padding", 0), at)?;
-        let (mut axes, mut counts) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
-        for (k, (&window, &padding)) in windows.iter().zip(&padding).enumerate() {
-            let Window { kernel, dilation, .. } = window;
-            let limit = if rank == 1 { kernel } else { window.span() } / 2;
-            if is_max_pool1d {
-                ensure!(
-                    padding <= limit,
-                    at,
-                    "max_pool1d() padding should be at most half of kernel size, but got padding={padding} and \
-                     kernel_size={kernel}"
-                );
-            }
+/// Checks the arguments of a pooling. Returns the windows along each of its `rank` dimensions.
+pub(crate) fn window_axes<A: TensorLike>(
+    x: &A,
+    rank: usize,
+    kernel: &Sizes,
+    options: &PoolOptions,
+    is_maximum: bool,
+    at: Site,
+) -> Result<Vec<WindowAxis>, Error> {
+    let (shape, name, is_max_pool1d) = (x.shape(), at.operation, at.operation.starts_with("max_pool1d"));
+    let (unbatched, batched) = (rank + 1, rank + 2);
+    let planes = usize::from(shape.rank() == batched);
+    ensure!(
+        (shape.rank() == batched || shape.rank() == unbatched) && !shape[planes..].contains(&0),
+        at,
+        "{name}: Expected {unbatched}D or {batched}D (batch mode) tensor with optional 0 dim batch size for input, but \
+         got:{shape}"
+    );
+    let windows = windows(rank, kernel, options, is_maximum, at)?;
+    let padding = at_least(&options.padding, rank, ("padding", 0), at)?;
+    let (mut axes, mut counts) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
+    for (k, (&window, &padding)) in windows.iter().zip(&padding).enumerate() {
+        let Window { kernel, stride, dilation } = window;
+        let limit = if rank == 1 { kernel } else { window.span() } / 2;
+        if is_max_pool1d {
             ensure!(
                 padding <= limit,
                 at,
-                "pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} and \
-                 dilation={dilation}"
+                "max_pool1d() padding should be at most half of kernel size, but got padding={padding} and \
+                 kernel_size={kernel}"
             );
-            let size = shape[planes + 1 + k];
-            let padded = size.saturating_add(padding.saturating_mul(2));
-            if padded.max(window.span()) > isize::MAX as usize {
-                return Err(Error::TooLarge { shape: [padded, window.span()].into(), dtype: A::Elem::DTYPE, at });
-            }
-            let count = count_windows(size, padding, window, options.ceil_mode);
-            axes.push(Axis { size, window, padding, count: count.max(0) as usize });
-            counts.push(count);
         }
-        let all_fit = counts.iter().all(|&count| count >= 1);
-        if is_max_pool1d {
-            ensure!(all_fit, at, "max_pool1d() Invalid computed output size: {}", counts[0]);
+        ensure!(
+            padding <= limit,
+            at,
+            "pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} and \
+             dilation={dilation}"
+        );
+        let size = shape[planes + 1 + k];
+        let padded = size.saturating_add(padding.saturating_mul(2));
+        if padded.max(window.span()) > isize::MAX as usize {
+            return Err(Error::TooLarge { shape: [padded, window.span()].into(), dtype: A::Elem::DTYPE, at });
         }
-        ensure!(all_fit, at, "{}", too_small(shape[planes], &axes, &counts));
-        Ok(Plan { axes })
+        let count = count_windows(size, padding, window, options.ceil_mode);
+        let output = count.max(0) as usize;
+        axes.push(WindowAxis { input: size, kernel, output, stride, dilation, before: padding });
+        counts.push(count);
     }
-
-    /// Returns the shape of the result for the input `[n, c, …]`.
-    pub(crate) fn output(&self, input: &Shape) -> Shape {
-        input[..2].iter().copied().chain(self.axes.iter().map(|axis| axis.count)).collect()
+    let all_fit = counts.iter().all(|&count| count >= 1);
+    if is_max_pool1d {
+        ensure!(all_fit, at, "max_pool1d() Invalid computed output size: {}", counts[0]);
     }
+    ensure!(all_fit, at, "{}", too_small(shape[planes], &axes, &counts));
+    Ok(axes)
 }
 
 fn windows(
@@ -98,8 +79,8 @@ fn windows(
 }
 
 /// Returns PyTorch's sentence for a result without elements.
-fn too_small(planes: usize, axes: &[Axis], counts: &[i128]) -> String {
-    let sizes: Vec<String> = axes.iter().map(|axis| axis.size.to_string()).collect();
+fn too_small(planes: usize, axes: &[WindowAxis], counts: &[i128]) -> String {
+    let sizes: Vec<String> = axes.iter().map(|axis| axis.input.to_string()).collect();
     let counts: Vec<String> = counts.iter().map(i128::to_string).collect();
     let (sizes, counts) = (sizes.join("x"), counts.join("x"));
     format!(

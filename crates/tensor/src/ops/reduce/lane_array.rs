@@ -4,11 +4,12 @@
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
+use crate::ops::reduce::reductions::{check_lanes, drop_reduced};
 use crate::shape::dims;
-use crate::{Element, Error, Shape, Site, Tensor, View};
+use crate::{Shape, Site, Tensor, View};
 
-/// An array and one of its dimensions. An array of rank 0 counts as one lane of one element.
-pub(crate) struct Along<A: TensorLike> {
+/// An array, divided into lanes along one of its dimensions. An array of rank 0 counts as one lane of one element.
+pub(crate) struct LaneArray<A: TensorLike> {
     x: A,
     /// The shape, of at least rank 1.
     pub(crate) shape: Shape,
@@ -16,15 +17,22 @@ pub(crate) struct Along<A: TensorLike> {
     is_scalar: bool,
 }
 
-impl<A: TensorLike> Along<A> {
+impl<A: TensorLike> LaneArray<A> {
     pub(crate) fn new(x: &A, dim: isize, at: Site) -> Result<Self, A::Error> {
         let shape = x.shape();
         let axis = dims::axis(dim, shape.rank(), at)?;
         if shape.rank() > 0 {
-            return Ok(Along { x: x.clone(), shape, axis, is_scalar: false });
+            return Ok(LaneArray { x: x.clone(), shape, axis, is_scalar: false });
         }
         let shape = Shape::from([1]);
-        Ok(Along { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
+        Ok(LaneArray { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
+    }
+
+    /// Returns an array like [`new`](Self::new). Refuses lanes without elements.
+    pub(crate) fn nonempty(x: &A, dim: isize, at: Site) -> Result<Self, A::Error> {
+        let array = LaneArray::new(x, dim, at)?;
+        check_lanes(array.len(), array.axis as isize, at)?;
+        Ok(array)
     }
 
     /// Returns the length of a lane.
@@ -40,18 +48,18 @@ impl<A: TensorLike> Along<A> {
         f: impl Fn(&[A::Elem], &mut [i64]) + Sync,
     ) -> Result<Tensor<i64>, A::Error> {
         let x = self.x.to_tensor(at)?;
-        Ok(positions(&x, self.axis, len, at, f)?)
+        let shape = self.shape.with_size(self.axis, len);
+        Ok(Tensor::build(&shape, at, |out| lanes::each(x.source(), self.axis, len, out, f))?)
     }
 
     /// Returns the elements at `positions` along the dimension. The result has the shape of `positions`.
-    pub(crate) fn taken(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
+    pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
         let size = self.len();
         let inner = Shape::from(&self.shape[self.axis + 1..]).numel();
         let len = positions.shape()[self.axis];
         let block = len.saturating_mul(inner).max(1);
         let flat = Tensor::build(positions.shape(), at, |out| {
-            let along = positions.to_vec();
-            for (i, (out, position)) in out.iter_mut().zip(along).enumerate() {
+            for (i, (out, position)) in out.iter_mut().zip(positions.to_vec()).enumerate() {
                 *out = (i / block * size * inner + i % inner) as i64 + position * inner as i64;
             }
         })?;
@@ -60,57 +68,29 @@ impl<A: TensorLike> Along<A> {
 
     /// Returns the elements at `positions`, and the positions. Both have size 1 along the dimension. The dimension is removed if `keepdim`
     /// is false.
-    pub(crate) fn taken_with(
+    pub(crate) fn take_reduced(
         &self,
         positions: Tensor<i64>,
         keepdim: bool,
         at: Site,
     ) -> Result<(A, Tensor<i64>), A::Error> {
-        let taken = self.taken(&positions, at)?;
-        Ok((self.reduced(&taken, keepdim, at)?, self.reduced(&positions, keepdim, at)?))
+        let (taken, keepdim) = (self.take(&positions, at)?, keepdim && !self.is_scalar);
+        let axes = [self.axis];
+        Ok((drop_reduced(taken, &axes, keepdim, at)?, drop_reduced(positions, &axes, keepdim, at)?))
     }
 
-    /// Returns `z`, which has size 1 along the dimension. The dimension is removed if `keepdim` is false.
-    pub(crate) fn reduced<B: TensorLike>(&self, z: &B, keepdim: bool, at: Site) -> Result<B, B::Error> {
-        if self.is_scalar {
-            return self.restored(z, at);
-        }
-        if keepdim {
-            return Ok(z.clone());
-        }
-        let mut shape = z.shape();
-        shape.remove(self.axis);
-        z.apply_view(View::Reshape(shape), at)
+    /// Returns the elements at `positions`, and the positions. Both have rank 0 if the array had rank 0.
+    pub(crate) fn take_all(&self, positions: Tensor<i64>, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
+        Ok((self.restore_rank(self.take(&positions, at)?, at)?, self.restore_rank(positions, at)?))
     }
 
     /// Returns `z` with rank 0 if the array had rank 0, otherwise unchanged.
-    pub(crate) fn restored<B: TensorLike>(&self, z: &B, at: Site) -> Result<B, B::Error> {
-        if self.is_scalar { z.apply_view(View::Reshape(Shape::scalar()), at) } else { Ok(z.clone()) }
+    pub(crate) fn restore_rank<B: TensorLike>(&self, z: B, at: Site) -> Result<B, B::Error> {
+        drop_reduced(z, &[self.axis], !self.is_scalar, at)
     }
 
     /// Returns the array. If it had rank 0, it has rank 1 here.
-    pub(crate) fn array(&self) -> &A {
+    pub(crate) fn values(&self) -> &A {
         &self.x
     }
-
-    /// Returns an error if the lanes have no elements.
-    pub(crate) fn not_over_nothing(&self, at: Site) -> Result<(), Error> {
-        if self.len() > 0 {
-            return Ok(());
-        }
-        let message = format!("{}(): Expected reduction dim {} to have non-zero size.", at.operation, self.axis);
-        Err(Error::EmptyReduction { message, at })
-    }
-}
-
-fn positions<T: Element>(
-    x: &Tensor<T>,
-    axis: usize,
-    len: usize,
-    at: Site,
-    f: impl Fn(&[T], &mut [i64]) + Sync,
-) -> Result<Tensor<i64>, Error> {
-    let mut shape = x.shape().clone();
-    shape[axis] = len;
-    Tensor::build(&shape, at, |out| lanes::each(x.source(), axis, len, out, f))
 }
