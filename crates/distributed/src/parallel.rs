@@ -443,7 +443,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
             for number in plan.node(group.rank(), round).map_or(0..0, |node| node.range(count)) {
                 let mut shard = Shard::new(number, part(rows, count, number), seed);
                 let weight = T::from_f64(shard.rows.len() as f64 / rows as f64);
-                let (loss, gradients) = computing(|| compute(model, &mut shard))?;
+                let (loss, gradients) = computing(|| compute(model, &mut shard))??;
                 let layout = layout.get_or_insert_with(|| Layout::of(&leaves, &gradients));
                 sums.push(Node::leaf(number), layout.flatten(&leaves, loss, &gradients, weight), &mut add);
             }

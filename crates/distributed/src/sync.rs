@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use wengert_autograd::prelude::*;
 use wengert_autograd::{Call, Operation};
-use wengert_tensor::Shape;
+use wengert_tensor::{Shape, Site};
 
 use crate::Result;
 use crate::group::Group;
@@ -55,22 +55,31 @@ struct Before(Option<Within>);
 
 impl Drop for Before {
     fn drop(&mut self) {
-        WITHIN.replace(self.0.take());
+        let _ = WITHIN.try_with(|within| within.replace(self.0.take()));
     }
 }
 
+/// Sets the kind of step that runs on this thread until the guard is dropped. Returns an error if the thread is ending and its state is
+/// already destroyed, because layers could not synchronize then.
+fn begin(within: Within) -> Result<Before> {
+    WITHIN.try_with(|before| Before(before.replace(Some(within)))).map_err(|_| {
+        let message = "a step of a group cannot run in the destructor of a thread-local variable".to_owned();
+        wengert_tensor::Error::Argument { message, at: Site::here("step") }.into()
+    })
+}
+
 /// Runs `compute`, which computes a shard and must not have synchronization points.
-pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> R {
-    let _before = Before(WITHIN.replace(Some(Within::Computing)));
-    compute()
+pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> Result<R> {
+    let _before = begin(Within::Computing)?;
+    Ok(compute())
 }
 
 /// Runs `record`, which records a shard that is the fraction `weight` of the batch. Also returns the shard's points.
 pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, Points<T>)> {
-    let _before = Before(WITHIN.replace(Some(Within::Recording { weight, points: Vec::new() })));
+    let _before = begin(Within::Recording { weight, points: Vec::new() })?;
     let recorded = record()?;
-    let points = match WITHIN.take() {
-        Some(Within::Recording { points, .. }) => points,
+    let points = match WITHIN.try_with(RefCell::take) {
+        Ok(Some(Within::Recording { points, .. })) => points,
         _ => Vec::new(),
     };
     Ok((recorded, points.into_iter().filter_map(|point| point.downcast().ok()).collect()))
@@ -111,17 +120,16 @@ pub(crate) fn moments<'t, T: Float>(
 
 /// Adds a point to the shard that is being recorded, and returns its operation.
 fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
-    WITHIN.with_borrow_mut(|within| {
-        let (weight, points) = match within {
-            Some(Within::Recording { weight, points }) => (*weight, Some(points)),
-            _ => (1.0, None),
-        };
-        let point = Rc::new(Point { kind, channels, weight, result: RefCell::new(None) });
-        if let Some(points) = points {
+    let made = |weight| Rc::new(Point { kind, channels, weight, result: RefCell::new(None) });
+    let recorded = WITHIN.try_with(|within| match &mut *within.borrow_mut() {
+        Some(Within::Recording { weight, points }) => {
+            let point = made(*weight);
             points.push(Rc::<Point<T>>::clone(&point));
+            Some(point)
         }
-        SyncOperation(point)
-    })
+        _ => None,
+    });
+    SyncOperation(recorded.ok().flatten().unwrap_or_else(|| made(1.0)))
 }
 
 impl<T: Float> Point<T> {
@@ -157,7 +165,7 @@ impl<T: Float> Point<T> {
                 let total: f64 = shards().map(|shard| shard[0]).sum();
                 if total <= 1.0 {
                     let message = "expected more than 1 value per channel when training".to_owned();
-                    let at = wengert_tensor::Site::here(NAME);
+                    let at = Site::here(NAME);
                     return Err(wengert_tensor::Error::Argument { message, at }.into());
                 }
                 for channel in 0..channels {

@@ -67,15 +67,27 @@ struct Plans<T: FftNum> {
     real: RealFftPlanner<T>,
 }
 
+impl<T: FftNum> Plans<T> {
+    fn new() -> Self {
+        Plans { complex: FftPlanner::new(), real: RealFftPlanner::new() }
+    }
+}
+
 macro_rules! reals {
     ($($type:ty)*) => {$(
         impl Real for $type {
             fn with_plans<R>(f: impl FnOnce(&mut Plans<$type>) -> R) -> R {
                 thread_local! {
-                    static PLANS: RefCell<Plans<$type>> =
-                        RefCell::new(Plans { complex: FftPlanner::new(), real: RealFftPlanner::new() });
+                    static PLANS: RefCell<Plans<$type>> = RefCell::new(Plans::new());
                 }
-                PLANS.with_borrow_mut(f)
+                let mut f = Some(f);
+                let done = PLANS.try_with(|plans| f.take().map(|f| f(&mut plans.borrow_mut())));
+                match (done, f) {
+                    (Ok(Some(result)), _) => result,
+                    // While a thread ends, a destructor may transform after the plans were released.
+                    (_, Some(f)) => f(&mut Plans::new()),
+                    (_, None) => unreachable!("the function has run or is left"),
+                }
             }
         }
     )*};

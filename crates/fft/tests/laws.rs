@@ -199,3 +199,28 @@ fn a_wrong_derivative_is_found() {
     }
     assert!(gradcheck(|[x]| half(x), [&sample([5])]).is_err());
 }
+
+/// Transforms when it is dropped, and sends the result.
+struct AtTheEnd(std::sync::mpsc::Sender<Vec<f64>>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        self.0.send(sample([6, 2]).fft(None, 0, Norm::Backward).to_vec()).expect("the test receives");
+    }
+}
+
+thread_local! {
+    static EARLY: std::cell::RefCell<Option<AtTheEnd>> = const { std::cell::RefCell::new(None) };
+}
+
+/// The plans of a thread may be destroyed before the caller's thread-local variables.
+#[test]
+fn a_thread_local_variable_may_transform_when_it_is_dropped() {
+    let (sender, results) = std::sync::mpsc::channel();
+    let run = move || {
+        EARLY.set(Some(AtTheEnd(sender)));
+        sample([6, 2]).fft(None, 0, Norm::Backward).to_vec()
+    };
+    let expected = std::thread::spawn(run).join().expect("the thread ends");
+    assert_eq!(results.recv().expect("the destructor ran to its end"), expected);
+}

@@ -68,13 +68,14 @@ pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut outp
     let count = HOOKS.try_with(|hooks| hooks.borrow().len()).unwrap_or_default();
     for number in 0..count {
         // The list is not borrowed during the call, because the hook may call layers.
-        let hook = HOOKS.with_borrow_mut(|hooks| {
+        let hook = HOOKS.try_with(|hooks| {
+            let mut hooks = hooks.borrow_mut();
             let hooked = hooks.get_mut(number).filter(|hooked| hooked.key == key())?;
             let hook = Rc::clone(hooked.hook.downcast_ref::<Hook<T>>()?);
             hooked.calls += 1;
             Some(hook)
         });
-        if let Some(hook) = hook {
+        if let Ok(Some(hook)) = hook {
             output = output.hooked(&hook);
         }
     }
@@ -106,21 +107,28 @@ pub(crate) fn is_active() -> bool {
 }
 
 /// Runs `run`. Meanwhile, each output of a layer on this thread passes through the hooks of the layer, in the order of the list. Returns the
-/// result, and the number of outputs of each hook.
+/// result, and the number of outputs of each hook. If the thread is ending and its list of hooks is already destroyed, no hook is called.
 pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: impl FnOnce() -> R) -> (R, Vec<usize>) {
     /// This guard removes the newer hooks, also if `run` panics.
     struct Older(usize);
     impl Drop for Older {
         fn drop(&mut self) {
-            HOOKS.with_borrow_mut(|hooks| hooks.truncate(self.0));
+            let newer = HOOKS.try_with(|hooks| {
+                let mut hooks = hooks.borrow_mut();
+                let count = hooks.len();
+                hooks.split_off(self.0.min(count))
+            });
+            // The list is not borrowed here, because a value in a hook may call layers when it is dropped.
+            drop(newer);
         }
     }
-    let older = Older(HOOKS.with_borrow(Vec::len));
+    let count = hooks.len();
+    let older = Older(HOOKS.try_with(|hooks| hooks.borrow().len()).unwrap_or_default());
     let hooked = hooks.into_iter().map(|(key, hook)| Hooked { key, hook: Rc::new(hook), calls: 0 });
-    HOOKS.with_borrow_mut(|all| all.extend(hooked));
+    let _ = HOOKS.try_with(|all| all.borrow_mut().extend(hooked));
     let result = run();
-    let calls = HOOKS.with_borrow(|hooks| hooks[older.0..].iter().map(|hooked| hooked.calls).collect());
-    (result, calls)
+    let calls = HOOKS.try_with(|hooks| hooks.borrow()[older.0..].iter().map(|hooked| hooked.calls).collect());
+    (result, calls.unwrap_or_else(|_| vec![0; count]))
 }
 
 /// Runs `run`. Returns, for each layer that this thread called while it ran, the shape of the layer's last output.
@@ -129,11 +137,15 @@ pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
     struct Recording;
     impl Drop for Recording {
         fn drop(&mut self) {
-            OUTPUTS.set(None);
+            replace(None);
         }
     }
-    OUTPUTS.set(Some(HashMap::new()));
+    /// Returns the earlier map. Does nothing if the thread is ending and the variable is already destroyed.
+    fn replace(new: Option<HashMap<ModuleKey, Shape>>) -> Option<HashMap<ModuleKey, Shape>> {
+        OUTPUTS.try_with(|outputs| outputs.replace(new)).ok().flatten()
+    }
+    replace(Some(HashMap::new()));
     let _recording = Recording;
     run();
-    OUTPUTS.take().unwrap_or_default()
+    replace(None).unwrap_or_default()
 }

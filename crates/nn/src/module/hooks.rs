@@ -117,6 +117,7 @@ fn keys<T: Float>(model: &dyn Module<T>, hooks: &[(String, Hook<T>)]) -> Result<
 mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
+    use std::sync::mpsc;
 
     use wengert_autograd::prelude::*;
 
@@ -224,5 +225,34 @@ mod tests {
         let panicking = std::panic::AssertUnwindSafe(|| hooks.run(&model, || panic!("inside")));
         assert!(std::panic::catch_unwind(panicking).is_err());
         assert!(model.forward(&x).iter().any(|y| y != 0.0));
+    }
+
+    /// Runs hooks when it is dropped, and stores the error.
+    struct AtTheEnd(mpsc::Sender<Option<String>>);
+
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            let (model, x) = model();
+            let result = Hooks::new().output("2", |y| y * 0.0).try_run(&model, || model.forward(&x));
+            self.0.send(result.err().map(|error| error.to_string())).expect("the test receives");
+        }
+    }
+
+    thread_local! {
+        static EARLY: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+    }
+
+    #[test]
+    fn hooks_in_the_destructor_of_a_thread_local_variable_are_a_result_or_an_error() {
+        let (sender, results) = mpsc::channel();
+        let run = move || {
+            // This variable is initialized before the list of hooks. So Linux destroys it after the list.
+            EARLY.set(Some(AtTheEnd(sender)));
+            let (model, x) = model();
+            let _ = Hooks::new().output("2", |y| y).run(&model, || model.forward(&x));
+        };
+        std::thread::spawn(run).join().expect("the thread ends");
+        let error = results.recv().expect("the destructor ran to its end");
+        assert!(error.is_none_or(|error| error == "the hook at '2': the function did not call a layer there"));
     }
 }

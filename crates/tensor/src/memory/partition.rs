@@ -50,8 +50,6 @@ pub(crate) trait Split: Sync {
     /// The part passed to a task.
     type Part;
 
-    /// Returns part `number`.
-    ///
     /// Returns the part with index `number`.
     ///
     /// Each part may be requested only once.

@@ -162,7 +162,9 @@ struct Collected {
 /// compat::set_handler(compat::log_handler);
 /// ```
 pub fn set_handler(handler: impl Fn(&Warning) + Send + Sync + 'static) {
-    *HANDLER.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
+    let before = HANDLER.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::new(handler));
+    // The lock is free here, because a value in the earlier handler may warn when it is dropped.
+    drop(before);
 }
 
 /// Prints a warning to standard error, followed by the two shapes and its hint. If standard error is closed or full, the warning is
@@ -278,12 +280,24 @@ mod tests {
         assert_eq!(outer.warnings(), [warning(here)]);
     }
 
+    /// Sets a handler when it is dropped, which needs the lock of the handler.
+    struct SetsAnother;
+
+    impl Drop for SetsAnother {
+        fn drop(&mut self) {
+            set_handler(stderr_handler);
+        }
+    }
+
+    /// The only test that sets handlers, because all tests share the handler of the process.
     #[test]
     fn the_handler_of_the_process_gets_each_line_once() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&heard);
         let here = Site::here("add");
+        let value = SetsAnother;
         set_handler(move |warning| {
+            let _ = &value;
             // Other tests of this process may warn at the same time; their warnings are ignored.
             if warning.site() == Some(here) {
                 sink.lock().unwrap().push(warning.to_string());
@@ -291,6 +305,7 @@ mod tests {
         });
         emit(warning(here));
         emit(warning(here));
+        // Drops the first handler with its value, which sets a handler once more.
         set_handler(stderr_handler);
         let line = here.location.line();
         let expected = format!(
