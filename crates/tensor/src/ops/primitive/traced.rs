@@ -91,10 +91,13 @@ impl<'e, T: Float> Traced<'e, T> {
     }
 
     /// Computes an operation that the planner does not fuse immediately, and adds its result to the trace as data.
-    fn compute_now(&self, at: Site, operation: &dyn Fn(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
+    fn compute_now(&self, at: Site, operation: &Eager<'_, T>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
     }
 }
+
+/// An operation on a tensor.
+type Eager<'f, T> = dyn Fn(&Tensor<T>) -> Result<Tensor<T>, Error> + 'f;
 
 impl<T: Float> MaskOperand<Self> for Traced<'_, T> {
     fn to_mask(&self, _beside: &Self) -> Self {
