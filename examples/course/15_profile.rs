@@ -84,7 +84,7 @@ fn profile(options: &Options) -> Result {
     for (path, parameter) in state.0.named_parameters() {
         println!("{path:<10} {:<16} {:>8}", parameter.value.shape().to_string(), parameter.value.numel());
     }
-    let (tape, x) = (Tape::new(), data.inputs().narrow(0, 0, batch.min(1000) as isize));
+    let (tape, x) = (Tape::new(), data.inputs().narrow(0, 0, batch.min(1000)));
     let loss = state.0.forward(tape.constant(&x)).sum(..);
     let recorded = tape.len();
     let _gradients = loss.backward();

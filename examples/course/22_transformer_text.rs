@@ -77,7 +77,7 @@ impl Block {
         // The distance from every new position to every position so far. Later positions are masked.
         let seen = key.shape()[2];
         let to = Tensor::<i64>::arange(seen);
-        let from = to.narrow(0, (seen - new) as isize, new as isize).unsqueeze(1).expand([new, seen]);
+        let from = to.narrow(0, seen - new, new).unsqueeze(1).expand([new, seen]);
         let distance = from - &to;
         let hidden = where_(&distance.lt(0), &Tensor::scalar(f32::NEG_INFINITY), Tensor::scalar(0.0));
         let back = tape.parameter(&self.back).index_select(1, &distance.maximum(0).flatten(0, 1));

@@ -29,7 +29,7 @@ fn clusters(options: &Options) -> Result {
     let mut centres = points.narrow(0, 0, 1);
     while centres.shape()[0] < k {
         let farthest = distances(&points, &centres).amin(1).argmax(0).item();
-        centres = cat(&[centres, points.narrow(0, farthest as isize, 1)], 0);
+        centres = cat(&[centres, points.narrow(0, farthest, 1)], 0);
     }
     for round in 1.. {
         let nearest = distances(&points, &centres).argmin(1); // [n]

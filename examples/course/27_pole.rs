@@ -78,7 +78,7 @@ fn learn(options: &Options) -> Result {
         let mut left = Tensor::<f32>::zeros([CARTS]);
         let mut returns = Vec::new();
         for step in (0..alive.shape()[0]).rev() {
-            left = alive.select(0, step as isize) * (left * 0.98 + 1.0);
+            left = alive.select(0, step) * (left * 0.98 + 1.0);
             returns.push(left.clone());
         }
         returns.reverse();

@@ -212,7 +212,7 @@ fn digits_as_images(folder: &Path) -> Result<PathBuf> {
         fs::create_dir_all(&folder)?;
         let mut encoder = png::Encoder::new(File::create(folder.join(format!("{number:04}.png")))?, 8, 8);
         encoder.set_color(png::ColorType::Grayscale);
-        let pixels = digits.inputs().select(0, number as isize);
+        let pixels = digits.inputs().select(0, number);
         let pixels: Vec<u8> = pixels.iter().map(|ink| 255 - (ink * 15.9) as u8).collect();
         encoder.write_header()?.write_image_data(&pixels)?;
     }

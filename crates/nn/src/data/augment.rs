@@ -4,6 +4,8 @@
 //! Images are `[n, c, h, w]`. Each image gets its own random change. All channels of an image change in the same way. Pixels outside of an
 //! image are 0. torchvision: `torchvision.transforms.v2`.
 
+use std::ops::RangeInclusive;
+
 use wengert_tensor::ops::{Arithmetic as _, Indexing as _};
 use wengert_tensor::{Float, Generator, Tensor};
 
@@ -88,6 +90,104 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
         let offset = [0, 1].map(|i| middle[i] - linear[i][0] * middle[0] - linear[i][1] * middle[1]);
         Affine { linear, offset }
     })
+}
+
+/// Rotates each image about its centre by up to `degrees` in both directions, scales it by a factor from `scale`, and shifts it by up to
+/// `shift` times its size in each direction. Interpolates once, bilinearly. torchvision: `RandomAffine(degrees, translate, scale)`.
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Generator, augment::random_affine};
+/// use wengert::prelude::*;
+///
+/// let images = Tensor::<f32>::ones([5, 3, 32, 32]);
+/// let changed = random_affine(&images, 15.0, 0.1, 0.8..=1.2, &mut Generator::new(0))?;
+/// assert_eq!(changed.shape(), images.shape());
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// If the images are not `[n, c, h, w]`, or a factor is not above 0.
+pub fn random_affine<T: Float>(
+    images: &Tensor<T>,
+    degrees: f64,
+    shift: f64,
+    scale: RangeInclusive<f64>,
+    generator: &mut Generator,
+) -> Result<Tensor<T>> {
+    let [_, _, height, width] = sizes(images)?;
+    let (low, high) = scale.into_inner();
+    if !(low > 0.0 && low <= high && high.is_finite()) {
+        return Err(Error::Dataset(format!("random_affine: expected factors above 0, but got {low}..={high}")));
+    }
+    let middle = [height, width].map(|size| (size as f64 - 1.0) / 2.0);
+    transform(images, [height, width], || {
+        let mut both = |most: f64| most * (2.0 * generator.uniform() - 1.0);
+        let (sin, cos) = libm::sincos(both(degrees).to_radians());
+        let moved = [height, width].map(|size| both(shift) * size as f64);
+        let factor = low + (high - low) * generator.uniform();
+        let linear = [[cos / factor, sin / factor], [-sin / factor, cos / factor]];
+        let from = [0, 1].map(|i| middle[i] + moved[i]);
+        let offset = [0, 1].map(|i| middle[i] - linear[i][0] * from[0] - linear[i][1] * from[1]);
+        Affine { linear, offset }
+    })
+}
+
+/// Changes the brightness and the contrast of each image, for pixels from 0 to 1: contrast · (x - mean) + brightness · mean. Both factors
+/// are from 1 - `strength` to 1 + `strength`, and the results are limited to 0 to 1. torchvision: `ColorJitter(brightness, contrast)`,
+/// which draws the order of both changes too.
+///
+/// # Errors
+///
+/// If the images are not `[n, c, h, w]`, or `strength` is not from 0 to 1.
+pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut Generator) -> Result<Tensor<T>> {
+    let [n, channels, height, width] = sizes(images)?;
+    if !(0.0..=1.0).contains(&strength) {
+        return Err(Error::Dataset(format!("color_jitter: expected a strength from 0 to 1, but got {strength}")));
+    }
+    let mut result = images.try_contiguous()?;
+    let size = channels * height * width;
+    let pixels = result.make_mut();
+    for image in pixels.chunks_exact_mut(size.max(1)).take(n) {
+        let mean = image.iter().map(|x| x.to_f64()).sum::<f64>() / size as f64;
+        let [brightness, contrast] = [(); 2].map(|()| 1.0 + strength * (2.0 * generator.uniform() - 1.0));
+        for x in image {
+            *x = T::from_f64((contrast * (x.to_f64() - mean) + brightness * mean).clamp(0.0, 1.0));
+        }
+    }
+    Ok(result)
+}
+
+/// Sets a random rectangle of each image to 0 with probability `p`, with sides of up to `most` times the sides of the image. T. DeVries
+/// and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision: `RandomErasing`.
+///
+/// # Errors
+///
+/// If the images are not `[n, c, h, w]`, or `most` is not from 0 to 1.
+pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator: &mut Generator) -> Result<Tensor<T>> {
+    let [n, channels, height, width] = sizes(images)?;
+    if !(0.0..=1.0).contains(&most) {
+        return Err(Error::Dataset(format!("random_erasing: expected sides from 0 to 1, but got {most}")));
+    }
+    let mut result = images.try_contiguous()?;
+    let pixels = result.make_mut();
+    for image in 0..n {
+        if !generator.bernoulli(p) {
+            continue;
+        }
+        let [rows, columns] = [height, width].map(|size| {
+            let side = generator.below((most * size as f64) as u64 + 1) as usize;
+            let start = generator.below((size - side) as u64 + 1) as usize;
+            start..start + side
+        });
+        for row in (image * channels..(image + 1) * channels)
+            .flat_map(|plane| rows.clone().map(move |row| plane * height + row))
+        {
+            pixels[row * width + columns.start..row * width + columns.end].fill(T::ZERO);
+        }
+    }
+    Ok(result)
 }
 
 /// Adds normal noise with standard deviation `std` to each element. torchvision: `GaussianNoise`.
@@ -261,6 +361,80 @@ mod tests {
             assert!(one.get(&[0, 0, 2]).unwrap() < 1.0);
         }
         assert_ne!(turned.select(0, 0), turned.select(0, 1));
+    }
+
+    #[test]
+    fn an_affine_map_scales_about_the_centre_and_shifts() {
+        let (images, generator) = (images(), &mut Generator::new(3));
+        assert_eq!(random_affine(&images, 0.0, 0.0, 1.0..=1.0, generator).unwrap(), images);
+        // A square of 3 x 3 in 9 x 9 pixels has the double side after scaling by 2, so about four times the area.
+        let square =
+            Tensor::<f64>::from_fn([6, 1, 9, 9], |i| f64::from((3..6).contains(&i[2]) && (3..6).contains(&i[3])));
+        let scaled = random_affine(&square, 0.0, 0.0, 2.0..=2.0, generator).unwrap();
+        assert!((scaled.select(0, 0).sum(..).item() - 36.0).abs() < 1e-9, "{scaled}");
+        assert!((scaled.get(&[0, 0, 4, 4]).unwrap() - 1.0).abs() < 1e-12);
+        // A shift of at most a pixel keeps the square inside, so its sum, and moves its centre by at most a pixel.
+        let shifted = random_affine(&square, 0.0, 1.0 / 9.0, 1.0..=1.0, generator).unwrap();
+        let places = Tensor::<f64>::from_fn([9, 1], |i| i[0] as f64 - 4.0);
+        let mut centres = Vec::new();
+        for n in 0..6 {
+            let image = shifted.select(0, n).select(0, 0);
+            assert!((image.sum(..).item() - 9.0).abs() < 1e-9);
+            centres.push((image * &places).sum(..).item() / 9.0);
+        }
+        assert!(
+            centres.iter().all(|centre| centre.abs() <= 1.0 + 1e-9) && centres.iter().any(|centre| centre.abs() > 0.1)
+        );
+        assert!(random_affine(&images, 0.0, 0.0, 0.0..=1.0, generator).is_err());
+        assert!(random_affine(&images.select(0, 0), 0.0, 0.0, 1.0..=1.0, generator).is_err());
+    }
+
+    #[test]
+    fn colours_change_by_two_factors_for_each_image() {
+        let generator = &mut Generator::new(1);
+        let x = Tensor::<f64>::from_fn([8, 3, 2, 2], |i| 0.4 + 0.02 * (4 * i[1] + 2 * i[2] + i[3]) as f64);
+        assert!((color_jitter(&x, 0.0, generator).unwrap() - &x).abs().amax(..).item() < 1e-15);
+        let changed = color_jitter(&x, 0.3, generator).unwrap();
+        let mut factors = Vec::new();
+        for n in 0..8 {
+            let (old, new) = (x.select(0, n), changed.select(0, n));
+            let [brightness, contrast] = [
+                new.mean(..).item() / old.mean(..).item(),
+                (new.amax(..).item() - new.amin(..).item()) / (old.amax(..).item() - old.amin(..).item()),
+            ];
+            assert!((brightness - 1.0).abs() <= 0.3 && (contrast - 1.0).abs() <= 0.3, "{brightness} {contrast}");
+            let mean = old.mean(..).item();
+            let expected = (&old - mean) * contrast + brightness * mean;
+            assert!((expected - new).abs().amax(..).item() < 1e-12);
+            factors.push(brightness);
+        }
+        assert!(factors.windows(2).all(|pair| pair[0] != pair[1]));
+        let limited = color_jitter(&(&x * 2.0), 1.0, generator).unwrap();
+        assert!(limited.iter().all(|x| (0.0..=1.0).contains(&x)));
+        assert!(color_jitter(&x, 1.5, generator).is_err());
+    }
+
+    #[test]
+    fn erasing_sets_a_rectangle_of_all_channels_to_0() {
+        let (x, generator) = (Tensor::<f64>::ones([40, 2, 6, 5]), &mut Generator::new(1));
+        assert_eq!(random_erasing(&x, 0.0, 0.5, generator).unwrap(), x);
+        let erased = random_erasing(&x, 1.0, 0.5, generator).unwrap();
+        let mut areas = Vec::new();
+        for n in 0..40 {
+            let image = erased.select(0, n);
+            assert_eq!(image.select(0, 0), image.select(0, 1));
+            let zeros: Vec<[usize; 2]> =
+                (0..30).map(|k| [k / 5, k % 5]).filter(|&[i, j]| image.get(&[0, i, j]) == Some(0.0)).collect();
+            let side = |axis: usize| match (zeros.iter().map(|z| z[axis]).min(), zeros.iter().map(|z| z[axis]).max()) {
+                (Some(first), Some(last)) => last - first + 1,
+                _ => 0,
+            };
+            assert_eq!(zeros.len(), side(0) * side(1), "it is a rectangle");
+            assert!(side(0) <= 3 && side(1) <= 2);
+            areas.push(zeros.len());
+        }
+        assert!(areas.contains(&6) && areas.iter().any(|&area| area < 6));
+        assert!(random_erasing(&x, 1.0, 1.5, generator).is_err());
     }
 
     #[test]

@@ -72,8 +72,8 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
     }
 }
 
-/// A dimension, an index or a length as callers write it: an `isize`, an `i32` or a `usize`. Each operation documents where negative values
-/// count from the end.
+/// A dimension, an index or a length as callers write it: an `isize`, an `i32`, an `i64` or a `usize`. Each operation documents where
+/// negative values count from the end.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -81,6 +81,7 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 ///
 /// let (x, last) = (Tensor::from([1.0, 2.0, 3.0]), [10, 20, 30].len() - 1); // a usize
 /// assert_eq!(x.select(0, last), x.select(-1, -1));
+/// assert_eq!(x.select(0, x.argmax(0).item()).item(), 3.0); // an i64
 /// ```
 pub trait Position: Copy {
     /// Returns the value. If it does not fit, returns `isize::MAX`, which every operation refuses.
@@ -101,6 +102,16 @@ impl Position for isize {
 impl Position for i32 {
     fn position(self) -> isize {
         self as isize
+    }
+}
+
+impl Position for i64 {
+    fn position(self) -> isize {
+        isize::try_from(self).unwrap_or(isize::MAX)
+    }
+
+    fn size(self) -> isize {
+        isize::try_from(self).unwrap_or(UNREPRESENTABLE)
     }
 }
 
@@ -319,7 +330,7 @@ mod tests {
     #[test]
     fn positions_of_all_types_agree_and_none_wraps_around() {
         let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        for part in [x.narrow(1i32, 1usize, 1isize), x.narrow(1usize, -1, 1), x.narrow(-1isize, 1i32, 1usize)] {
+        for part in [x.narrow(1i32, 1usize, 1isize), x.narrow(1usize, -1, 1), x.narrow(-1isize, 1i32, 1i64)] {
             assert_eq!(part.to_vec(), [2.0, 4.0]);
         }
         let beyond = usize::MAX; // As an isize this would be -1, which counts from the end.
