@@ -1,23 +1,32 @@
 #!/usr/bin/env bash
 # Tests the library for processors and systems which this machine need not have.
 #
-#     tools/targets.sh [PART ...]
+#     tools/targets.sh [--checkpoints] [PART ...]
 #
-# `x86_64` runs the tests of the crate `tensor` on processors without AVX2, and the pinned bits. `aarch64` builds and runs both for AArch64,
-# with NEON and in the mode of equal bits, and one case in 20 of the conformance set. `s390x` (64 bits, big-endian) and `i686` (32 bits) train
-# on the digits and compare the checkpoint with this machine's. `windows` and `macos` only check that the library compiles.
-# Without arguments it runs all parts. All parts but the first need Debian's rustc-web, cargo-web and rust-web-src, which build the standard
-# library. The emulated ones need qemu-user 10 (Debian's backports; version 7.2 stands still in threads) and the linker gcc-TARGET-linux-gnu.
-# With CI=true, root's run installs the packages. LIMIT is the longest time of an emulated program in seconds, 1800 if it is not set.
-# The last lines name the parts that did not run. The exit code is 1 if a test failed.
+# Most parts train four small networks in the mode of equal bits: `train_digits`, the digits CNN, the GRU and the transformer of the course.
+# They print the SHA-256 of each checkpoint and fail if it is not the one in tests/fixtures/checkpoints.sha256. `native` trains on this
+# machine, `x86_64` on emulated processors with and without AVX2, `aarch64` and `wasm32` on those targets. `s390x` (64 bits, big-endian) and
+# `i686` (32 bits) train only the first network. `windows` and `macos` only check that the library compiles. `x86_64` and `aarch64` also run
+# the tests of the crate `tensor` and the pinned bits, and `aarch64` one case in 20 of the conformance set. With --checkpoints, the parts only
+# train. Without names, all parts run.
+#
+# All parts but the first two need Debian's rustc-web, cargo-web and rust-web-src, which build the standard library. The emulated ones need
+# qemu-user 10 (Debian's backports; version 7.2 stands still in threads) and the linker gcc-TARGET-linux-gnu. `wasm32` needs wasi-libc and
+# Node 20. With CI=true, root's run installs the packages. LIMIT is the longest time of an emulated program in seconds, 1800 if it is not
+# set. The last lines name the parts that did not run. The exit code is 1 if a test failed.
 set -uo pipefail
 if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
-    sed -n '2,13s/^# \{0,1\}//p' "$0"
+    sed -n '2,17s/^# \{0,1\}//p' "$0"
     exit 0
 fi
 cd "$(dirname "$0")/.."
 root=$PWD
-parts=${*:-x86_64 aarch64 s390x i686 windows macos}
+only_checkpoints=
+if [ "${1:-}" = --checkpoints ]; then
+    only_checkpoints=true
+    shift
+fi
+parts=${*:-native x86_64 aarch64 wasm32 s390x i686 windows macos}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 limit=${LIMIT:-1800}
 failed=()
@@ -39,7 +48,7 @@ emulate() { timeout "$limit" "$@"; }
 
 # Runs Debian's cargo for a target. The standard library is built from its sources.
 cargo_for() {
-    CARGO_TARGET_DIR=$target/targets RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc /usr/bin/cargo "$1" -Zbuild-std --target "$2" "${@:3}"
+    CARGO_TARGET_DIR=$target/targets RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc /usr/bin/cargo "$1" -Zbuild-std="${LIBRARIES:-std}" --target "$2" "${@:3}"
 }
 
 # Prints the paths of the programs in the messages of cargo.
@@ -63,6 +72,64 @@ needs_sources() {
     [ -f "$(/usr/bin/rustc --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock" ] && return 0
     skipped+=("$1: needs the sources of the standard library (rust-web-src)")
     return 1
+}
+
+# The trainings whose checkpoints are compared.
+TRAININGS=(train_digits 12_digits_cnn 21_gru_text 22_transformer_text)
+HASHES=$root/tests/fixtures/checkpoints.sha256
+
+# Trains a few steps in the mode of equal bits and compares the checkpoint: training, folder of the program, suffix of its name, emulator.
+# The text is short, so that an epoch has 52 steps. One thread is enough, because the number of threads changes no bit.
+compare() {
+    local name=$1 program=$2/$1$3 out=$work/$1 file=last.safetensors options=(--epochs 1) found
+    rm -rf "$out"
+    case $name in
+        train_digits) options=(--epochs 2) ;;
+        12_digits_cnn) file=convolutional/$file ;;
+        *)
+            sed -n '/^MENENIUS:/,$p' examples/data/coriolanus.txt | head -c 1000 >"$work/text"
+            options+=(--text "$work/text")
+            ;;
+    esac
+    WENGERT_NUM_THREADS=1 WENGERT_SIMD=portable emulate "${@:4}" "$program" --out "$out" "${options[@]}" >"$work/log" || return 1
+    found="$(sha256sum <"$out/$file" | cut -d ' ' -f 1)  $name"
+    echo "$found"
+    grep -qxF "$found" "$HASHES" || { echo "expected: $(grep "  $name\$" "$HASHES")" && return 1; }
+}
+
+# Compares the checkpoints of several trainings: a name of the platform, folder, suffix, trainings, `--`, emulator.
+compare_all() {
+    local platform=$1 folder=$2 suffix=$3 names=() name
+    shift 3
+    while [ "$1" != -- ]; do
+        names+=("$1")
+        shift
+    done
+    for name in "${names[@]}"; do
+        check "checkpoint of $name on $platform" compare "$name" "$folder" "$suffix" "${@:2}"
+    done
+}
+
+# Builds programs with a command, and returns 1 if this fails: a name of the platform, the command, `--`, the programs.
+build() {
+    local platform=$1 command=()
+    shift
+    while [ "$1" != -- ]; do
+        command+=("$1")
+        shift
+    done
+    step "programs for $platform"
+    # shellcheck disable=SC2046 # The names are words.
+    "${command[@]}" --quiet $(printf -- ' --example %s' "${@:2}") && return
+    failed+=("programs for $platform")
+    return 1
+}
+
+build_native() { build "this machine" cargo build -- "${TRAININGS[@]}"; }
+
+native() {
+    build_native || return
+    compare_all "this machine" "$target/debug/examples" "" "${TRAININGS[@]}" --
 }
 
 # Proptest makes fewer cases, because an emulator takes 10 to 50 times as long as a processor. Timing tests do not exist.
@@ -93,6 +160,11 @@ x86_64() {
         return
     fi
     needs x86_64 qemu-x86_64 || return
+    build_native || return
+    for processor in Haswell Nehalem; do
+        compare_all "$processor" "$target/debug/examples" "" "${TRAININGS[@]}" -- qemu-x86_64 -cpu "$processor"
+    done
+    [ -z "$only_checkpoints" ] || return 0
     local tensor alone
     tensor=$(cargo test --no-run --message-format=json -p wengert-tensor --lib | programs)
     alone=$(cargo test --no-run --message-format=json -p wengert-tests --test alone | programs | tail -n 1)
@@ -103,45 +175,65 @@ x86_64() {
     check "the pinned bits on emulated processors" "$alone" equal_bits
 }
 
+# Builds trainings for a target, and compares their checkpoints: a name of the platform, the target, trainings, `--`, emulator.
+train_for() {
+    local platform=$1 triple=$2 names=() emulator=() suffix=
+    shift 2
+    while [ "$1" != -- ]; do
+        names+=("$1")
+        shift
+    done
+    emulator=("${@:2}")
+    [[ $triple != wasm32-* ]] || suffix=.wasm
+    build "$platform" cargo_for build "$triple" -- "${names[@]}" || return
+    compare_all "$platform" "$target/targets/$triple/debug/examples" "$suffix" "${names[@]}" -- "${emulator[@]}"
+}
+
 aarch64() {
     packages qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     needs_sources aarch64 qemu-aarch64 aarch64-linux-gnu-gcc || return
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-    local emulator=(emulate qemu-aarch64 -L /usr/aarch64-linux-gnu) tests=(--no-run --message-format=json) tensor alone conformance
+    local emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu) tests=(--no-run --message-format=json) tensor alone conformance
+    train_for AArch64 aarch64-unknown-linux-gnu "${TRAININGS[@]}" -- "${emulator[@]}"
+    [ -z "$only_checkpoints" ] || return 0
     tensor=$(cargo_for test aarch64-unknown-linux-gnu "${tests[@]}" -p wengert-tensor --lib | programs)
     alone=$(cargo_for test aarch64-unknown-linux-gnu "${tests[@]}" -p wengert-tests --test alone | programs | tail -n 1)
     conformance=$(cargo_for test aarch64-unknown-linux-gnu "${tests[@]}" -p wengert-tests --test conformance | programs | tail -n 1)
-    check "the pinned bits on AArch64" "${emulator[@]}" "$alone" equal_bits --test-threads=1
+    check "the pinned bits on AArch64" emulate "${emulator[@]}" "$alone" equal_bits --test-threads=1
     for set in neon portable; do
-        check "one case in 20 of the conformance set with $set" in_tests "$set" "${emulator[@]}" "$conformance" --every=20
-        check "tests of tensor on AArch64 with $set" emulate_tensor "$tensor" "$set" "${emulator[@]:1}"
+        check "one case in 20 of the conformance set with $set" in_tests "$set" emulate "${emulator[@]}" "$conformance" --every=20
+        check "tests of tensor on AArch64 with $set" emulate_tensor "$tensor" "$set" "${emulator[@]}"
     done
 }
 
 # Runs a program of the package of tests with an instruction set.
 in_tests() { (cd "$root/tests" && WENGERT_SIMD=$1 "${@:2}"); }
 
-# Trains for two epochs in the mode of equal bits and prints the hash of the checkpoint. Old emulators may stand still with several threads.
-digits() {
-    WENGERT_NUM_THREADS=1 WENGERT_SIMD=portable emulate "${@:2}" --epochs 2 --out "$work/$1" >"$work/$1.txt" && sha256sum <"$work/$1/last.safetensors"
+# Debian's compiler has no linker for WebAssembly. Another compiler's or the package `lld` links.
+wasm_linker() {
+    local own
+    own=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-lld
+    if [ -x "$own" ]; then echo "$own"; else command -v wasm-ld; fi
 }
 
-# Compares the checkpoint of `train_digits` with this machine's: part, target, emulator.
-compare_digits() {
-    local own other
-    own=$(digits native cargo run --quiet --example train_digits --) || return 1
-    cargo_for build "$2" --quiet --example train_digits || return 1
-    other=$(digits "$1" "${@:3}" "$target/targets/$2/debug/examples/train_digits") || return 1
-    echo "this machine: $own"
-    echo "$2: $other"
-    [ "$own" = "$other" ]
+wasm32() {
+    packages wasi-libc lld
+    needs_sources wasm32 node || return
+    local library=/usr/lib/wasm32-wasi linker
+    linker=$(wasm_linker) || { skipped+=("wasm32: needs a linker (lld)") && return; }
+    [ -f $library/libc.a ] || { skipped+=("wasm32: needs wasi-libc") && return; }
+    local -x CARGO_TARGET_WASM32_WASIP1_LINKER=$linker LIBRARIES=std,panic_abort
+    # Debian's wasi-libc lacks the functions of threads, which tools/wasi.mjs defines.
+    local -x RUSTFLAGS="-C target-feature=+simd128 -C link-self-contained=no -L native=$library -C link-arg=$library/crt1-command.o"
+    RUSTFLAGS+=" -C link-arg=--allow-undefined"
+    train_for WebAssembly wasm32-wasip1 "${TRAININGS[@]}" -- node --no-warnings tools/wasi.mjs
 }
 
 s390x() {
     packages qemu-user gcc-s390x-linux-gnu libc6-dev-s390x-cross
     needs_sources s390x qemu-s390x s390x-linux-gnu-gcc || return
     export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER=s390x-linux-gnu-gcc
-    check "equal checkpoints on s390x" compare_digits s390x s390x-unknown-linux-gnu qemu-s390x -L /usr/s390x-linux-gnu
+    train_for s390x s390x-unknown-linux-gnu train_digits -- qemu-s390x -L /usr/s390x-linux-gnu
 }
 
 i686() {
@@ -153,7 +245,7 @@ i686() {
     needs_sources i686 i686-linux-gnu-gcc || return
     export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_LINKER=i686-linux-gnu-gcc
     local libraries=/usr/i686-linux-gnu/lib
-    check "equal checkpoints on i686" compare_digits i686 i686-unknown-linux-gnu "$libraries/ld-linux.so.2" --library-path "$libraries"
+    train_for i686 i686-unknown-linux-gnu train_digits -- "$libraries/ld-linux.so.2" --library-path "$libraries"
 }
 
 windows() {
@@ -169,7 +261,7 @@ macos() {
 
 for part in $parts; do
     case $part in
-        x86_64 | aarch64 | s390x | i686 | windows | macos) "$part" ;;
+        native | x86_64 | aarch64 | wasm32 | s390x | i686 | windows | macos) "$part" ;;
         *)
             echo "unknown part: $part" >&2
             exit 2

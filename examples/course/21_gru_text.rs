@@ -57,6 +57,7 @@ fn write_text(options: &Options) -> Result {
         .validation(&test)
         .schedule_steps(CosineAnnealingLR::new(lr, epochs * train.len() as u64))
         .clip_norm(1.0)
+        .folder(options.folder()?) // Writes checkpoints.
         .run(
             &mut model,
             &mut AdamW::new(lr),

@@ -142,6 +142,7 @@ fn write_text(options: &Options) -> Result {
         .validation(&test)
         .schedule_steps(CosineAnnealingLR::new(lr, steps.saturating_sub(20).max(1)).warmup(20))
         .clip_norm(1.0)
+        .folder(options.folder()?) // Writes checkpoints.
         .run(
             &mut model,
             &mut AdamW::new(lr),

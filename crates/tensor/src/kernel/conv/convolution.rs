@@ -263,7 +263,7 @@ mod tests {
         let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
         let w = integers::<T>(geometry.groups * geometry.weights(), 5);
         let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
-        for kernels in InstructionSet::ALL.map(T::kernels_of) {
+        for kernels in InstructionSet::ALL.map(T::kernels_of).into_iter().chain([T::kernels_of_arrays()]) {
             let mut out = integers::<T>(z.len(), 3);
             direct::run(kernels, DirectCall::Forward { geometry, x: &x, w: &w, z: &mut out }).unwrap();
             assert_eq!(out, reference(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");

@@ -34,10 +34,11 @@ trait Simd<T, const L: usize>: Copy {
 #[derive(Clone, Copy)]
 struct Avx512(());
 
-/// The token of processors with AVX2 and FMA. A value of this type exists only on such processors.
+/// The token of processors with AVX2. A value of this type exists only on such processors. If `FUSED` is true, they have FMA too, and the
+/// loops use it. Otherwise the loops give the bits of [`Portable`], in vectors of 256 bits.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-struct Avx2(());
+struct Avx2<const FUSED: bool>(());
 
 /// The token of processors with NEON, which all processors of AArch64 have.
 #[cfg(target_arch = "aarch64")]
@@ -50,10 +51,11 @@ struct Neon;
 struct Portable;
 
 macro_rules! vectors {
-    ($($token:ident $type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident $multiply_add:ident
-        |$part:ident, $count:ident| $load_part:expr, |$numbers:ident, $to:ident, $room:ident| $store_part:expr, |$whole:ident| $sum:expr),*) => {$(
+    ($($token:ident $(<$fused:ident>)? $type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident
+        |$x:ident, $y:ident, $z:ident| $multiply_add:expr, |$part:ident, $count:ident| $load_part:expr,
+        |$numbers:ident, $to:ident, $room:ident| $store_part:expr, |$whole:ident| $sum:expr),*) => {$(
         #[cfg(target_arch = "x86_64")]
-        impl Simd<$type, $lanes> for $token {
+        impl $(<const $fused: bool>)? Simd<$type, $lanes> for $token $(<$fused>)? {
             type Vector = std::arch::x86_64::$vector;
 
             #[inline(always)]
@@ -97,9 +99,11 @@ macro_rules! vectors {
             }
 
             #[inline(always)]
-            fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector {
-                // SAFETY: a token exists only on processors with the instruction.
-                unsafe { std::arch::x86_64::$multiply_add(x, y, z) }
+            fn multiply_add(self, $x: Self::Vector, $y: Self::Vector, $z: Self::Vector) -> Self::Vector {
+                #[allow(clippy::wildcard_imports)]
+                use std::arch::x86_64::*;
+                // SAFETY: a token exists only on processors with the instructions.
+                unsafe { $multiply_add }
             }
 
             #[inline(always)]
@@ -114,13 +118,16 @@ macro_rules! vectors {
 }
 
 vectors!(
-    Avx512 f32 __m512 16 _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps
+    Avx512 f32 __m512 16 _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps
+        |x, y, z| _mm512_fmadd_ps(x, y, z),
         |from, count| _mm512_maskz_loadu_ps(((1_u32 << count) - 1) as __mmask16, from),
         |x, to, room| _mm512_mask_storeu_ps(to, ((1_u32 << room) - 1) as __mmask16, x), |x| _mm512_reduce_add_ps(x),
-    Avx512 f64 __m512d 8 _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd
+    Avx512 f64 __m512d 8 _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd
+        |x, y, z| _mm512_fmadd_pd(x, y, z),
         |from, count| _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as __mmask8, from),
         |x, to, room| _mm512_mask_storeu_pd(to, ((1_u32 << room) - 1) as __mmask8, x), |x| _mm512_reduce_add_pd(x),
-    Avx2 f32 __m256 8 _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_fmadd_ps
+    Avx2<FUSED> f32 __m256 8 _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps
+        |x, y, z| if FUSED { _mm256_fmadd_ps(x, y, z) } else { _mm256_add_ps(_mm256_mul_ps(x, y), z) },
         |from, count| {
             let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
             _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes))
@@ -134,7 +141,8 @@ vectors!(
             let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
             _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
         },
-    Avx2 f64 __m256d 4 _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd
+    Avx2<FUSED> f64 __m256d 4 _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd
+        |x, y, z| if FUSED { _mm256_fmadd_pd(x, y, z) } else { _mm256_add_pd(_mm256_mul_pd(x, y), z) },
         |from, count| {
             let lanes = _mm256_setr_epi64x(0, 1, 2, 3);
             _mm256_maskload_pd(from, _mm256_cmpgt_epi64(_mm256_set1_epi64x(i64::from(count)), lanes))
@@ -480,8 +488,8 @@ fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, co
 
 macro_rules! kernels {
     ($(
-        $token:ident $type:ident $lanes:literal $($feature:literal)?,
-        tiles $([$rows:literal $columns:literal])*, dots [$dot_rows:literal $dot_columns:literal],
+        $token:ty, $type:ident $lanes:literal $($feature:literal)?,
+        tiles $([$rows:literal $columns:literal])*, dots $(of $dots:ident)? $dot_lanes:literal [$dot_rows:literal $dot_columns:literal],
         products $([$small_rows:literal $vectors:literal])*;
     )*) => {$(
         impl MicroKernels<$type> for $token {
@@ -508,22 +516,22 @@ macro_rules! kernels {
                     match kernel {
                         MicroKernel::TileSums(tile) => match tile.rows {
                             $($rows => tile_sums::<$type, _, $lanes, $rows, $columns>(cpu, tile),)*
-                            _ => unreachable!("rows are what is offered"),
+                            _ => unreachable!("`tile_rows` returns no other number"),
                         },
                         MicroKernel::DotProducts(mut dots) => {
-                            let mut row = 0;
+                            let (cpu, mut row) = (kernels!(@ cpu $($dots)?), 0);
                             while row < dots.rows {
                                 let left = dots.rows - row;
                                 row += match left {
-                                    8.. if dots.runs.len() == 1 => dot_products::<$type, _, $lanes, 8, 1>(cpu, &mut dots, row),
-                                    $dot_rows.. => dot_products::<$type, _, $lanes, $dot_rows, $dot_columns>(cpu, &mut dots, row),
-                                    _ => dot_products::<$type, _, $lanes, 1, 9>(cpu, &mut dots, row),
+                                    8.. if dots.runs.len() == 1 => dot_products::<$type, _, $dot_lanes, 8, 1>(cpu, &mut dots, row),
+                                    $dot_rows.. => dot_products::<$type, _, $dot_lanes, $dot_rows, $dot_columns>(cpu, &mut dots, row),
+                                    _ => dot_products::<$type, _, $dot_lanes, 1, 9>(cpu, &mut dots, row),
                                 };
                             }
                         }
                         MicroKernel::SmallProduct(product) => match (product.rows, product.vectors) {
                             $(($small_rows, $vectors) => small_product::<$type, _, $lanes, $small_rows, $vectors>(cpu, product),)*
-                            _ => unreachable!("rows and vectors are what is offered"),
+                            _ => unreachable!("`small_tile` returns no other numbers"),
                         },
                     }
                 }
@@ -532,30 +540,40 @@ macro_rules! kernels {
             }
         }
     )*};
+    // The token for dot products: the second one if there are two.
+    (@ $cpu:ident) => { $cpu };
+    (@ $cpu:ident $dots:ident) => { $dots };
 }
 
 // Every tile size is separate code and takes time to compile. So only the most frequent types and instruction sets have many sizes.
 #[cfg(target_arch = "x86_64")]
 kernels!(
-    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
-    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [4 4] [4 1] [1 4] [1 1];
-    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
-    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [1 4] [1 1];
+    Avx512, f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 16 [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6], products [4 4] [4 1] [1 4] [1 1];
+    Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
+    Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4], products [4 2] [4 1] [1 4] [1 1];
+    // The lanes of the dot products determine the order of their sums, so they are those of `Portable`.
+    Avx2<false>, f32 8 "avx2", tiles [4 2] [1 8], dots of Portable 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
+    Avx2<false>, f64 4 "avx2", tiles [4 2] [1 8], dots 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
 );
 #[cfg(target_arch = "aarch64")]
 kernels!(
-    Neon f32 4 "neon", tiles [8 3] [4 4] [1 8], dots [4 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [1 4] [1 1];
-    Neon f64 2 "neon", tiles [8 3] [4 4] [1 8], dots [4 4], products [4 4] [4 1] [1 4] [1 1];
+    Neon, f32 4 "neon", tiles [8 3] [4 4] [1 8], dots 4 [4 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [1 4] [1 1];
+    Neon, f64 2 "neon", tiles [8 3] [4 4] [1 8], dots 2 [4 4], products [4 4] [4 1] [1 4] [1 1];
 );
 kernels!(
-    Portable f32 4 , tiles [4 2] [1 8], dots [3 3], products [4 2] [4 1] [1 4] [1 1];
-    Portable f64 4 , tiles [4 2] [1 8], dots [3 3], products [4 1] [1 1];
+    Portable, f32 4 , tiles [4 2] [1 8], dots 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
+    Portable, f64 4 , tiles [4 2] [1 8], dots 4 [3 3], products [4 1] [1 1];
 );
 
 /// The element types that have these loops.
 pub(crate) trait HasMicroKernels: Scalar {
     /// Returns the loops for `set`, or for the best set of this processor if it lacks `set`.
     fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
+
+    /// Returns the loops for processors without AVX2 and NEON.
+    #[cfg(test)]
+    fn kernels_of_arrays() -> &'static dyn MicroKernels<Self>;
 
     /// Returns the loops for the instruction set in use.
     fn kernels() -> &'static dyn MicroKernels<Self> {
@@ -572,14 +590,96 @@ macro_rules! choices {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512 => &Avx512(()),
                     #[cfg(target_arch = "x86_64")]
-                    InstructionSet::Avx2 => &Avx2(()),
+                    InstructionSet::Avx2 => &Avx2::<true>(()),
                     #[cfg(target_arch = "aarch64")]
                     InstructionSet::Neon | InstructionSet::Avx2 | InstructionSet::Avx512 => &Neon,
+                    #[cfg(target_arch = "x86_64")]
+                    _ if InstructionSet::Avx2.is_supported() => &Avx2::<false>(()),
                     _ => &Portable,
                 }
+            }
+
+            #[cfg(test)]
+            fn kernels_of_arrays() -> &'static dyn MicroKernels<Self> {
+                &Portable
             }
         }
     )*};
 }
 
 choices!(f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Float, Generator, Tensor};
+
+    /// Returns the results of the three loops, for several sizes around the lengths of vectors.
+    fn results<T: Float + HasMicroKernels>(kernels: &dyn MicroKernels<T>) -> Vec<f64> {
+        let numbers = |seed| Tensor::<T>::randn([4000], &mut Generator::new(seed)).to_vec();
+        let (x, y, mut all) = (numbers(1), numbers(2), Vec::new());
+        for (rows, columns, k, add) in [(1, 1, 3, false), (5, 7, 40, true), (9, 8, 17, false), (4, 33, 60, true), (7, 70, 9, false)] {
+            let mut out = numbers(3)[..rows * columns].to_vec();
+            let mut row = 0;
+            while row < rows {
+                let (mut height, mut first) = (0, 0);
+                while first < columns {
+                    let vectors;
+                    (height, vectors) = kernels.small_tile(rows - row, (columns - first).div_ceil(kernels.lanes()));
+                    let width = (vectors * kernels.lanes()).min(columns - first);
+                    kernels.run(MicroKernel::SmallProduct(SmallProduct {
+                        rows: height,
+                        vectors,
+                        columns: width,
+                        k,
+                        x: Matrix::rows(&x, row * k, k),
+                        y: Matrix::rows(&y, first, columns),
+                        out: &mut out[row * columns + first..],
+                        pitch: columns,
+                        add,
+                    }));
+                    first += width;
+                }
+                row += height;
+            }
+            let (runs, mut sums) = ([0, 1, 5, 11], vec![T::ZERO; rows * 4]);
+            let dots = DotProducts { rows, left: &x, pitch: k, right: &y, runs: &runs, count: k, sums: &mut sums };
+            kernels.run(MicroKernel::DotProducts(dots));
+            let (inputs, taps, pitch) = (3, [0, 1, 9], 1024);
+            let mut row = 0;
+            while row < rows {
+                let height = kernels.tile_rows(rows - row);
+                let mut tile = vec![T::ZERO; height * pitch];
+                let terms = inputs * taps.len();
+                let factors: Vec<T> = (0..terms * height).map(|at| x[(row + at % height) * terms + at / height]).collect();
+                kernels.run(MicroKernel::TileSums(TileSums {
+                    rows: height,
+                    source: &y,
+                    inputs,
+                    plane: 200,
+                    taps: &taps,
+                    factors: &factors,
+                    results: &mut tile,
+                    pitch,
+                    count: columns,
+                }));
+                let valid = tile.chunks_exact(pitch).take(rows - row);
+                all.extend(valid.flat_map(|row| row[..columns].iter().copied()));
+                row += height;
+            }
+            all.extend(out.into_iter().chain(sums));
+        }
+        all.into_iter().map(T::to_f64).collect()
+    }
+
+    /// Checks that the loops of the mode of equal bits have the same bits with vectors of any length.
+    #[test]
+    fn the_vectors_of_the_portable_loops_change_no_bit() {
+        fn check<T: Float + HasMicroKernels>() {
+            let bits = |kernels| results::<T>(kernels).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(T::kernels_of(InstructionSet::Portable)), bits(T::kernels_of_arrays()));
+        }
+        check::<f32>();
+        check::<f64>();
+    }
+}

@@ -27,7 +27,6 @@ pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
 /// Products of two matrices. `out` is row-major, of `m` rows and `n` columns. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
-/// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
