@@ -1,11 +1,23 @@
 #!/usr/bin/env python3
-"""Times linear algebra with NumPy, PyTorch and JAX: kind, type, n, batch, library, microseconds. The best of 0.3 s.
+"""Compares linear algebra with NumPy, PyTorch, JAX, nalgebra and faer.
 
-    python benches/linalg.py [FILTER]
+    cargo build --release -p wengert-benches --example linalg
+    cargo build --release --manifest-path benches/peers/Cargo.toml
+    python benches/linalg.py [--threads 2] [--only cholesky] [--ours PROGRAM] [--rust PROGRAM] [--peers numpy,torch,jax]
 
-`cargo run --release -p wengert-benches --example linalg` prints the same lines for Wengert. The packages must be installed.
+Each library runs in its own process, because the threads of several libraries in one process disturb each other. The libraries take
+turns: with --rounds N, each runs N times and its shortest time counts. The result is a table in Markdown with microseconds. The last column
+is the shortest time of the others divided by ours, in bold where it is below 1.
+
+    python benches/linalg.py --library numpy --only cholesky --size 128,1
+
+prints the lines of one library: kind, type, n, batch, library, microseconds, the best of 0.3 s. `cargo run --release -p wengert-benches
+--example linalg` and `benches/peers` print the same lines. The packages must be installed.
 """
 
+import argparse
+import os
+import subprocess
 import sys
 import time
 
@@ -106,20 +118,80 @@ def of_jax(numpy, dtype):
     return calls
 
 
-def main():
+PEERS = {"numpy": of_numpy, "torch": of_torch, "jax": of_jax}
+KINDS = ["cholesky", "solve", "inv", "det", "triangular", "qr", "eigh", "svd"]
+
+
+def lines(library, only, size):
+    """Prints the lines of one library."""
     import numpy
 
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     for dtype, name in [("float64", "f64"), ("float32", "f32")]:
-        for library, make in [("numpy", of_numpy), ("torch", of_torch), ("jax", of_jax)]:
-            try:
-                calls = make(numpy, dtype)
-            except ImportError:
-                continue
-            for n, batch in SIZES:
+        calls = PEERS[library](numpy, dtype)
+        for n, batch in SIZES:
+            if size in ("", f"{n},{batch}"):
                 for kind, run in calls(n, batch).items():
-                    if wanted in kind:
+                    if only in kind:
                         print(kind, name, n, batch, library, f"{measure(run):.3f}", flush=True)
+
+
+def run(command, threads):
+    """Returns the lines that a program prints, with this number of threads."""
+    names = ["OPENBLAS", "OMP", "MKL", "RAYON", "WENGERT"]
+    environment = {**os.environ, **{f"{name}_NUM_THREADS": str(threads) for name in names}}
+    # These variables make OpenBLAS use the kernels of other processors.
+    for name in ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"]:
+        environment.pop(name, None)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def compare(arguments):
+    """Prints the table."""
+    commands = {"wengert": [arguments.ours, arguments.only]}
+    for library in arguments.peers.split(","):
+        own = [sys.executable, __file__, "--library", library, "--only", arguments.only]
+        commands[library] = own if library in PEERS else [arguments.rust, library, arguments.only]
+    best = {}
+    for _ in range(arguments.rounds):
+        for library, command in commands.items():
+            for kind, dtype, n, batch, _, time in run(command, arguments.threads):
+                key = (dtype, kind, int(n), int(batch), library)
+                best[key] = min(float(time), best.get(key, float("inf")))
+            print("measured", library, file=sys.stderr)
+    peers = [library for library in commands if library != "wengert"]
+    for dtype in ["f64", "f32"]:
+        print(f"\n{dtype}\n\n| operation | n | batch | ours | {' | '.join(peers)} | best ÷ ours |")
+        print("|---" * (5 + len(peers)) + "|")
+        for kind in KINDS:
+            for n, batch in SIZES:
+                times = [best.get((dtype, kind, n, batch, library)) for library in commands]
+                if times[0] is not None:
+                    print(row(kind, n, batch, times))
+
+
+def row(kind, n, batch, times):
+    """Returns a row of the table. The first of `times` is ours."""
+    cells = ["–" if time is None else f"{time:.3g}" if time < 100 else f"{time:,.0f}" for time in times]
+    ratio = min((time for time in times[1:] if time is not None), default=0) / times[0]
+    return f"| {kind} | {n} | {batch:,} | {' | '.join(cells)} | {f'{ratio:.2f}' if ratio >= 1 else f'**{ratio:.2f}**'} |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", default="", help="operations whose name contains this text")
+    parser.add_argument("--ours", default="target/release/examples/linalg")
+    parser.add_argument("--rust", default="benches/peers/target/release/wengert-peers")
+    parser.add_argument("--peers", default="numpy,torch,jax,nalgebra,faer")
+    parser.add_argument("--library", choices=list(PEERS), help="print the lines of this library only")
+    parser.add_argument("--size", default="", help="N,BATCH for --library")
+    arguments = parser.parse_args()
+    if arguments.library:
+        lines(arguments.library, arguments.only, arguments.size)
+    else:
+        compare(arguments)
 
 
 if __name__ == "__main__":

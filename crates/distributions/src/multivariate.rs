@@ -3,7 +3,7 @@
 use wengert_linalg::{Array as Matrices, Factoring, Solving, Triangle};
 use wengert_macros::twins;
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{IntoArray, Operand, Products, Result, Views, try_cat};
+use wengert_tensor::ops::{Functions, IntoArray, Operand, Products, Reductions, Result, Views, try_cat};
 use wengert_tensor::{Generator, Scalar, Shape, Site, Tensor, View};
 
 use crate::distribution::{Distribution, Noise, array, expanded};
@@ -97,6 +97,13 @@ fn lead<A: Array>(x: &A, count: usize) -> Shape {
     Shape::from(&shape[..shape.rank() - count])
 }
 
+/// Returns columns `[…, k]` as dimensions of the shape `lead` before the others.
+fn rows<A: Array>(columns: &A, lead: &Shape) -> Result<A> {
+    let rows = columns.try_movedim(-1, 0)?;
+    let shape: Shape = lead.iter().chain(&rows.shape()[1..]).copied().collect();
+    rows.try_reshape(&*shape)
+}
+
 impl<A: Array + Matrices> MultivariateNormal<A> {
     /// Returns the mean.
     pub fn loc(&self) -> &A {
@@ -113,17 +120,21 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         self.loc.shape().last().copied().unwrap_or(0)
     }
 
+    /// Returns the vectors `x` `[…, n]` as columns `[…, n, k]`, with the batch of L. The other dimensions, which come first, become the
+    /// columns. So L is not repeated for them. The second value is the shape of these dimensions.
+    fn columns(&self, x: &A) -> Result<(A, Shape), A::Error> {
+        let shape = x.shape();
+        let batch = self.scale_tril.shape().rank() - 2;
+        let lead = Shape::from(&shape[..(shape.rank() - 1).saturating_sub(batch)]);
+        let flat: Shape = std::iter::once(lead.numel()).chain(shape[lead.rank()..].iter().copied()).collect();
+        Ok((x.try_reshape(&*flat)?.try_movedim(0, -1)?, lead))
+    }
+
     /// Returns |L⁻¹ x|² for vectors `x` `[…, n]`.
     fn squared_distance(&self, x: &A) -> Result<A> {
-        let l = &self.scale_tril;
-        // A single matrix takes all vectors at once, as the rows of a matrix.
-        let y = if l.shape().rank() == 2 {
-            let rows = x.try_reshape([-1, self.size() as isize])?;
-            l.try_transpose(-2, -1)?.try_solve_triangular(&rows, Triangle::Upper.right())?.try_reshape(&*x.shape())?
-        } else {
-            l.try_solve_triangular(&x.try_unsqueeze(-1)?, Triangle::Lower)?.try_squeeze(-1)?
-        };
-        of(&y).square().sum_last(1).get()
+        let (columns, lead) = self.columns(x)?;
+        let solved = self.scale_tril.try_solve_triangular(&columns, Triangle::Lower)?;
+        rows(&Reductions::try_sum(&solved.try_square()?, -2)?, &lead)
     }
 
     /// Returns ln |L|.
@@ -156,12 +167,8 @@ impl<A: Array + Matrices> Distribution<A> for MultivariateNormal<A> {
         let at = Site::here("rsample");
         let shape = shape.into().iter().chain(self.full_shape().iter()).copied().collect();
         let normal = Noise { shape, generator, beside: self.loc.clone(), at }.normal()?;
-        let l = &self.scale_tril;
-        let scaled = if l.shape().rank() == 2 && normal.shape().rank() > 1 {
-            normal.try_matmul(&l.try_transpose(-2, -1)?)?
-        } else {
-            l.try_matmul(&normal.try_unsqueeze(-1)?)?.try_squeeze(-1)?
-        };
+        let (columns, lead) = self.columns(&normal)?;
+        let scaled = rows(&self.scale_tril.try_matmul(&columns)?, &lead)?;
         (of(&scaled) + &self.loc).get()
     }
 

@@ -253,8 +253,10 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let total = probs.number(A::Elem::from_f64(self.total_count as f64));
         let mut left = noise.expand(&total)?;
         let mut counts = Vec::with_capacity(classes);
+        // The probabilities of each class and all later ones.
+        let rests = probs.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?;
         for class in 0..classes {
-            let rest = of(&probs.try_narrow(-1, class, classes - class)?).sum_last(1).get()?;
+            let rest = rests.try_select(-1, class)?;
             // Without probability left, no draw is left either.
             let share = (of(&probs.try_select(-1, class)?) / &rest).masked(rest.try_le(0.0)?, 1.0).get()?;
             let share = if class + 1 == classes { (of(&share) * 0.0 + 1.0).get()? } else { share };

@@ -1,17 +1,25 @@
-//! The Cholesky factor by recursion on halves: Gustavson, "Recursion leads to automatic variable blocking for dense linear-algebra
-//! algorithms" (1997).
+//! The Cholesky factor: halves of large matrices (Gustavson, "Recursion leads to automatic variable blocking for dense linear-algebra
+//! algorithms", 1997), and blocks of columns of smaller ones.
 
-use wengert_tensor::{Error, Float};
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Error, Float, Shape, Tensor};
 
-use super::differences::{Block, copied_transposed, subtract_product};
-use super::triangular::{Coefficients, Triangular};
+use super::differences::subtract_product;
+use super::tiles::{DEPTH, Rows, copy_transposed, subtract_outer};
+use super::triangular::{Coefficients, Triangular, solve_strips};
 use crate::simd::vectorized;
 
-/// The largest matrix that is factored without recursion.
-const LARGEST_LEAF: usize = 32;
+/// The largest matrix that is factored block by block. A larger one is divided in halves.
+const LARGEST_BLOCKED: usize = 256;
 
 /// The largest matrix that is factored in a short buffer. Each update has the length of the buffer, and the buffer is filled with zeros.
 const SMALL_LEAF: usize = 8;
+
+/// The number of rows of a square that are updated together. A strip ends at the diagonal, so fewer rows compute fewer elements above it.
+const STRIP: usize = 16;
+
+/// The same for products of tensors, which are slow for few rows.
+const LARGE_STRIP: usize = 128;
 
 /// Replaces the lower triangle of an `n` by `n` matrix by its Cholesky factor, and the rest by zeros. Returns the order of the first
 /// leading minor that is not positive, or `None` if all are positive.
@@ -25,22 +33,60 @@ pub(crate) fn cholesky<T: Float>(a: &mut [T], n: usize) -> Result<Option<usize>,
 
 /// Factors the square of size `count` on the diagonal that begins at `first`.
 fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result<Option<usize>, Error> {
-    if count <= LARGEST_LEAF {
+    if count <= LARGEST_BLOCKED {
         return Ok(vectorized(
             #[inline(always)]
-            || match count {
-                ..=SMALL_LEAF => factor_leaf::<T, SMALL_LEAF>(a, n, first, count),
-                _ => factor_leaf::<T, LARGEST_LEAF>(a, n, first, count),
-            },
+            || factor_blocks(a, n, first, count),
         ));
     }
     let half = count / 2;
+    let next = first + half;
     if let Some(order) = factor(a, n, first, half)? {
         return Ok(Some(order));
     }
-    solve_right(a, n, (first, half), Block { row: first + half, column: first, rows: count - half, columns: half })?;
-    subtract_square(a, n, (first + half, count - half), (first, half))?;
-    factor(a, n, first + half, count - half)
+    // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
+    let rows = count - half;
+    let mut across = vec![T::ZERO; half * rows];
+    copy_transposed(Rows { data: &a[next * n + first..], stride: n }, (rows, half), &mut across);
+    let l = Triangular { coefficients: Coefficients::LOWER, data: &a[first * n + first..], stride: n };
+    l.solve(&mut across, (half, rows))?;
+    write_transposed(&across, (half, rows), &mut a[next * n + first..], n);
+    let x = Tensor::try_from_vec(across, Shape::from([half, rows]))?;
+    for top in (0..rows).step_by(LARGE_STRIP) {
+        let (height, width) = (LARGE_STRIP.min(rows - top), rows.min(top + LARGE_STRIP));
+        let (p, b) = (x.try_narrow(1, top, height)?.try_t()?, x.try_narrow(1, 0, width)?);
+        subtract_product(&mut a[(next + top) * n + next..], n, &p, &b)?;
+    }
+    factor(a, n, next, rows)
+}
+
+/// Factors a square block by block. Each block of columns is subtracted from the columns behind it.
+#[inline(always)]
+fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
+    let mut across = vec![T::ZERO; if count > DEPTH { DEPTH * (count - DEPTH) } else { 0 }];
+    let end = first + count;
+    for start in (first..end).step_by(DEPTH) {
+        let size = DEPTH.min(end - start);
+        let (next, rows) = (start + size, end - start - size);
+        let failed = match size {
+            ..=SMALL_LEAF => factor_leaf::<T, SMALL_LEAF>(a, n, start, size),
+            _ => factor_leaf::<T, DEPTH>(a, n, start, size),
+        };
+        if failed.is_some() || rows == 0 {
+            return failed;
+        }
+        let across = &mut across[..size * rows];
+        copy_transposed(Rows { data: &a[next * n + start..], stride: n }, (rows, size), across);
+        let l = &a[start * n + start..];
+        solve_strips(Coefficients::LOWER, |row, column| l[row * n + column], across, rows, (size, rows));
+        write_transposed(across, (size, rows), &mut a[next * n + start..], n);
+        for top in (0..rows).step_by(STRIP) {
+            let (height, width) = (STRIP.min(rows - top), rows.min(top + STRIP));
+            let (p, b) = (Rows { data: &across[top..], stride: rows }, Rows { data: across, stride: rows });
+            subtract_outer(&mut a[(next + top) * n + next..], n, (height, width), p, b, size);
+        }
+    }
+    None
 }
 
 /// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a vector operation of fixed
@@ -80,44 +126,12 @@ fn factor_leaf<T: Float, const SIZE: usize>(a: &mut [T], n: usize, first: usize,
     failed
 }
 
-/// Replaces the part `b` by the solution X of X Lᵀ = B, where L is the square of size `count` on the diagonal that begins at `first`.
-fn solve_right<T: Float>(a: &mut [T], n: usize, (first, count): (usize, usize), b: Block) -> Result<(), Error> {
-    if count <= LARGEST_LEAF {
-        // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
-        let mut across = copied_transposed(a, n, b);
-        let l = Triangular { coefficients: Coefficients::LOWER, data: &a[first * n + first..], stride: n };
-        l.solve(&mut across, (count, b.rows))?;
-        for row in 0..b.rows {
-            let to = &mut a[(b.row + row) * n + b.column..][..count];
-            for (column, to) in to.iter_mut().enumerate() {
-                *to = across[column * b.rows + row];
-            }
+/// Writes the transpose of `rows` by `columns` elements to rows that start `stride` elements apart.
+#[inline(always)]
+fn write_transposed<T: Float>(from: &[T], (rows, columns): (usize, usize), to: &mut [T], stride: usize) {
+    for column in 0..columns {
+        for (row, to) in to[column * stride..][..rows].iter_mut().enumerate() {
+            *to = from[row * columns + column];
         }
-        return Ok(());
     }
-    let half = count / 2;
-    let (left, right) = (Block { columns: half, ..b }, Block { column: b.column + half, columns: count - half, ..b });
-    solve_right(a, n, (first, half), left)?;
-    let below = Block { row: first + half, column: first, rows: count - half, columns: half };
-    subtract_product(a, n, right, left, (below, true))?;
-    solve_right(a, n, (first + half, count - half), right)
-}
-
-/// Subtracts X Xᵀ from the lower triangle of a square on the diagonal. X is the part of the square's rows in the columns `x`.
-fn subtract_square<T: Float>(
-    a: &mut [T],
-    n: usize,
-    (first, count): (usize, usize),
-    x: (usize, usize),
-) -> Result<(), Error> {
-    let rows = |row, rows| Block { row, column: x.0, rows, columns: x.1 };
-    if count <= 2 * LARGEST_LEAF {
-        let square = Block { row: first, column: first, rows: count, columns: count };
-        return subtract_product(a, n, square, rows(first, count), (rows(first, count), true));
-    }
-    let half = count / 2;
-    subtract_square(a, n, (first, half), x)?;
-    let corner = Block { row: first + half, column: first, rows: count - half, columns: half };
-    subtract_product(a, n, corner, rows(first + half, count - half), (rows(first, half), true))?;
-    subtract_square(a, n, (first + half, count - half), x)
 }

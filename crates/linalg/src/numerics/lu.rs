@@ -3,13 +3,14 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::arithmetic::{abs, subtract_scaled};
-use super::differences::{Block, subtract_product};
-use super::triangular::{Coefficients, Triangular};
+use super::arithmetic::{abs, larger, subtract_scaled};
+use super::differences::{copied, subtract_product};
+use super::tiles::{DEPTH, Rows, copy_transposed, subtract_outer};
+use super::triangular::{Coefficients, Triangular, solve_strips};
 use crate::simd::vectorized;
 
-/// The largest number of columns that are factored in sequence. More columns are divided into two halves.
-const LARGEST_LEAF: usize = 16;
+/// The largest number of columns that are factored panel by panel. More columns are divided into two halves.
+const LARGEST_BLOCKED: usize = 128;
 
 /// Replaces a matrix of `rows` by `columns` elements by its factors L, below the diagonal, and U. Writes to `pivots` the row with which each
 /// row was exchanged, counted from 1. Returns the number of the first zero on the diagonal of U, counted from 1, if there is one.
@@ -35,14 +36,14 @@ fn factor_columns<T: Float>(
     pivots: &mut [T],
     zero: &mut Option<usize>,
 ) -> Result<(), Error> {
-    if count <= LARGEST_LEAF {
+    if count <= LARGEST_BLOCKED {
         vectorized(
             #[inline(always)]
-            || factor_leaf(a, (rows, width), (first, count), pivots, zero),
+            || factor_panels(a, (rows, width), (first, count), pivots, zero),
         );
         return Ok(());
     }
-    let half = (count / 2).next_multiple_of(LARGEST_LEAF);
+    let half = (count / 2).next_multiple_of(DEPTH);
     factor_columns(a, (rows, width), (first, half), pivots, zero)?;
     finish_columns(a, (rows, width), (first, half), (first + half, count - half))?;
     factor_columns(a, (rows, width), (first + half, count - half), pivots, zero)
@@ -55,95 +56,116 @@ fn finish_columns<T: Float>(
     (first, count): (usize, usize),
     (next, others): (usize, usize),
 ) -> Result<(), Error> {
-    let top = Block { row: first, column: next, rows: count, columns: others };
-    solve_unit_lower(a, width, (first, count), top)?;
-    let below = rows - first - count;
-    if below == 0 {
+    let part = |row: usize, column: usize| row * width + column;
+    let mut top = copied(Rows { data: &a[part(first, next)..], stride: width }, (count, others))?;
+    let l = Triangular { coefficients: Coefficients::UNIT_LOWER, data: &a[part(first, first)..], stride: width };
+    l.solve(top.make_mut(), (count, others))?;
+    if let Some(top) = top.as_slice() {
+        for (row, top) in top.chunks_exact(others).enumerate() {
+            a[part(first + row, next)..][..others].copy_from_slice(top);
+        }
+    }
+    let (below, later) = (first + count, rows - first - count);
+    if later == 0 {
         return Ok(());
     }
-    let left = Block { row: first + count, column: first, rows: below, columns: count };
-    let rest = Block { row: first + count, column: next, rows: below, columns: others };
-    subtract_product(a, width, rest, left, (top, false))
+    let left = copied(Rows { data: &a[part(below, first)..], stride: width }, (later, count))?;
+    subtract_product(&mut a[part(below, next)..], width, &left, &top)
 }
 
-/// Replaces the part `b` by L⁻¹ B, where L is the unit lower triangle of size `count` on the diagonal that begins at `first`.
-fn solve_unit_lower<T: Float>(
-    a: &mut [T],
-    width: usize,
-    (first, count): (usize, usize),
-    b: Block,
-) -> Result<(), Error> {
-    if count > LARGEST_LEAF {
-        let half = count / 2;
-        let (top, bottom) = (b.of_rows(0, half), b.of_rows(half, count - half));
-        solve_unit_lower(a, width, (first, half), top)?;
-        let below = Block { row: first + half, column: first, rows: count - half, columns: half };
-        subtract_product(a, width, bottom, below, (top, false))?;
-        return solve_unit_lower(a, width, (first + half, count - half), bottom);
-    }
-    vectorized(
-        #[inline(always)]
-        || {
-            for row in 1..count {
-                let (before, own) = a.split_at_mut((b.row + row) * width);
-                let (coefficients, own) = own[..width].split_at_mut(b.column);
-                for other in 0..row {
-                    let x = &before[(b.row + other) * width + b.column..][..b.columns];
-                    subtract_scaled(&mut own[..b.columns], coefficients[first + other], x);
-                }
-            }
-        },
-    );
-    Ok(())
-}
-
+/// Factors columns by panels of [`DEPTH`] columns. Each panel is factored in a transposed copy, whose columns are contiguous, and is
+/// subtracted from the columns behind it.
 #[inline(always)]
-fn factor_leaf<T: Float>(
+fn factor_panels<T: Float>(
     a: &mut [T],
     (rows, width): (usize, usize),
     (first, count): (usize, usize),
     pivots: &mut [T],
     zero: &mut Option<usize>,
 ) {
+    let mut panel = vec![T::ZERO; DEPTH.min(count) * (rows - first)];
     let end = first + count;
-    for column in first..end {
-        let (mut pivot, mut largest) = (column, abs(a[column * width + column]));
-        for row in column + 1..rows {
-            let candidate = abs(a[row * width + column]);
-            if candidate > largest {
-                (pivot, largest) = (row, candidate);
+    for start in (first..end).step_by(DEPTH) {
+        let (size, height) = (DEPTH.min(end - start), rows - start);
+        let panel = &mut panel[..size * height];
+        copy_transposed(Rows { data: &a[start * width + start..], stride: width }, (height, size), panel);
+        if let Some(number) = factor_panel(panel, height, start, &mut pivots[start..start + size]) {
+            zero.get_or_insert(start + number);
+        }
+        exchange_rows_from(&pivots[start..start + size], a, width, start);
+        for (row, a) in a[start * width..].chunks_exact_mut(width).enumerate() {
+            for (a, column) in a[start..start + size].iter_mut().zip(panel.chunks_exact(height)) {
+                *a = column[row];
             }
         }
-        pivots[column] = T::from_f64((pivot + 1) as f64);
-        if pivot != column {
-            let (before, after) = a.split_at_mut(pivot * width);
-            before[column * width..][..width].swap_with_slice(&mut after[..width]);
+        let (next, others) = (start + size, end - start - size);
+        if others == 0 {
+            break;
         }
-        let (before, after) = a.split_at_mut((column + 1) * width);
-        let own = &before[column * width..][..width];
+        let (top, below) = a.split_at_mut(next * width);
+        let top = &mut top[start * width + next..];
+        let unit_lower = |row: usize, column: usize| panel[column * height + row];
+        solve_strips(Coefficients::UNIT_LOWER, unit_lower, top, width, (size, others));
+        if next < rows {
+            let (p, b) = (Rows { data: &panel[size..], stride: height }, Rows { data: top, stride: width });
+            subtract_outer(&mut below[next..], width, (rows - next, others), p, b, size);
+        }
+    }
+}
+
+/// Factors the columns of a panel, which are contiguous and have `height` elements. Row 0 of the panel is row `first` of the matrix. Returns
+/// the number of the first zero on the diagonal, counted from 1.
+#[inline(always)]
+fn factor_panel<T: Float>(panel: &mut [T], height: usize, first: usize, pivots: &mut [T]) -> Option<usize> {
+    let mut zero = None;
+    for (column, pivot) in pivots.iter_mut().enumerate() {
+        let (before, own) = panel.split_at_mut(column * height);
+        let own = &mut own[..height];
+        for (k, l) in before.chunks_exact(height).enumerate() {
+            let factor = own[k];
+            subtract_scaled(&mut own[k + 1..], factor, &l[k + 1..]);
+        }
+        let row = column + index_of_largest(&own[column..]);
+        *pivot = T::from_f64((first + row + 1) as f64);
+        if row != column {
+            panel.chunks_exact_mut(height).for_each(|column_of| column_of.swap(column, row));
+        }
+        let own = &mut panel[column * height..][..height];
         let diagonal = own[column];
         if diagonal == T::ZERO {
-            zero.get_or_insert(column + 1);
+            zero = zero.or(Some(column + 1));
             continue;
         }
-        if count == LARGEST_LEAF {
-            // The leading zeros keep the length fixed.
-            let mut tail = [T::ZERO; LARGEST_LEAF];
-            tail[column + 1 - first..].copy_from_slice(&own[column + 1..end]);
-            for other in after.chunks_exact_mut(width).take(rows - column - 1) {
-                let part = &mut other[first..][..LARGEST_LEAF];
-                let factor = part[column - first] / diagonal;
-                for (x, &y) in part.iter_mut().zip(&tail) {
-                    *x = *x - factor * y;
-                }
-                part[column - first] = factor;
-            }
-            continue;
+        for x in &mut own[column + 1..] {
+            *x = *x / diagonal;
         }
-        for other in after.chunks_exact_mut(width).take(rows - column - 1) {
-            let factor = other[column] / diagonal;
-            other[column] = factor;
-            subtract_scaled(&mut other[column + 1..end], factor, &own[column + 1..end]);
+    }
+    zero
+}
+
+/// Returns the index of the first element with the largest magnitude. NaN counts only as the first element.
+#[inline(always)]
+fn index_of_largest<T: Float>(x: &[T]) -> usize {
+    const LANES: usize = 16;
+    let (mut lanes, parts) = ([T::ZERO; LANES], x.chunks_exact(LANES));
+    let rest = parts.remainder();
+    for part in parts {
+        for (largest, &x) in lanes.iter_mut().zip(part) {
+            *largest = larger(*largest, abs(x));
+        }
+    }
+    let largest = lanes.iter().chain(rest).fold(T::ZERO, |largest, &x| larger(largest, abs(x)));
+    if abs(x[0]) < largest { x.iter().position(|&x| abs(x) == largest).unwrap_or(0) } else { 0 }
+}
+
+/// Exchanges rows of a matrix, which have `width` elements, as a factorization of its rows from `first` on did.
+#[inline(always)]
+fn exchange_rows_from<T: Float>(pivots: &[T], a: &mut [T], width: usize, first: usize) {
+    for (row, pivot) in (first..).zip(pivots) {
+        let other = pivot.to_f64() as usize - 1;
+        if other != row {
+            let (before, after) = a.split_at_mut(other * width);
+            before[row * width..][..width].swap_with_slice(&mut after[..width]);
         }
     }
 }

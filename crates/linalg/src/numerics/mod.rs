@@ -1,8 +1,8 @@
 //! Computations on one matrix, which lies row by row in a slice.
 //!
-//! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves until the parts fit the caches, so most of the work is in
-//! products of matrices. `lanes` computes small matrices of a batch together, and `ranges` chooses between the two. The other files
-//! decompose by reflections and rotations.
+//! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves, so most of the work is in products of matrices. They compute
+//! the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the two. The
+//! other files decompose by reflections and rotations.
 
 pub(crate) mod arithmetic;
 mod bidiagonal;
@@ -22,6 +22,7 @@ pub(crate) mod ranges;
 mod reflectors;
 mod rotations;
 pub(crate) mod singular;
+mod tiles;
 pub(crate) mod triangular;
 mod tridiagonal;
 

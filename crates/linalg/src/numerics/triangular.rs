@@ -4,12 +4,16 @@ use std::ops::Range;
 
 use wengert_tensor::{Error, Float};
 
-use super::arithmetic::{dot, subtract_scaled};
-use super::differences::{Block, subtract_product_of};
+use super::arithmetic::dot;
+use super::differences::{copied, subtract_product};
+use super::tiles::{DEPTH, Rows, copy_few, copy_transposed, subtract_outer};
 use crate::simd::vectorized;
 
-/// The largest system that is solved row by row.
-const LARGEST_LEAF: usize = 32;
+/// The largest system that is solved block by block. A larger one is divided in halves.
+const LARGEST_BLOCKED: usize = 128;
+
+/// The number of columns of B from which a large system is divided in halves. Fewer columns do not repay the copies of A.
+const LEAST_COLUMNS: usize = 16;
 
 /// The part of a square matrix that has the coefficients of a triangular system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +70,12 @@ impl<T: Float> Triangular<'_, T> {
 
     /// Solves the rows `first..first + count`, from which the rows solved before are already subtracted.
     fn solve_range(self, b: &mut [T], width: usize, (first, count): (usize, usize)) -> Result<(), Error> {
-        if count <= LARGEST_LEAF || width == 1 {
+        if count <= LARGEST_BLOCKED || width < LEAST_COLUMNS {
             vectorized(
                 #[inline(always)]
                 || match width {
                     1 => self.solve_vector(b, (first, count)),
-                    _ => self.solve_rows(b, width, (first, count)),
+                    _ => self.solve_blocks(b, width, (first, count)),
                 },
             );
             return Ok(());
@@ -80,28 +84,49 @@ impl<T: Float> Triangular<'_, T> {
         let (top, bottom) = ((first, half), (first + half, count - half));
         let (now, later) = if self.coefficients.upper { (bottom, top) } else { (top, bottom) };
         self.solve_range(b, width, now)?;
-        let part = |(row, rows): (usize, usize)| Block { row, column: 0, rows, columns: width };
-        let factor = Block { row: later.0, column: now.0, rows: later.1, columns: now.1 };
-        subtract_product_of(b, width, part(later), (self.data, self.stride, factor), part(now))?;
+        let a = Rows { data: &self.data[later.0 * self.stride + now.0..], stride: self.stride };
+        let (solved, rest) = self.split(b, width, now, later.0);
+        subtract_product(rest, width, &copied(a, (later.1, now.1))?, &copied(solved, (now.1, width))?)?;
         self.solve_range(b, width, later)
     }
 
+    /// Returns the solved rows of B, and the elements from the row `later` on, which are before or after the solved ones.
     #[inline(always)]
-    fn solve_rows(self, b: &mut [T], width: usize, range: (usize, usize)) {
-        for step in 0..range.1 {
-            let (row, known) = self.coefficients.row(range, step);
-            let coefficients = &self.data[row * self.stride..];
-            let (before, rest) = b.split_at_mut(row * width);
-            let (own, after) = rest.split_at_mut(width);
-            for other in known {
-                let x = if other > row { &after[(other - row - 1) * width..] } else { &before[other * width..] };
-                subtract_scaled(own, coefficients[other], &x[..width]);
-            }
-            if !self.coefficients.unit {
-                let diagonal = coefficients[row];
-                for element in own {
-                    *element = *element / diagonal;
-                }
+    fn split<'b>(
+        self,
+        b: &'b mut [T],
+        width: usize,
+        solved: (usize, usize),
+        later: usize,
+    ) -> (Rows<'b, T>, &'b mut [T]) {
+        let (data, rest) = if self.coefficients.upper {
+            let (rest, solved) = b.split_at_mut(solved.0 * width);
+            (&*solved, &mut rest[later * width..])
+        } else {
+            let (before, rest) = b.split_at_mut(later * width);
+            (&before[solved.0 * width..], rest)
+        };
+        (Rows { data, stride: width }, rest)
+    }
+
+    /// Solves blocks of rows, and subtracts each block from the rows that are solved later.
+    #[inline(always)]
+    fn solve_blocks(self, b: &mut [T], width: usize, (first, count): (usize, usize)) {
+        let mut across = vec![T::ZERO; if count > DEPTH { DEPTH * (count - DEPTH) } else { 0 }];
+        for done in (0..count).step_by(DEPTH) {
+            let size = DEPTH.min(count - done);
+            let rest = count - done - size;
+            let upper = self.coefficients.upper;
+            let (start, later) = if upper { (first + rest, first) } else { (first + done, first + done + size) };
+            let a = &self.data[start * self.stride + start..];
+            let coefficient = |row: usize, column: usize| a[row * self.stride + column];
+            solve_strips(self.coefficients, coefficient, &mut b[start * width..], width, (size, width));
+            if rest > 0 {
+                let below = Rows { data: &self.data[later * self.stride + start..], stride: self.stride };
+                let across = &mut across[..size * rest];
+                copy_transposed(below, (rest, size), across);
+                let (solved, to) = self.split(b, width, (start, size), later);
+                subtract_outer(to, width, (rest, width), Rows { data: across, stride: rest }, solved, size);
             }
         }
     }
@@ -113,6 +138,47 @@ impl<T: Float> Triangular<'_, T> {
             let coefficients = &self.data[row * self.stride..];
             let value = b[row] - dot(&coefficients[known.clone()], &b[known]);
             b[row] = if self.coefficients.unit { value } else { value / coefficients[row] };
+        }
+    }
+}
+
+/// Replaces `b`, `n` rows of `width` elements that start `stride` elements apart, by the solution X of A X = B. `a` returns an element of A
+/// in a row and column. `n` is at most [`DEPTH`].
+#[inline(always)]
+pub(crate) fn solve_strips<T: Float>(
+    coefficients: Coefficients,
+    a: impl Fn(usize, usize) -> T,
+    b: &mut [T],
+    stride: usize,
+    (n, width): (usize, usize),
+) {
+    /// The number of columns that are solved together.
+    const COLUMNS: usize = 16;
+    let mut x = [[T::ZERO; COLUMNS]; DEPTH];
+    for column in (0..width).step_by(COLUMNS) {
+        let count = COLUMNS.min(width - column);
+        for (row, x) in x.iter_mut().enumerate().take(n) {
+            copy_few(&b[row * stride + column..][..count], x);
+        }
+        for step in 0..n {
+            let (row, known) = coefficients.row((0, n), step);
+            let mut own = x[row];
+            for other in known {
+                let factor = a(row, other);
+                for (own, &x) in own.iter_mut().zip(&x[other]) {
+                    *own = *own - factor * x;
+                }
+            }
+            if !coefficients.unit {
+                let diagonal = a(row, row);
+                for own in &mut own {
+                    *own = *own / diagonal;
+                }
+            }
+            x[row] = own;
+        }
+        for (row, x) in x.iter().enumerate().take(n) {
+            copy_few(&x[..count], &mut b[row * stride + column..][..count]);
         }
     }
 }
