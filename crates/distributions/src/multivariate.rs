@@ -3,7 +3,7 @@
 use wengert_linalg::{Array as Matrices, Factoring, Solving, Triangle};
 use wengert_macros::twins;
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Functions, IntoArray, Operand, Products, Reductions, Result, Views, try_cat};
+use wengert_tensor::ops::{Arithmetic, IntoArray, Operand, Products, Reductions, Result, Views, try_cat};
 use wengert_tensor::{Generator, Scalar, Shape, Site, Tensor, View};
 
 use crate::distribution::{Distribution, Noise, array, expanded};

@@ -618,7 +618,9 @@ mod tests {
     fn results<T: Float + HasMicroKernels>(kernels: &dyn MicroKernels<T>) -> Vec<f64> {
         let numbers = |seed| Tensor::<T>::randn([4000], &mut Generator::new(seed)).to_vec();
         let (x, y, mut all) = (numbers(1), numbers(2), Vec::new());
-        for (rows, columns, k, add) in [(1, 1, 3, false), (5, 7, 40, true), (9, 8, 17, false), (4, 33, 60, true), (7, 70, 9, false)] {
+        for (rows, columns, k, add) in
+            [(1, 1, 3, false), (5, 7, 40, true), (9, 8, 17, false), (4, 33, 60, true), (7, 70, 9, false)]
+        {
             let mut out = numbers(3)[..rows * columns].to_vec();
             let mut row = 0;
             while row < rows {
@@ -651,7 +653,8 @@ mod tests {
                 let height = kernels.tile_rows(rows - row);
                 let mut tile = vec![T::ZERO; height * pitch];
                 let terms = inputs * taps.len();
-                let factors: Vec<T> = (0..terms * height).map(|at| x[(row + at % height) * terms + at / height]).collect();
+                let factors: Vec<T> =
+                    (0..terms * height).map(|at| x[(row + at % height) * terms + at / height]).collect();
                 kernels.run(MicroKernel::TileSums(TileSums {
                     rows: height,
                     source: &y,
