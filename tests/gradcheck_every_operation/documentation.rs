@@ -90,7 +90,7 @@ fn line(text: &str) -> Option<Line> {
 }
 
 /// Returns the names of all primitives. Elementwise primitives and reductions have lists of their names. The names of the others are read
-/// from the lines of the sources that define them.
+/// from the lines of the sources that define them: the bodies of the methods `name`, and of `operation` where `name` calls it.
 fn primitives() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["where", "expand", "matmul", "cat", "embed"].map(str::to_owned).into();
     names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));
@@ -102,7 +102,8 @@ fn primitives() -> BTreeSet<String> {
     for rules in sources::texts("crates/autograd/src/rules") {
         let mut lines = rules.lines();
         while let Some(line) = lines.next() {
-            if line.contains("fn name(&self) -> &'static str") {
+            if ["name", "operation"].iter().any(|method| line.contains(&format!("fn {method}(&self) -> &'static str")))
+            {
                 // The line has one name, or two names from which one is chosen.
                 names
                     .extend(lines.next().iter().flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned));

@@ -552,7 +552,7 @@ kernels!(
     Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6], products [4 4] [4 1] [1 4] [1 1];
     Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
     Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4], products [4 2] [4 1] [1 4] [1 1];
-    // The lanes of the dot products determine the order of their sums, so they are those of `Portable`.
+    // The lanes of a dot product determine the order of its sum. So the dot products have the lanes of `Portable`.
     Avx2<false>, f32 8 "avx2", tiles [4 2] [1 8], dots of Portable 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
     Avx2<false>, f64 4 "avx2", tiles [4 2] [1 8], dots 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
 );
