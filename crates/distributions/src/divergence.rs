@@ -36,8 +36,8 @@ pub trait Divergence<A: Array, Q> {
 /// Returns the divergence KL(p ‖ q) in nats: the mean of `p.log_prob(x) - q.log_prob(x)` for x from p. PyTorch: `kl_divergence`.
 ///
 /// Pairs of one family: normal, half-normal, log-normal, Laplace, Cauchy, Gumbel, exponential, gamma, beta, Dirichlet, uniform, Poisson,
-/// Bernoulli, binomial, geometric, categorical, and [`Independent`] ones of these. Other pairs: exponential and gamma in both orders, and
-/// uniform or Laplace from normal. Another pair does not compile.
+/// Bernoulli, binomial, geometric, categorical, and [`Independent`] ones of these. Pairs of two families: exponential and gamma in
+/// both orders, and a uniform or Laplace `p` with a normal `q`. Another pair does not compile.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -75,8 +75,8 @@ pub trait Special: Array {
         self.apply_unary(Unary::Lgamma, Site::here("gammaln"))
     }
 
-    /// Returns the logarithm of the gamma function of matrices of `p` rows. It is the sum of ln Γ(x - i/2) for i below `p`, plus
-    /// p (p - 1)/4 ln π.
+    /// Returns the logarithm of the multivariate gamma function of dimension `p`. It is the sum of ln Γ(x - i/2) for i from 0 to `p` - 1,
+    /// plus p (p - 1)/4 ln π.
     /// PyTorch: `special.multigammaln`.
     ///
     /// # Errors

@@ -27,8 +27,8 @@ pub(crate) mod plan {
     /// The largest number of values that the planner visits when it searches for the operands of a row.
     pub(crate) const MAX_SEARCHED: usize = 64;
 
-    /// The largest number of rows of products that share a row-major copy of a transposed right matrix. Without the copy, each product
-    /// would rearrange the matrix, which takes a considerable part of its time.
+    /// If several products have the same transposed right matrix, and each has at most this many rows, they share one row-major copy of it.
+    /// Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a product's time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
     /// A cost in additions per element. If computing a value from operands in memory costs at most this, each kernel that reads the value

@@ -184,7 +184,7 @@ macro_rules! variables {
                 derive: Derive<T>,
                 at: Site,
             ) -> Result<Vec<Var<'t, T>>, Error> {
-                // A node of its own for each input: the function's other uses of the variable are constants of the derivative.
+                // Each input gets a new node. If `f` also captures the same variable, the captured one is a constant of the derivative.
                 let own = |input: &Var<'t, T>| input.record_over(Op::Reshape, &input.shape(), at);
                 let inputs = $each!(@list &self).map(own).collect::<Result<Vec<_>, _>>()?;
                 let output = f(Self::arrange(inputs.clone()));

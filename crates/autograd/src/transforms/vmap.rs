@@ -398,7 +398,7 @@ mod tests {
         // Tests a `vmap` within another one.
         let nested = vmap(|[x]| Vmap::new().record(|[x]| [x.sort(-1, true).0], [x])[0], [&x.unsqueeze(1)]);
         assert_eq!(nested, x.sort(-1, true).0.unsqueeze(1));
-        // Values that are the same for all examples may be read, without a loop.
+        // Reads a value that is the same for all examples. `vmap` then still calls the function only once.
         let (tape, w) = (Tape::new(), Tensor::from([2.0, 1.0]));
         let (x, w) = (tape.var(&x), tape.var(&w));
         Vmap::new().in_dims([Some(0), None]).record(|[x, w]| [x * w.sort(0, false).0.select(0, 0)], [x, w]);

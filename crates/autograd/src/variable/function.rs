@@ -228,7 +228,8 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 }
 
-/// Flattens and concatenates the results for all examples, each with the batch dimension first.
+/// Concatenates the batched results of a function into one matrix with a row for each example. Each result has the batch dimension first;
+/// its other dimensions are flattened.
 fn pack_batch<'t, T: Float>(
     results: &[Var<'t, T>],
     expected: &[Shape],
@@ -430,7 +431,7 @@ mod tests {
         let declared = shapes(&[&[2, 3], &[2]]);
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::ones([2]));
-        // The third list has as many elements as declared, so that the shapes tell the difference, not the sum.
+        // The third list has as many elements in total as the declared shapes, so only a comparison of the shapes can detect the error.
         for given in [&[&[2usize, 3][..]][..], &[&[2, 3], &[3]], &[&[3, 2], &[2]], &[&[2, 3], &[2], &[2]], &[]] {
             let function = Undeclared { declared: declared.clone(), given: shapes(given), gradients: 1 };
             let results = tape.apply_function(function, &[x]);

@@ -75,7 +75,8 @@ impl<T: Float> Asgd<T> {
         Asgd { t0, ..self }
     }
 
-    /// Returns the mean of a parameter's values, or `None` if no step has updated it.
+    /// Returns the mean of a parameter over the steps from `t0` on, element by element. Returns `None` if no step has updated the
+    /// parameter.
     pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
         self.common.states(parameter)?.tensors.first()
     }

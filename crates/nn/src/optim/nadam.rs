@@ -51,7 +51,7 @@ impl<T: Float> NAdam<T> {
     moment_settings!();
     decoupled_setting!();
 
-    /// Sets the decay of the momentum, not negative. PyTorch: `momentum_decay`.
+    /// Sets the rate at which the momentum approaches β₁. It must not be negative. PyTorch: `momentum_decay`.
     #[must_use]
     pub fn momentum_decay(self, momentum_decay: f64) -> Self {
         NAdam { momentum_decay, ..self }

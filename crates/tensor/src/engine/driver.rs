@@ -16,9 +16,9 @@ use crate::{Element, Reduction};
 
 /// The part of an output that each task gets.
 pub(crate) enum TaskShare {
-    /// For each element over which it runs, a task gets this number of elements of the output.
+    /// A task gets this number of elements of the output for each element over which the task runs.
     Elements(usize),
-    /// For each row over which it runs, a task gets one element of the output.
+    /// A task gets one element of the output for each row over which the task runs.
     Rows,
     /// Each task gets this number of totals for itself. The driver then combines the totals of all tasks.
     Totals(Reduction, usize),

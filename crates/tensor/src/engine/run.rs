@@ -40,7 +40,7 @@ pub(crate) struct ReducedOutput {
     /// The index of the output.
     pub(crate) output: usize,
     pub(crate) accumulator: Accumulator,
-    /// The number of blocks after which a stage ends and its totals are put aside.
+    /// The number of blocks after which the running totals are added to a second set of totals and cleared; see [`Stages`].
     pub(crate) stage: usize,
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn scatter<T: Products>(
 }
 
 // Small images have short rows, and finding the elements to copy costs about as much as copying them. So each image row is first stored
-// once for each column of the window, shifted by it. The rows of the matrix then consist of whole stored rows.
+// once for each column of the window, shifted by the column's offset. The rows of the matrix then consist of whole stored rows.
 dispatched! {
     fn gather_rows<T: Products>(geometry: &Geometry, x: &[T], rows: &mut [T], columns: &mut [T]) {
         let [_, height, width] = &geometry.axes;

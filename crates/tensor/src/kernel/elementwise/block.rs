@@ -35,7 +35,8 @@ pub trait BlockKernels: Scalar {
         unreachable!("{op:?} has no loop over rows")
     }
     /// Computes `out = op(x, y)` with stores that bypass the caches. The caller must then call
-    /// [`streamed`](crate::scalar::cpu::streamed). Panics unless [`has_rows`](Self::has_rows) returns true.
+    /// [`streamed`](crate::scalar::cpu::streamed), which makes the elements visible to other threads. Panics unless
+    /// [`has_rows`](Self::has_rows), which covers this function too, returns true.
     fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
         let _ = (x, y, out);
         unreachable!("{op:?} has no loop that streams")

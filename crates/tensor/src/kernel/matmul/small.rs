@@ -12,8 +12,9 @@ use crate::scalar::element::Semiring;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
 
-/// Computes a product by the definition, row by row. With few columns, each complete row is added to `out`. With many columns, each term is
-/// added to `out`. Only integers and truth values can have many columns, and for them the order of additions makes no difference.
+/// Computes a product by the definition, row by row. If it is added to `out` and has at most [`FEW_COLUMNS`] columns, each row is
+/// complete before it is added. With more columns, each term is added to `out`. Callers pass more columns only for integers and truth values.
+/// For these types the order of additions makes no difference.
 pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     let Sizes { m, n, k, add } = sizes;
     if add && n <= FEW_COLUMNS {

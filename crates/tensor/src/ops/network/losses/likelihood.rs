@@ -190,8 +190,8 @@ fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A
     value.with_derivative(terms, at)
 }
 
-/// Returns the derivatives of (x - y) / (x (1 - x)) with respect to x and y. As in PyTorch, the divisor is bounded in another way than in
-/// the first derivative.
+/// Returns the derivatives of (x - y) / (x (1 - x)), the first derivative of the cross-entropy, with respect to x and y. As in PyTorch,
+/// 1e-12 is added to each factor of the divisor. In the first derivative, the whole divisor has a lower bound instead.
 #[allow(clippy::type_complexity)]
 fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     x: &A,
