@@ -7,7 +7,7 @@ use crate::ops::primitive::pair::number;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::drop_reduced;
 use crate::shape::dims;
-use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Site, Unary, View};
+use crate::{Axes, Binary, Dims, Float, Position, Reduction, Scalar, Site, Unary, View};
 
 /// `softmax` and related operations.
 ///
@@ -90,13 +90,11 @@ impl Composite for LogSumExp<'_> {
             return x.apply_reduce(Reduction::Sum, axes, at)?.apply_unary(Unary::Log, at);
         }
         let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, axes, at)?;
-        // Subtracting an infinite maximum would give NaN, because ∞ - ∞ is NaN. So ∞ is replaced by the largest finite number, and
-        // -∞ by 0. An ∞ among the elements then stays ∞.
+        // Subtracting an infinite maximum would give NaN, because ∞ - ∞ is NaN. So the shift is finite. An ∞ among the elements stays ∞,
+        // and elements that are all -∞ stay -∞.
         let filled = |value: A::Elem| number(&largest, value, &largest.shape(), at);
-        let (most, infinity, zero) = (filled(A::Elem::MAX)?, filled(A::Elem::INFINITY)?, filled(A::Elem::ZERO)?);
-        let is_finite = largest.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)?;
-        let finite = A::apply_select(&is_finite, &largest, &zero, at)?;
-        let shift = A::apply_select(&largest.apply_compare(Compare::Eq, &infinity, at)?, &most, &finite, at)?;
+        let below = largest.apply_binary(Binary::Minimum, &filled(A::Elem::MAX)?, at)?;
+        let shift = below.apply_binary(Binary::Maximum, &filled(-A::Elem::MAX)?, at)?;
         let shifted = x.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape), at)?, at)?;
         let sum = shifted.apply_unary(Unary::Exp, at)?.apply_reduce(Reduction::Sum, axes, at)?;
         sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)
