@@ -104,8 +104,8 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         self.parameters.iter().map(|&(id, _)| id)
     }
 
-    /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The statistics in them
-    /// are variables.
+    /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The new statistic in a
+    /// change is a variable of the tape.
     pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
         let tape = self.loss.tape;
         self.changes.iter().map(move |(id, change)| (*id, change.clone().map(|node| tape.at(node))))

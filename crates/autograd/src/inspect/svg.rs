@@ -41,7 +41,8 @@ impl Edge {
         Edge { from: (from.middle, start), to: (to.middle, end), around: if bends { 1.3 * AROUND } else { 0.0 } }
     }
 
-    /// Returns a horizontal bound of the line, at its right. The curve is the one between the ends, moved by 3 t (1 - t) `around`.
+    /// Returns an upper bound of the line's x coordinates. If the inner control points move by `around`, the point at parameter t moves by
+    /// 3 t (1 - t) `around`. This is at most 0.75 `around`.
     fn right(&self) -> f64 {
         self.from.0.max(self.to.0) + 0.75 * self.around
     }
@@ -177,12 +178,12 @@ mod tests {
         assert!(Tape::<f64>::new().graph().to_svg().ends_with("</svg>\n"));
     }
 
-    /// Points of each curve are computed here, from the text of the picture.
+    /// This test computes points of each curve from the text of the picture.
     #[test]
     fn no_line_leaves_the_picture() {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::ones([3]));
-        // The last product leads back over several rows, to the right of all nodes.
+        // The line from `x` to the last product passes several rows, so it bends around the nodes between, to their right.
         let y = x.exp().sin().cos() * x;
         let svg = y.graph().to_svg();
         let numbers = |text: &str| -> Vec<f64> {

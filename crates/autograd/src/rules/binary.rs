@@ -121,7 +121,8 @@ fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, 
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Records half of `v` where both operands are equal, and otherwise `v` for the selected operand. `x` is selected where `wins` is true or
+/// Records the derivative of `fmax` or `fmin` with respect to `x` if `to_x` is true, otherwise with respect to `y`. It is half of `v` where
+/// both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x` is selected where `wins` is true or
 /// `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());

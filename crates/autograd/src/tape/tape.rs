@@ -130,8 +130,8 @@ impl<T: Float> fmt::Debug for Tape<T> {
 ///
 /// # Operations
 ///
-/// The operations are methods of the traits of [`wengert_tensor::ops`], and functions there. `use wengert::prelude::*` imports them;
-/// in the crate `wengert-autograd` its own `prelude` does.
+/// The operations are methods of the traits of [`wengert_tensor::ops`], and functions there. `use wengert::prelude::*` imports them.
+/// Without the crate `wengert`, import `wengert_autograd::prelude`.
 ///
 #[doc = include_str!("operations.md")]
 pub struct Var<'t, T: Float = f32> {
