@@ -39,7 +39,7 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     Ok(tokens.into_iter().collect())
 }
 
-/// A member of a trait or an `impl` block. Functions have a name.
+/// A member of a trait or an `impl` block. For a function, `function` is its name.
 pub(crate) struct Member {
     pub(crate) function: Option<Ident>,
     pub(crate) tokens: TokenStream,
@@ -162,8 +162,8 @@ impl Function {
         Some(Function::parse_alone.parse2(written))
     }
 
-    /// Returns the function with its twin. With `#[keepdim]`, returns it as it is called without that argument, and once more with
-    /// `_keepdim` after its name.
+    /// Returns the function with its twin. With `#[keepdim]`, returns it twice: under its name, for `keepdim` = false, and with `_keepdim`
+    /// after its name, for `keepdim` = true.
     ///
     /// The source does not write the argument `keepdim: bool`, because the compiler's notes quote the signature in the source.
     fn written(mut self) -> Result<TokenStream> {
@@ -357,12 +357,12 @@ fn success(output: &Type) -> Result<&Type> {
     Err(Error::new_spanned(output, "a function that has a twin returns a `Result`"))
 }
 
-/// Returns the name without its prefix `try_`, or `None` if it has another form.
+/// Returns the name without its prefix `try_`, or `None` if it does not begin with `try_`.
 fn plain_name(name: &Ident) -> Option<String> {
     name.to_string().strip_prefix("try_").map(str::to_owned)
 }
 
-/// Returns an error if a `Site::here("name")` has another name.
+/// Returns an error if the name in a `Site::here("name")` is not `plain`.
 fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
     let TokenTree::Group(group) = body else { return Ok(()) };
     let mut after_here = false;
