@@ -54,8 +54,8 @@
 //!
 //! # Rules that hold everywhere
 //!
-//! - A mistake in a program (shapes that do not fit) panics at the line that made it. Each operation and each layer has a twin whose name begins with
-//!   `try_` and that returns the error. Functions that read or write files return a `Result`.
+//! - A mistake in a program, such as shapes that do not fit, panics at the line that made it. Each operation and each layer has a twin
+//!   whose name begins with `try_`. The twin returns the error instead. Functions that read or write files return a `Result`.
 //! - The same program gives the same bits on any number of threads. All random numbers come from a [`nn::Generator`].
 //! - Tensors copy on write: an in-place operation changes no other tensor.
 
@@ -81,8 +81,8 @@ pub mod tensor {
     //! assert_eq!((maps + bias).shape(), &[4, 32, 14, 14]);
     //! ```
 
-    // The glob imports everything, also items that the documentation hides. The list below it is the documented part. Two imports
-    // are needed because rustdoc would copy `prelude` too, whose traits have no names.
+    // The glob imports everything, also items that the documentation hides. The list below it is the documented part. If the glob were
+    // documented, rustdoc would also copy the pages of `prelude`, whose traits have no names.
     #[doc(hidden)]
     pub use wengert_tensor::*;
     #[doc(inline)]
@@ -119,7 +119,7 @@ pub mod autograd {
     //! assert_eq!(dx.value().to_vec(), [3.0, 12.0, 27.0]);
     //! ```
 
-    // See the comment in `tensor`.
+    // The comment in `tensor` explains the two imports.
     #[doc(hidden)]
     pub use wengert_autograd::*;
     #[doc(inline)]

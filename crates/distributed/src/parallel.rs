@@ -29,7 +29,7 @@ impl Group {
     ///
     /// All ranks get the same bits, in every run with this number of ranks. With another number of ranks, the order of the additions
     /// differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several batches (`gradients += …`)
-    /// before one call. They are then sent only once.
+    /// before one call. Then only their sum is sent.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

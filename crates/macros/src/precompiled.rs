@@ -12,7 +12,8 @@ use syn::{
 
 use crate::twins::{is_group, members};
 
-/// Returns the function, or the methods of the `impl` block. Each gets a body that calls the function compiled for the type.
+/// Returns the function, or the `impl` block, with new bodies. The new body of a function or method calls the instance that is compiled for
+/// the element type.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse.parse2(item.clone()) {
         return function.shell(None);
@@ -202,7 +203,7 @@ struct FreeFunction {
 struct Parameter {
     ident: Ident,
     bound: Ident,
-    /// The names of the trait in `instances`, and of the method of `bound` that chooses among the instances.
+    /// The name of the trait in `instances`. The next field is the name of the method of `bound` that chooses among the instances.
     traits: Ident,
     method: Ident,
     types: &'static [&'static str],

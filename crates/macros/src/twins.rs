@@ -253,8 +253,8 @@ impl Function {
     }
 }
 
-/// Removes the section `# Errors` at the end of the docs. Returns its text for the twin, under `# Panics`, and for the function itself.
-/// Without this section, each text refers to the other function.
+/// Removes the section `# Errors` at the end of the docs. Returns its text for the docs of the twin, with the heading `# Panics`, and for
+/// the docs of the function itself. Without this section, each text refers to the other function.
 fn split_errors(docs: &mut Vec<Attribute>) -> (TokenStream, TokenStream) {
     let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
     if let Some(section) = heading.map(|heading| docs.split_off(heading)) {

@@ -54,8 +54,8 @@ pub trait Key {
 #[twins]
 #[precompiled]
 impl<T: Float> Gradients<T> {
-    /// Returns gradients, sorted by parameter and variable. `by_node` and `nodes` (the nodes of the tape's parameters) must be in ascending
-    /// order.
+    /// Divides the gradients `by_node` into gradients of parameters and of other variables. `nodes` has the id and the node of each
+    /// parameter of the tape. Both lists must be in the order of the nodes.
     pub(crate) fn new(
         tape: u64,
         by_node: Vec<(Index, Tensor<T>)>,

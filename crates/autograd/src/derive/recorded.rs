@@ -29,7 +29,7 @@ pub trait GradientSink<T: Float = f32> {
     }
 
     /// Returns the values of a parameter that are [not in the model's memory](Self::is_elsewhere). Each step of the evaluation that reads
-    /// the parameter fetches them again.
+    /// the parameter calls this method again.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use super::graph::{Graph, Kind, Row};
 const HEIGHT: usize = 40;
 const ROW: usize = 78;
 const GAP: usize = 18;
-/// The width of a node with a shape of usual length, in pixels.
+/// The width of a typical node, in pixels. A line that bends around nodes moves aside by a multiple of it.
 const AROUND: f64 = 130.0;
 /// The width of a letter of a monospaced font of 12 pixels, in pixels.
 const LETTER: f64 = 7.3;

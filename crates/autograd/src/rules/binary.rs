@@ -23,7 +23,8 @@ pub(crate) enum LinearFactor {
 }
 
 impl LinearFactor {
-    /// Returns the factor in the derivative of an operation with respect to the input with index `input`.
+    /// Returns the factor in the derivative of an operation with respect to the input with index `input`. Returns `None` if the operation
+    /// is not a sum, a difference or a product.
     #[inline(always)]
     pub(crate) fn of(op: Op, input: usize) -> Option<LinearFactor> {
         match (op, input) {
