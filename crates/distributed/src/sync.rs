@@ -217,8 +217,8 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
         let Kind::Moments { count } = self.0.kind else {
             return Some(gradients);
         };
-        // This shard has n_j of all n values, with the mean m_j and the sum s_j of squared distances from m_j. The formulas are mean = Σ
-        // n_j m_j / n and variance = Σ (s_j + n_j (m_j - mean)²) / n.
+        // This shard has n_j of all n values, with the mean m_j and the sum s_j of squared distances from m_j. The formulas are
+        // mean = Σ n_j m_j / n and variance = Σ (s_j + n_j (m_j - mean)²) / n.
         let row = |of: Var<'t, T>, row: isize| of.narrow(0, row, 1);
         let (means, mean) = (row(call.input(0), 0), row(call.output(), 0));
         let (along_mean, along_variance, part) = (row(gradients, 0), row(gradients, 1), row(call.output(), 2));

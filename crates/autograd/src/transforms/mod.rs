@@ -10,9 +10,9 @@
 //! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
-//! All transforms take a function and its [`Inputs`]. The function's variables and the results have the form of the inputs: `grad(|x| …,
-//! &x)` returns one gradient, `grad(|[x, w]| …, [&x, &w])` two, and lists and the parameters of a model give a `Vec`. Tensors that the
-//! function captures are constants. To keep a closure in a variable, make it with [`formula!`](crate::formula).
+//! All transforms take a function and its [`Inputs`]. The function's variables and the results have the form of the inputs:
+//! `grad(|x| …, &x)` returns one gradient, `grad(|[x, w]| …, [&x, &w])` returns two, and lists and the parameters of a model give a `Vec`.
+//! Tensors that the function captures are constants. To keep a closure in a variable, make it with [`formula!`](crate::formula).
 //!
 //! Each call records the function once, on its own tape, and evaluates all results together. If the inputs are variables, the derivatives
 //! are variables too, so transforms nest:
