@@ -471,7 +471,7 @@ impl<'a, T: Products> WeightSums<'a, T> {
     /// Returns the length of a run of `images` images. Runs are padded with zeros, so that their length is a multiple of the length of a
     /// vector.
     fn run(&self, images: usize) -> usize {
-        ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.lanes())
+        ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.dot_lanes())
     }
 
     /// Sets `sums` to one slice of rows of one group of one partial sum. `unit` counts the slices, then the groups.
