@@ -330,6 +330,10 @@ pub(crate) mod ops {
     /// The smallest tensor, in elements, for which several passes are traced and fused into one. For smaller tensors, tracing takes longer.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
+    /// The smallest number of equal terms, or factors, that are computed as one multiplication, or power. Shorter sums and products have
+    /// the same bits for every layout of their operands. Longer ones would take seconds, up to years. The value was not tuned.
+    pub(crate) const MANY_TERMS: usize = 1 << 24;
+
     /// Under a causal mask, the number of queries in a block is a multiple of this value.
     pub(crate) const QUERY_UNIT: usize = 32;
 

@@ -366,4 +366,42 @@ mod tests {
     fn rows_of_others_are_refused() {
         Tile::whole(&mut [0; 12], 4).row(3);
     }
+
+    #[test]
+    fn a_tile_points_to_its_first_element() {
+        for schedule in [Schedule::Serial, Schedule::Parallel] {
+            let mut out: Vec<usize> = (0..55).collect();
+            let grid = Grid::ends(&mut out, 11, &[2, 5], &[3, 11]);
+            run(4, schedule, grid, |number, mut tile| {
+                let (first, widths) = ([0, 3, 22, 25][number], [3, 8, 3, 8]);
+                let (pointer, stride) = tile.start();
+                assert_eq!((tile.row(0)[0], tile.width(), stride), (first, widths[number], 11));
+                assert_eq!(tile.row(0).as_mut_ptr(), pointer);
+                assert_eq!(tile.row(1)[0], first + 11);
+            });
+        }
+    }
+
+    #[test]
+    fn every_part_runs_and_an_error_is_returned() {
+        let failing = |number: usize| if number == 2 { Err(AllocationError) } else { Ok(()) };
+        let mut out = [0; 23];
+        let result = try_chunks(&mut out, 5, Schedule::Parallel, |number, part| {
+            part.fill(number + 1);
+            failing(number)
+        });
+        assert_eq!(result, Err(AllocationError));
+        assert!(out.iter().enumerate().all(|(i, &x)| x == i / 5 + 1));
+        assert_eq!(try_chunks(&mut out, 12, Schedule::Serial, |number, _| failing(number)), Ok(()));
+
+        // Large units, so that several threads get ranges.
+        let mut out = vec![0; 1000 * 7 + 3];
+        let done = try_ranges(&mut out, 7, 1, |first, part| {
+            part.iter_mut().enumerate().for_each(|(i, x)| *x = first * 7 + i + 1);
+            Ok(())
+        });
+        assert_eq!(done, Ok(()));
+        assert!(out.iter().enumerate().all(|(i, &x)| x == i + 1));
+        assert_eq!(try_ranges(&mut out, 7, 1, |_, _| Err(AllocationError)), Err(AllocationError));
+    }
 }

@@ -22,7 +22,7 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::shape::layout::sort_few;
 use crate::shape::shape::INLINE_RANK;
-use crate::{Element, Layout, Reduction};
+use crate::{Binary, Element, Layout, Reduction};
 
 /// The approximate length, in elements, of the pieces into which a long line is cut. Lines of up to twice this length are not cut.
 const PIECE: usize = 1 << 15;
@@ -459,9 +459,22 @@ fn columns<T: Element>(
 /// Replaces each total by the total of `times` elements of its value.
 pub(crate) fn repeat_totals<T: Element>(op: Reduction, totals: &mut [T], times: usize) {
     let Some(function) = op.repeated() else { return };
+    let combined = |function: Binary, x: T, y: T| {
+        let mut z = x;
+        T::binary(function, Operand::Splat(x), Operand::Splat(y), std::slice::from_mut(&mut z));
+        z
+    };
     for total in totals {
-        let times = Operand::Splat(T::from_i64(times as i64));
-        T::binary(function, Operand::Splat(*total), times, std::slice::from_mut(total));
+        let x = *total;
+        *total = match op {
+            // The exponent may be rounded. So the power has half of it, and the sign does not depend on the rounding.
+            Reduction::Prod => {
+                let half = combined(function, x, T::from_i64((times / 2) as i64));
+                let square = combined(Binary::Mul, half, half);
+                if times % 2 == 1 { combined(Binary::Mul, square, x) } else { square }
+            }
+            _ => combined(function, x, T::from_i64(times as i64)),
+        };
     }
 }
 

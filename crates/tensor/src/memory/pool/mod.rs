@@ -268,4 +268,19 @@ mod tests {
         drop(again);
         assert!(pool_statistics().held_bytes >= 8 * len);
     }
+
+    #[test]
+    fn only_types_without_invalid_bits_share_a_kind() {
+        let numbers = [kind::<f32>(), kind::<f64>(), kind::<i64>(), kind::<u8>()];
+        assert!(numbers.iter().all(|&number| number == numbers[0] && number != kind::<bool>()));
+    }
+
+    #[test]
+    fn small_buffers_are_not_pooled() {
+        // No other test of this program sets the capacity.
+        let is_on = pool_statistics().capacity > 0;
+        assert!(!serves::<u8>(MIN_POOLED - 1) && !serves::<f64>(MIN_POOLED / 8 - 1));
+        assert_eq!((serves::<u8>(MIN_POOLED), serves::<f64>(MIN_POOLED / 8)), (is_on, is_on));
+        assert_eq!(serves::<f64>(usize::MAX), is_on);
+    }
 }
