@@ -67,6 +67,7 @@ pub use wengert_tensor::Generator;
 
 /// The imports of most programs: the tape, its variables, tensors and their operations.
 pub mod prelude {
+    pub use crate::transforms::infer;
     pub use crate::{Gradients, Parameter, Tape, Var, formula};
     // Copies of the pages of its traits, which have no names here, would hide the traits' own pages.
     #[doc(no_inline)]
