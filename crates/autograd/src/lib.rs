@@ -68,6 +68,7 @@ pub use wengert_tensor::Generator;
 
 /// The imports of most programs: the tape, its variables, tensors and their operations.
 pub mod prelude {
+    pub use crate::transforms::infer;
     pub use crate::{Gradients, Parameter, Tape, Var, formula};
     // The prelude imports traits without names. Without `no_inline`, rustdoc would copy the pages of these traits, and the copies would
     // hide the original pages.

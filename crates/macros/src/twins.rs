@@ -188,7 +188,7 @@ impl Function {
             Function { name, attributes, arguments, body, ..self.clone() }.with_twin(methods())
         };
         let without = method(self.name.clone(), self.attributes.clone(), false)?;
-        let doc = format!(" [`{plain}`](Self::{plain}); what it reduces stays, with size 1.");
+        let doc = format!(" Like [`{plain}`](Self::{plain}), but keeps the reduced dimensions with size 1.");
         let with = method(format_ident!("{}_keepdim", self.name), vec![parse_quote!(#[doc = #doc])], true)?;
         let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
         let arguments = arguments.iter().map(|(name, of)| quote!(#name: #of));
