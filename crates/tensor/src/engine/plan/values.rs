@@ -5,8 +5,8 @@
 //! over an expanded dimension is a multiplication by its size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
-//! on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: they neither add nor remove an
-//! infinity or a NaN.
+//! on numbers are computed while planning, and identities (a factor of 1) are removed. These simplifications are exact: they neither add
+//! nor remove an infinity or a NaN.
 
 use std::mem::take;
 
@@ -72,7 +72,7 @@ impl<T: Float> Values<T> {
         values
     }
 
-    /// Moves the shapes, numbers and views into new `Values`, which have no values yet, and returns these.
+    /// Returns new `Values` that do not contain any value yet, and moves the shapes, numbers and views into them.
     pub(super) fn emptied(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
