@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 /// Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to rest.
 const LIMIT: i64 = 5_000_000;
 
-/// The account after a passed trial, in nanoseconds. It is so low that the next suspension sends the helper to rest again.
+/// The account after a passed trial, in nanoseconds. The value is so low that the next suspension sends the helper to rest again.
 const AFTER_TRIAL: i64 = 1_000_000;
 
-/// The duration of the first rest. A longer rest costs more after a short disturbance. A shorter one makes trials more frequent on a busy
-/// machine, until the rests have grown.
+/// The duration of the first rest. A longer rest costs more after a short disturbance. A shorter rest makes the first trials more frequent
+/// on a busy machine.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 
 /// The duration of the longest rest. A longer rest makes trials cheaper on a machine that is always busy: a trial takes up to

@@ -148,9 +148,9 @@ impl Team {
     }
 
     /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`. Returns the number of tasks that the caller ran.
-    /// Calls `wake` with the seats of sleeping helpers and `wait` repeatedly while a helper has not finished its task.
+    /// Calls `wake` with the seat of each sleeping helper. Calls `wait` repeatedly while a helper has not finished a task that it claimed.
     ///
-    /// Only one thread may call this at a time, and `tasks` has at most [`MAX_TASKS`] tasks.
+    /// Only one thread at a time may call this function, and `tasks` has at most [`MAX_TASKS`] tasks.
     ///
     /// # Panics
     ///
