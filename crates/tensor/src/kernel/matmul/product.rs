@@ -22,7 +22,7 @@ use crate::thresholds::matmul::{
     MIN_THIN_TERMS,
 };
 
-/// The lengths of sums for which [`thin`] computes products with a single column, whatever the number of rows.
+/// The numbers of terms for which [`thin`] computes products with a single column, whatever the number of rows.
 pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
 /// Products of two matrices. `out` is row-major, of `m` rows and `n` columns. Sealed like

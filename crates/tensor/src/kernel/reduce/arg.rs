@@ -52,7 +52,7 @@ dispatched! {
         }
     }
 
-    /// Returns the first position of `value`, or of a NaN if `value` is NaN. There must be at least one.
+    /// Returns the first position of `value`, or of a NaN if `value` is NaN. At least one element must match.
     #[allow(clippy::eq_op)]
     fn find<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
@@ -91,7 +91,7 @@ fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
 struct Lanes<'a, T> {
     largest: bool,
     data: &'a [T],
-    /// The first elements of the lanes.
+    /// The positions of the lanes' first elements.
     space: IterationSpace<1>,
     /// The distance between elements of a lane.
     step: isize,
