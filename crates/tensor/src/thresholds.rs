@@ -234,7 +234,8 @@ pub(crate) mod matmul {
     /// first-level cache. This value determines results: another value changes their last bits.
     pub(crate) const PANEL_TERMS: usize = 256;
 
-    /// The number of columns of the right side that are copied at once in the mode of equal bits: 256 KiB of f32, for the second-level cache.
+    /// The number of columns of the right side that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit in
+    /// the second-level cache.
     pub(crate) const PANEL_COLUMNS: usize = 256;
 
     /// The number of rows of the left side that are copied at once in the mode of equal bits, if they are not contiguous.

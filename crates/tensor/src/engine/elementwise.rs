@@ -179,9 +179,9 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 }
 
 /// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the operands' two innermost loops. `f` gets the
-/// sizes of its rows, the position of each operand's first element, and a part of `out`. Computes nothing and returns false in three cases:
-/// the rows are too long or too short, no operand is [strided](Access::Strided), or an inner stride is neither 0 nor 1. `accesses` are the
-/// operands that `f` reads. If the result is streamed, `f` must not read its part of `out`.
+/// sizes of its rows, the position of each operand's first element, and a part of `out`. Computes nothing and returns false if the rows are
+/// too long or too short, or if no operand is [strided](Access::Strided). Does the same if an inner stride is neither 0 nor 1. `accesses`
+/// are the operands that `f` reads. If the result is streamed, `f` must not read its part of `out`.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],

@@ -1,6 +1,6 @@
 //! Runs a program block by block.
 //!
-//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins, so that the
+//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins. So the
 //! values between instructions stay in the first-level cache. Each value that is computed or gathered is in a slot: a register, scratch
 //! memory of the thread, or the block's part of an output. While an instruction runs, its result's slot is removed from the list of slots,
 //! so that operands can be borrowed from the other slots.

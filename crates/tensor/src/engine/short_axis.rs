@@ -271,8 +271,7 @@ mod tests {
         }
     }
 
-    /// Tests programs that do not run lane by lane: with a whole output, with an operand that fills the shape, with long rows, or with few
-    /// rows.
+    /// Tests programs that do not run lane by lane. They have a whole output, an operand that fills the shape, long rows, or few rows.
     #[test]
     fn other_programs_run_block_by_block() {
         let (x, y, whole) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 5], 3.0));

@@ -151,11 +151,13 @@ impl<'a, T: Send> Split for Grid<'a, T> {
 
 /// A rectangle of a row-major matrix.
 pub struct Tile<'a, T> {
-    /// A pointer to the matrix's first element, and the width of its rows.
+    /// A pointer to the matrix's first element.
     start: *mut T,
+    /// The number of elements in a row of the matrix.
     width: usize,
-    /// The rows and columns that only this tile may access.
+    /// The rows of the matrix that belong to the tile.
     rows: Range<usize>,
+    /// The columns of the matrix that belong to the tile. Only this tile may access these elements.
     columns: Range<usize>,
     borrowed: PhantomData<&'a mut [T]>,
 }

@@ -33,8 +33,8 @@ thread_local! {
     static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the plan for the values of `roots`, given the values of the nodes in `known`: a cached plan of an equal expression, or a new
-/// plan.
+/// Returns the plan for the values of `roots`, given the values of the nodes in `known`. Uses the cached plan of an equal expression if
+/// there is one.
 #[wengert_macros::precompiled]
 pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();

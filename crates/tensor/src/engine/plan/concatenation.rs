@@ -1,9 +1,9 @@
 //! Writes the operands of concatenations directly into the result, so that the concatenation copies nothing.
 //!
-//! There are two cases. If one fused program computes all operands, the program writes them side by side into one output (example: the
-//! gradients of an LSTM cell's gates). If different steps compute operands that are concatenated along the first dimension, each step
-//! writes its operand at an offset of one buffer (example: the states of a recurrent network). Several concatenations may share operands in
-//! the same order. For example, one concatenation has all states, and another one has all states except the last.
+//! There are two cases. If one fused program computes all operands, the program writes them side by side into one output. An example are
+//! the gradients of an LSTM cell's gates. If different steps compute operands that are concatenated along the first dimension, each step
+//! writes its operand at an offset of one buffer. An example are the states of a recurrent network. Several concatenations may share
+//! operands in the same order. For example, one concatenation has all states, and another one has all states except the last.
 
 use rustc_hash::FxHashMap;
 
@@ -94,8 +94,8 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
     (step.writes, step.work) = (writes.into(), Work::Fused(BoundProgram::new(program, space).into()));
 }
 
-/// An operand of a concatenation: the buffer that can be written directly into the result (`None` if the operand must be copied), and the
-/// number of its elements.
+/// An operand of a concatenation: its buffer, and the number of its elements. The buffer is `None` if the operand cannot be written
+/// directly into the result and must be copied.
 type Part = (Option<u32>, usize);
 
 /// Plans the memory of concatenations along the first dimension. Plans a concatenation only if at least half of its elements can be written

@@ -163,7 +163,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.singles.push((level, id));
     }
 
-    /// Places a reduction: within a pass if it reduces whole rows, otherwise as an output of a kernel, or as a separate step.
+    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel if this is fast. Other reductions become an output
+    /// of a kernel or a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
         let sizes = &self.values.shapes[space as usize];

@@ -168,7 +168,8 @@ impl<T> Drop for PooledBuffer<T> {
     }
 }
 
-/// Returns the size of the smallest class that holds `bytes`: a multiple of a quarter of the largest power of two that is at most `bytes`.
+/// Returns the size of the smallest class that holds `bytes`. The size is a multiple of a quarter of the largest power of two up to
+/// `bytes`.
 fn class(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))

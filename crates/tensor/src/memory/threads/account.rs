@@ -27,8 +27,9 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// The time that an operation took, by cause.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
-    /// The time in which the caller ran tasks, and the number of these tasks.
+    /// The time in which the caller ran tasks.
     pub(super) own: Duration,
+    /// The number of tasks that the caller ran.
     pub(super) own_tasks: usize,
     /// The number of tasks that helpers ran.
     pub(super) helped_tasks: usize,

@@ -9,8 +9,8 @@
 //!   started.
 //! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
 //!
-//! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`, so that
-//! the model check in the workspace's tests (`threads_protocol`) can compile this file with the primitives of the `loom` crate.
+//! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`. So the
+//! model check in the workspace's tests (`threads_protocol`) can compile this file with the primitives of the crate `loom`.
 #![allow(unsafe_code)]
 
 use std::any::Any;
