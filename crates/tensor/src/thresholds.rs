@@ -6,7 +6,7 @@
 //! The values were measured on virtual machines with two cores and AVX-512 (Intel Xeon and AMD EPYC processors) in November 2026. It was
 //! not recorded which value was measured on which machine. Values that limit memory or the length of a search were not tuned.
 
-/// Thresholds of the planner, which decides what values are fused, computed again, or written directly into a larger result.
+/// Thresholds of the planner, which decides which values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
     /// The longest row, in elements, that is reduced within a pass. The values of one row must stay in the second-level cache.
     pub(crate) const MAX_ROW: usize = 1 << 14;
@@ -32,8 +32,8 @@ pub(crate) mod plan {
     /// Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a product's time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
-    /// A cost in additions per element. If computing a value from operands in memory costs at most this, each kernel that reads the value
-    /// computes it again. Writing the value and reading it back would take longer.
+    /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
+    /// value computes it again. Writing the value and reading it back would take longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
     /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller one, planning takes
@@ -212,12 +212,12 @@ pub(crate) mod matmul {
     /// The largest number of multiplications for the kernel without rearrangement. `gemm` rearranges both sides.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The value of [`MAX_COMPACT`] if both sides are read in place. It is less than the work of one part of a product that is split by
-    /// rows.
+    /// The value of [`MAX_COMPACT`] if both sides are read in place. The value is less than the work of one part of a product that is split
+    /// by rows.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
-    /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. They read rows that cross cache lines as fast as
-    /// other rows.
+    /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. These processors read rows that cross cache lines
+    /// as fast as other rows.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
     /// The largest number of rows for the kernel without rearrangement. Rearranging the right side takes as long as computing this many
@@ -230,8 +230,9 @@ pub(crate) mod matmul {
     /// The smallest number of terms of a sum for the kernel for few columns.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The number of terms of a partial sum in the mode of equal bits. The copied rows of a strip of 8 columns then take 8 KiB of the
-    /// first-level cache. This value determines results: another value changes their last bits.
+    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. The copied
+    /// rows of a strip of 8 columns then take 8 KiB of the first-level cache. This value determines results: another value changes their
+    /// last bits.
     pub(crate) const PANEL_TERMS: usize = 256;
 
     /// The number of columns of the right side that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit in

@@ -56,7 +56,7 @@ impl Access {
         if period == 1 {
             return Access::Uniform(layout.offset());
         }
-        // One period and one more block are copied, unless the copy would have more than half as many elements as the shape.
+        // A periodic operand is copied: one period and one further block. The copy must have at most half as many elements as the shape.
         let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }

@@ -59,8 +59,8 @@ impl Tiling {
     }
 
     /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. If
-    /// results are streamed, a block has about [`BLOCK`] elements. It then has a multiple of `rows` rows, or fewer than `rows`. Otherwise a
-    /// block is as long as a task.
+    /// results are streamed, a block has about [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`.
+    /// Otherwise a block is as long as a task.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };

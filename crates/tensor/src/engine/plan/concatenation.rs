@@ -1,8 +1,8 @@
 //! Writes the operands of concatenations directly into the result, so that the concatenation copies nothing.
 //!
-//! There are two cases. If one fused program computes all operands, the program writes them side by side into one output. An example are
-//! the gradients of an LSTM cell's gates. If different steps compute operands that are concatenated along the first dimension, each step
-//! writes its operand at an offset of one buffer. An example are the states of a recurrent network. Several concatenations may share
+//! There are two cases. If one fused program computes all operands, the program writes them side by side into one output. The gradients of
+//! an LSTM cell's gates are an example. If different steps compute operands that are concatenated along the first dimension, each step
+//! writes its operand at an offset of one buffer. The states of a recurrent network are an example. Several concatenations may share
 //! operands in the same order. For example, one concatenation has all states, and another one has all states except the last.
 
 use rustc_hash::FxHashMap;

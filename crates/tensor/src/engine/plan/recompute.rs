@@ -9,7 +9,7 @@ use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
 use crate::thresholds::plan as limits;
 
 impl<T: Float> Schedule<'_, T> {
-    /// Adds to each kernel the values of other kernels that it computes again. Returns, for each value, true if it must be stored.
+    /// Adds to each kernel the values of other kernels that it computes again. Returns, for each value, true if the value must be stored.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
         let mut outside = vec![false; self.values.list.len()];
         for &root in roots {

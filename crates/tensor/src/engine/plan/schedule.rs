@@ -2,8 +2,8 @@
 //!
 //! Each value has a level: the number of kernels that must finish before the value can be computed. An elementwise value has the level of
 //! its operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a
-//! product, a sum over columns, a value of another shape) raises the level. A sum over rows does not: later instructions read it in the
-//! same pass, so that softmax and layer norm are one pass. Values of one level and one shape form one kernel.
+//! product, a sum over columns, a value of another shape) raises the level. A sum within each row does not raise the level, because later
+//! instructions read the sum in the same pass. So softmax and layer norm are one pass. Values of one level and one shape form one kernel.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

@@ -120,7 +120,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Defines the value of a node whose inputs have values, and returns it.
+    /// Defines the value of a node whose inputs have values, and returns this value.
     fn define(&mut self, expression: &Expression<T>, index: Index) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
@@ -237,7 +237,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the value that is the number `value`. Equal numbers are stored once.
+    /// Returns the value for the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
         let bits = value.to_f64().to_bits();
         let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {

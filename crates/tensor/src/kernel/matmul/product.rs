@@ -36,8 +36,8 @@ pub trait Products: Semiring {
         Self::product(sizes, x, y, out)
     }
 
-    /// Does the same as [`product`](Self::product), with the result in a rectangle of a larger matrix. The product must have more than a
-    /// few multiplications.
+    /// Does the same as [`product`](Self::product), with the result in a rectangle of a larger matrix. The product must have more than
+    /// [`MAX_BY_DEFINITION`] multiplications.
     fn product_into(
         sizes: Sizes,
         x: Matrix<Self>,

@@ -118,7 +118,7 @@ pub(crate) fn arg<T: Element>(
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let lanes = Lanes { largest, data, space: IterationSpace::new(kept.shape(), [kept]), step };
     let each_lane = step == 1 && count >= SHORT || number < SHORT && count >= EXTREME_SEGMENT || number == 1;
-    // A task computes a range of lanes. If there are few lanes, it computes only a range of the elements along them.
+    // A task computes a range of lanes. If there are few lanes, a task searches only a range of the elements along the lanes.
     let per_strip =
         if each_lane { (TASK / count).max(number.div_ceil(MAX_TASKS)).max(1) } else { strip(&lanes.space, number) };
     let strips = number.div_ceil(per_strip);

@@ -122,7 +122,7 @@ fn has_rayon() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
         Ok(()) => true,
-        // The error has a source if the system refused a thread. It has none if the program started the threads before.
+        // The error has a source if the system refused a thread. It has none if the program has already started Rayon's threads.
         Err(error) => error.source().is_none(),
     })
 }

@@ -299,7 +299,7 @@ macro_rules! floats {
                     Unary::Sinc | Unary::Logit => 1e-15,
                     // The terms of these sums cancel near the zeros at negative arguments.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
-                    // The exponent is the rounded square of the argument, whose error the exponential amplifies.
+                    // The argument is squared and rounded, and the exponential amplifies the rounding error.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
                     _ => 0.0,
                 }))
@@ -322,12 +322,13 @@ macro_rules! floats {
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
                         }
                     }),
-                    // PyTorch has no such single operation. Here it is a sum of two logarithms in the type itself, whose terms may cancel.
+                    // PyTorch has no single operation for this function. The kernel adds two logarithms in the element type, and these
+                    // terms may cancel.
                     Binary::LogitWithin => {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
                     }
-                    // Two large terms on both sides of 0 may cancel. The oracle itself adds forty rounded terms.
+                    // Two large terms, one on each side of 0, may cancel. The oracle itself adds forty rounded terms.
                     Binary::Zeta => {
                         let (s, q) = (f64::from(x), f64::from(y));
                         let exact = real_binary(op, s, q, |x| x);

@@ -190,7 +190,8 @@ impl Team {
     /// Returns the range of tasks of thread `thread` in the order in which they run.
     ///
     /// In both directions a thread has the same tasks, because its core's cache may still contain their data. A helper that calls this
-    /// while the caller opens the next operation may get a wrong range. The helper uses the range only to decide how long it spins.
+    /// function while the caller opens the next operation may get a wrong range. The helper uses the range only to decide how long it
+    /// spins.
     fn share(&self, thread: usize) -> Range<usize> {
         let operation = &self.operation.0;
         let count = operation.count.load(Ordering::Relaxed);
