@@ -1,7 +1,7 @@
 //! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, it copies the buffer.
 //!
-//! A buffer owns its memory, or refers to foreign memory (an `ndarray`) and keeps its owner alive. Foreign memory is only read:
-//! even if no other tensor holds the buffer, other arrays may read the same memory.
+//! A buffer owns its memory, or refers to foreign memory (an `ndarray`) and keeps the owner of that memory alive. Foreign memory is only
+//! read: even if no other tensor holds the buffer, other arrays may read the same memory.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -17,7 +17,7 @@ use crate::memory::pool::PooledBuffer;
 use crate::memory::reserve;
 use crate::{Layout, Scalar, Shape, Strides};
 
-/// A shared buffer of elements. Cloning shares it.
+/// A shared buffer of elements. A clone refers to the same elements.
 pub(crate) enum Storage<T> {
     /// A short buffer, in one allocation with its reference count. A second allocation would take longer than the operation.
     Small(Arc<[T]>),
@@ -64,7 +64,8 @@ impl<T: Scalar> ConcatMemory<T> {
         Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
     }
 
-    /// Returns `range` as a buffer that its only holder may write. Returns `None` if an element of the range was handed out before.
+    /// Returns `range` as a buffer, which is writable while it has a single holder. Returns `None` if an element of the range was handed
+    /// out before.
     pub(crate) fn take(&mut self, range: Range<usize>) -> Option<Storage<T>> {
         let before = self.taken.range(..range.end).next_back();
         if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {

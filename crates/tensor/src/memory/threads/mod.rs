@@ -8,9 +8,9 @@
 //! Successive operations on large tensors alternate between ascending and descending order ([`Schedule::Sweep`]). So the next operation
 //! begins with the elements that are still in the caches.
 //!
-//! Results have the same bits for any number and timing of threads: each task writes its own part of the output, and no task adds to
-//! another task's sums. A few operations cut their output into more tasks for more threads; these compute each element in the same way for
-//! every cut.
+//! Results have the same bits for any number and timing of threads. Each task writes its own part of the output, and no task adds to
+//! another task's sums. A few operations cut their output into more tasks for more threads. They compute each element in the same way for
+//! any number of tasks.
 //!
 //! | file | subject |
 //! |---|---|
