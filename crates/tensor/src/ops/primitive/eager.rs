@@ -343,8 +343,8 @@ fn elementwise<T: Element, const N: usize>(
     Ok(result.with_layout(layout))
 }
 
-/// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout and the count of equal elements that each
-/// of its elements stands for. A product keeps these dimensions, because a power has other rounding errors.
+/// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`
+/// that each element of the new layout represents. For a product, the dimensions stay, because a power would have other rounding errors.
 fn without_repeats(op: Reduction, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
