@@ -295,7 +295,7 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     for out in out {
         let mark = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
-        // Rounding can make the drawn mark exceed the sum of all weights. Then the last position with a weight above 0 is drawn.
+        // Rounding can make `mark` exceed the sum of all weights. Then the last position with a weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;

@@ -27,16 +27,16 @@ impl From<usize> for Contracted {
 }
 
 impl From<(&[isize], &[isize])> for Contracted {
-    /// Pairs each dimension of the first operand, in the first list, with the dimension of the second operand at the same place in the
-    /// second list.
+    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The first list has dimensions of the
+    /// first operand, and the second list has dimensions of the second operand.
     fn from((first, second): (&[isize], &[isize])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
 }
 
 impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
-    /// Pairs each dimension of the first operand, in the first list, with the dimension of the second operand at the same place in the
-    /// second list.
+    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The first list has dimensions of the
+    /// first operand, and the second list has dimensions of the second operand.
     fn from((first, second): ([isize; N], [isize; N])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
