@@ -1,8 +1,8 @@
 //! The operations.
 //!
-//! [`TensorLike`] has the primitives, which a [`Tensor`](crate::Tensor) computes immediately and a recorded variable records. Users
-//! call the methods of the families in this table. Each is written once over the primitives, so tensors and variables have the
-//! same operations, with the same names, checks and error sentences.
+//! [`TensorLike`] has the primitives, which a [`Tensor`](crate::Tensor) computes immediately and a recorded variable records. Users call
+//! the methods of the families in this table. Each method is written once over the primitives, so tensors and variables have the same
+//! operations, with the same names, checks and error messages.
 //!
 //! | family | operations |
 //! |---|---|
@@ -86,7 +86,7 @@ pub use network::losses::*;
 pub use network::recurrent::{CellWeights, Recurrent};
 pub use operators::OperatorOperand;
 #[doc(hidden)]
-// For the tape. Its types belong to the engine, which is not documented.
+// The tape uses this trait. The types in its methods belong to the engine, which is not documented.
 #[doc(hidden)]
 pub use primitive::evaluate::Evaluate;
 #[doc(hidden)]

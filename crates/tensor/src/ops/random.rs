@@ -32,7 +32,7 @@ impl<T: Float> Tensor<T> {
         Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
     }
 
-    /// Draws numbers uniformly from [`low`, `high`); all are `low` if both are equal. PyTorch: `uniform_`.
+    /// Draws numbers uniformly from [`low`, `high`); all numbers are `low` if both bounds are equal. PyTorch: `uniform_`.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl<T: Float> Tensor<T> {
         Tensor::draw_tensor(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
 
-    /// Draws each number from a normal distribution with its own mean and standard deviation. Both broadcast. PyTorch:
+    /// Draws each number from a normal distribution with its own mean and standard deviation. `mean` and `std` broadcast. PyTorch:
     /// `normal`.
     ///
     /// ```
@@ -107,7 +107,7 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// Draws a 1 with the probability that each element gives, else a 0. PyTorch: `bernoulli`.
+    /// Draws a 1 or a 0 for each element. The element is the probability of a 1. PyTorch: `bernoulli`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -295,7 +295,7 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     for out in out {
         let mark = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
-        // Rounding can make the drawn mark exceed the sum of all weights. Then the last position with a weight above 0 is drawn.
+        // Rounding can make `mark` exceed the sum of all weights. Then the last position with a weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;

@@ -5,8 +5,9 @@
 //! into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the processor has
 //! them, and some use tables on one set only. Matrix products differ in the order of their sums too.
 //!
-//! The set [`InstructionSet::Portable`] is the mode of equal bits. It has no fused instructions, calls no C library for mathematics and no
-//! library that chooses by processor. Its sums have fixed orders. So its results have the same bits on every platform.
+//! The set [`InstructionSet::Portable`] is the mode of equal bits: its results have the same bits on every platform. In this mode, no fused
+//! instructions are used, and sums have fixed orders. No C library for mathematics is called, and no library that chooses its code by the
+//! processor.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -49,7 +50,7 @@ impl InstructionSet {
         Self::ALL.into_iter().find(|set| set.name() == name)
     }
 
-    /// Returns whether this processor has the instructions.
+    /// Returns true if this processor has the instructions.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -77,7 +78,7 @@ impl InstructionSet {
         }
     }
 
-    /// Returns whether results have the same bits on every platform with this set. This is true for [`Portable`](Self::Portable).
+    /// Returns true if results have the same bits on every platform with this set. Only [`Portable`](Self::Portable) has this property.
     #[inline(always)]
     pub fn is_reproducible(self) -> bool {
         self == InstructionSet::Portable
@@ -139,7 +140,7 @@ pub fn set_instruction_set(set: InstructionSet) {
 }
 
 /// Returns true on an AMD processor. AMD's processors are fastest if memory is read in one stream and written through the caches. Intel's
-/// are fastest with several streams. This was measured on Zen 5 and on Sapphire Rapids.
+/// processors are fastest with several streams. This was measured on Zen 5 and on Sapphire Rapids.
 #[inline]
 pub(crate) fn is_amd() -> bool {
     #[cfg(target_arch = "x86_64")]

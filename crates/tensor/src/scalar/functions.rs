@@ -4,7 +4,8 @@
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
         $(#[$doc])*
-        // `u32` is the size of the other parameters of a recorded operation, so two operations are compared without a branch.
+        // The enum has the size of the other parameters of a recorded operation, `u32`. The compiler can then compare two operations
+        // without a branch.
         #[repr(u32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -155,7 +156,7 @@ functions! {
 }
 
 functions! {
-    /// Elementwise functions of two operands of one shape.
+    /// Elementwise functions of two operands x and y of the same shape.
     Binary {
         /// x + y; "or" for bool.
         Add = "add", CHEAP;
@@ -171,9 +172,9 @@ functions! {
         Maximum = "maximum", CHEAP;
         /// The smaller operand; NaN if either is NaN.
         Minimum = "minimum", CHEAP;
-        /// The larger operand, or the other one if one is NaN.
+        /// The larger operand. If only one operand is NaN, the other operand.
         Fmax = "fmax", CHEAP;
-        /// The smaller operand, or the other one if one is NaN.
+        /// The smaller operand. If only one operand is NaN, the other operand.
         Fmin = "fmin", CHEAP;
         /// The angle of the point (y, x), where y is the first operand.
         Atan2 = "atan2", EXPENSIVE;
@@ -187,7 +188,7 @@ functions! {
         Remainder = "remainder", EXPENSIVE;
         /// ⌊x / y⌋
         FloorDivide = "floor_divide", EXPENSIVE;
-        /// x above 0, and x y elsewhere. This is a primitive because no formula gives PyTorch's second derivatives at 0.
+        /// x where x > 0, and x y elsewhere. This is a primitive because no formula gives PyTorch's second derivatives at 0.
         Prelu = "prelu", CHEAP;
         /// ln(x / (1 - x)), after x is clamped to [y, 1 - y].
         LogitWithin = "logit", EXPENSIVE;
@@ -217,7 +218,7 @@ functions! {
 }
 
 names! {
-    /// Comparisons of two operands of one shape. A NaN compares unequal to everything.
+    /// Comparisons of two operands x and y of the same shape. A NaN compares unequal to everything.
     Compare {
         /// x = y
         Eq = "eq",

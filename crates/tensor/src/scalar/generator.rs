@@ -1,11 +1,11 @@
 //! Random numbers from a seed.
 //!
-//! The generator is SplitMix64: a counter that advances by the golden ratio, whose bits are mixed (G. L. Steele, D. Lea and C. H. Flood,
-//! "Fast splittable pseudorandom number generators", 2014; D. Stafford's mixture 13, as in Java and in S. Vigna's splitmix64.c). Word n of
-//! a seed depends only on n and the seed, so any thread can compute any word. The generator passes the tests of BigCrush, and a word takes
-//! about a nanosecond. The state is a seed and a count, so a checkpoint can store it. All random numbers are computed from these words by
-//! the formulas in this file, with IEEE 754 arithmetic and the logarithm of `libm`. So a seed gives the same numbers on every platform and
-//! with every version of other crates. The generator is not for cryptography.
+//! The generator is SplitMix64: a counter advances by a constant (2⁶⁴ divided by the golden ratio), and each word is the counter with mixed
+//! bits (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", 2014; D. Stafford's mixture 13, as in Java
+//! and in S. Vigna's splitmix64.c). Word n of a seed depends only on n and the seed, so any thread can compute any word. The generator
+//! passes the tests of BigCrush, and a word takes about a nanosecond. The state is a seed and a count, so a checkpoint can store it. All
+//! random numbers are computed from these words by the formulas in this file, with IEEE 754 arithmetic and the logarithm of `libm`. So a
+//! seed gives the same numbers on every platform and with every version of other crates. The generator is not for cryptography.
 //!
 //! All seeds share one sequence of 2⁶⁴ words, and each seed starts at a different position. If two seeds differ by less than 1000, their
 //! positions are more than 7 · 10¹⁵ words apart. The position of a [`fork`](Generator::fork) is random.
@@ -292,8 +292,8 @@ mod tests {
             let average = drawn.iter().sum::<f64>() / N as f64;
             assert!((average - mean).abs() < 5.0 * (variance / N as f64).sqrt(), "{low} {high}: {average}");
             let spread = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / N as f64;
-            // The bound assumes a fourth moment of 9 squared variances. The exponential distribution, which a far tail approaches, has this
-            // value.
+            // The bound assumes a fourth central moment of 9 times the squared variance. The exponential distribution, which a far tail
+            // approaches, has this moment.
             assert!((spread - variance).abs() < 5.0 * variance * (8.0 / N as f64).sqrt(), "{low} {high}: {spread}");
         }
         assert_eq!(Generator::new(0).truncated_normal(-inf, -50.0), -50.0);

@@ -1,4 +1,4 @@
-//! The reductions. Each one is defined in this file only: its name, the start of a total, and the function that combines two
+//! The reductions. Each reduction is defined in this file only: its name, the initial value of a total, and the function that combines two
 //! totals. The loops are in [`kernel::reduce`](crate::kernel::reduce). They work for every definition and every element type.
 //!
 //! A reduction folds an associative function of two operands. The same function combines elements and the totals of parts.
@@ -53,13 +53,13 @@ pub(crate) use with_fold;
 
 /// The definition of a reduction for elements `T`.
 pub(crate) trait Fold<T> {
-    /// The start of a total, and the total of no elements. It changes no other total.
+    /// The initial value of a total, and the total of no elements. Combining another total with it gives the other total.
     const START: T;
     /// The elementwise function that the reduction folds.
     const FUNCTION: Binary;
-    /// The function of an element and a count that gives the total of equal elements. Without it, the total is the element.
+    /// The function that gives the total of equal elements from an element and their number. `None` means that the total is the element.
     const REPEATED: Option<Binary> = None;
-    /// True if the total is one of the elements, and a NaN if there is one. Then a loop may search for NaNs separately and combine
+    /// True if the total is one of the elements, and is NaN if any element is NaN. Then a loop may search for NaNs separately and combine
     /// elements by [`combine_numbers`](Self::combine_numbers).
     const SELECTS: bool = false;
 
@@ -73,7 +73,7 @@ pub(crate) trait Fold<T> {
     }
 }
 
-/// Starts from +0, as in PyTorch. So the sum of one element -0 is 0.
+/// The sum. It starts from +0, as in PyTorch, so the sum of a single element -0 is +0.
 pub(crate) struct Sum;
 
 impl<T: Semiring> Fold<T> for Sum {
@@ -100,7 +100,7 @@ impl<T: Semiring> Fold<T> for Product {
     }
 }
 
-/// Takes the first of equal elements.
+/// The largest element, and the first of several equal elements.
 pub(crate) struct Largest;
 
 impl<T: Semiring> Fold<T> for Largest {
@@ -119,7 +119,7 @@ impl<T: Semiring> Fold<T> for Largest {
     }
 }
 
-/// Takes the first of equal elements.
+/// The smallest element, and the first of several equal elements.
 pub(crate) struct Smallest;
 
 impl<T: Semiring> Fold<T> for Smallest {
@@ -144,7 +144,8 @@ impl Reduction {
         with_fold!(self, F => <F as Fold<f64>>::FUNCTION)
     }
 
-    /// Returns the function of an element and a count that gives the total of equal elements. Without it, the total is the element.
+    /// Returns the function that gives the total of equal elements from an element and their number. `None` means that the total is the
+    /// element.
     pub(crate) fn repeated(self) -> Option<Binary> {
         with_fold!(self, F => <F as Fold<f64>>::REPEATED)
     }

@@ -30,12 +30,12 @@ pub struct Mismatch {
     pub right: usize,
 }
 
-/// The error for a shape that does not expand to another. `Display` writes the sentence of PyTorch's `expand`.
+/// The error for a shape that does not expand to another. `Display` writes the error message of PyTorch's `expand`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpandMismatch {
     /// The tensor's shape.
     pub shape: Shape,
-    /// The requested sizes, as written.
+    /// The requested sizes, as the caller wrote them.
     pub target: Vec<isize>,
     /// The last dimension of the target that fails; 0 if the tensor has more dimensions than the target.
     pub axis: usize,
@@ -46,7 +46,7 @@ pub struct ExpandMismatch {
 }
 
 impl ExpandMismatch {
-    /// Returns the mismatch if `shape` does not expand to `target`.
+    /// Returns the mismatch if `shape` does not expand to `target`, else `None`.
     pub fn between(shape: &Shape, target: &Shape) -> Option<Self> {
         let sizes: Vec<isize> = target.iter().map(|&size| size as isize).collect();
         ExpandMismatch::with_sizes(shape, &sizes)
@@ -146,7 +146,7 @@ pub(crate) fn join_sizes(left: usize, right: usize) -> Option<usize> {
     }
 }
 
-/// Returns the size of `shape` in dimension `axis` of a result of rank `rank`; 1 if the shape does not have it.
+/// Returns the size of `shape` in dimension `axis` of a result of rank `rank`; 1 if `shape` does not have this dimension.
 pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
     match (axis + shape.len()).checked_sub(rank) {
         Some(own) => shape[own],
@@ -154,7 +154,7 @@ pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
     }
 }
 
-/// Returns whether `from` broadcasts to exactly `to`.
+/// Returns true if `from` broadcasts to exactly `to`.
 pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
     let Some(lead) = to.len().checked_sub(from.len()) else { return false };
     from.iter().zip(&to[lead..]).all(|(&size, &target)| size == target || size == 1)
@@ -162,8 +162,8 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
 
 /// The expansion of one shape to a larger one. It lists the new dimensions and the dimensions that are stretched from size 1.
 ///
-/// The gradient of an expansion is the sum over these dimensions. The sum removes new dimensions and keeps stretched ones with
-/// size 1.
+/// The gradient of an expansion is the sum over these dimensions. The sum removes the new dimensions and keeps the stretched dimensions,
+/// with size 1.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -207,7 +207,7 @@ impl Expansion {
         (lead..self.to.rank()).filter(move |&axis| self.from[axis - lead] == 1 && self.to[axis] != 1)
     }
 
-    /// Returns the dimensions that the gradient is summed over: new and stretched ones, ascending.
+    /// Returns the dimensions that the gradient is summed over: the new and the stretched dimensions, in ascending order.
     pub fn reduced(&self) -> SmallVec<[usize; INLINE_RANK]> {
         self.added().chain(self.stretched()).collect()
     }

@@ -8,7 +8,7 @@ use crate::{DType, Error, ExpandMismatch, Shape, Site, ensure};
 /// Positions of dimensions, counted from 0 and checked against the rank.
 pub type Axes = SmallVec<[usize; INLINE_RANK]>;
 
-/// Dimensions as callers write them: one (`-1`), several (`[0, 2]`), or all (`..`). Negative ones count from the end.
+/// Dimensions as callers write them: one (`-1`), several (`[0, 2]`), or all (`..`). Negative numbers count from the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
 
@@ -36,7 +36,7 @@ impl Dims {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether these are all dimensions (`..`).
+    /// Returns true if these are all dimensions (`..`).
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }

@@ -1,7 +1,7 @@
 //! Errors as values. An error holds data, and its text is made from the data.
 //!
-//! The first line of the text is PyTorch's sentence, if there is one, because people search for it.
-//! [`diagnostic`](crate::shape::diagnostic) writes the other lines.
+//! The first line of the text, called the sentence, is PyTorch's error message, if PyTorch has one for this error. People search for this
+//! message. [`diagnostic`](crate::shape::diagnostic) writes the other lines.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use crate::{DType, Shape};
 
 /// An error of a tensor operation.
 ///
-/// `Display` writes the whole diagnostic, which has several lines. `Debug` writes the same text, so that `main() -> Result` and `unwrap` show it.
-/// [`sentence`](Error::sentence) returns the first line.
+/// `Display` writes the whole diagnostic, which has several lines. `Debug` writes the same text, so that `main() -> Result` and `unwrap`
+/// show it. [`sentence`](Error::sentence) returns the first line.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,14 +22,14 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast(.0, .1))]
     Broadcast(Box<Mismatch>, Site),
 
-    /// Shapes given to `broadcast_shapes` that do not broadcast. PyTorch has a sentence of its own for them.
+    /// Shapes given to `broadcast_shapes` that do not broadcast. PyTorch has a separate error message for this function.
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
-    /// Sizes that do not broadcast in an operation with its own PyTorch sentence: index tensors, assigned values.
+    /// Sizes that do not broadcast in an operation for which PyTorch has a separate error message: index tensors, assigned values.
     #[error("{}", diagnostic::with_site(message, at))]
     ShapeMismatch {
-        /// The sentence.
+        /// The error message.
         message: String,
         /// The operation and the line that called it.
         at: Site,
@@ -42,7 +42,7 @@ pub enum Error {
         output: Box<Shape>,
         /// The broadcast shape of the operands.
         broadcast: Box<Shape>,
-        /// The mismatch of expanding the right side to the left. Its text is the sentence of older versions of PyTorch.
+        /// The mismatch if the right side is expanded to the left side. Its text is the error message of older versions of PyTorch.
         source: Box<ExpandMismatch>,
         /// The operation and the line that called it.
         at: Site,
@@ -112,7 +112,7 @@ pub enum Error {
     /// Sizes that do not match the number of elements, or a view that the strides do not allow.
     #[error("{}", diagnostic::with_site(message, at))]
     Reshape {
-        /// The sentence.
+        /// The error message.
         message: String,
         /// The operation and the line that called it.
         at: Site,
@@ -130,7 +130,7 @@ pub enum Error {
     /// Shapes that a product or a concatenation refuses.
     #[error("{}", diagnostic::with_hint(message, at))]
     MatmulShape {
-        /// The sentence, and a hint on a second line if there is one.
+        /// The error message, and a hint on a second line if there is one.
         message: String,
         /// The operation and the line that called it.
         at: Site,
@@ -139,7 +139,7 @@ pub enum Error {
     /// An index outside its dimension.
     #[error("{}", diagnostic::with_hint(message, at))]
     IndexRange {
-        /// The sentence, and a hint on a second line if there is one.
+        /// The error message, and a hint on a second line if there is one.
         message: String,
         /// The operation and the line that called it.
         at: Site,
@@ -148,7 +148,7 @@ pub enum Error {
     /// A reduction of zero elements by an operation without an identity.
     #[error("{}", diagnostic::with_site(message, at))]
     EmptyReduction {
-        /// The sentence.
+        /// The error message.
         message: String,
         /// The operation and the line that called it.
         at: Site,
@@ -157,7 +157,7 @@ pub enum Error {
     /// Any other invalid argument.
     #[error("{}", diagnostic::with_hint(message, at))]
     Argument {
-        /// The sentence, and a hint on a second line if there is one.
+        /// The error message, and a hint on a second line if there is one.
         message: String,
         /// The operation and the line that called it.
         at: Site,
@@ -203,7 +203,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// Returns the first line of the diagnostic: PyTorch's sentence, if there is one.
+    /// Returns the first line of the diagnostic: PyTorch's error message, if PyTorch has one for this error.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -75,7 +75,7 @@ impl Layout {
         &self.shape
     }
 
-    /// Returns the strides in elements: 0 for expanded dimensions, negative for flipped ones.
+    /// Returns the strides in elements: 0 for expanded dimensions, negative for flipped dimensions.
     #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides
@@ -93,8 +93,8 @@ impl Layout {
         self.shape.numel()
     }
 
-    /// Returns whether the elements are contiguous in row-major order. Strides of dimensions of size 1 do not matter. An empty layout
-    /// is contiguous.
+    /// Returns true if the elements are contiguous in row-major order. Strides of dimensions of size 1 do not matter. An empty layout is
+    /// contiguous.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1isize;

@@ -16,15 +16,15 @@ use crate::{Error, Site, ensure};
 /// | `1::2` | `(1.., 2)` |
 /// | `::2` | `(.., 2)` |
 ///
-/// For ends that the program computes, a triple is Python's `slice(start, end, step)`: `(Some(start), None, step)`. The numbers are of
-/// type `isize`, `i32` or `usize`.
+/// If the program computes the ends, write a triple `(Some(start), None, step)`, like Python's `slice(start, None, step)`. The numbers are
+/// of type `isize`, `i32` or `usize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The first position; `None` means the start of the dimension.
     pub start: Option<isize>,
     /// The position after the last; `None` means the end of the dimension.
     pub end: Option<isize>,
-    /// The distance of two positions. Operations refuse 0 and negative numbers.
+    /// The distance between neighbouring positions. Operations refuse 0 and negative numbers.
     pub step: isize,
 }
 
@@ -33,7 +33,8 @@ impl Span {
         Span { start, end, step: 1 }
     }
 
-    /// Returns the end of a range whose last position is `last`. After the last position of a dimension, -1, comes its end.
+    /// Returns the end of a range whose last position is `last`. If `last` is -1, the range ends at the end of the dimension, which is
+    /// `None`.
     fn after(last: isize) -> Option<isize> {
         if last == -1 { None } else { Some(last.saturating_add(1)) }
     }
@@ -80,8 +81,8 @@ spans! {
     RangeToInclusive: |range| None, Span::after(range.end.position());
 }
 
-/// Evenly spaced numbers as callers write them: a number of elements `n` (from 0 to n - 1), a range, or a range with a step. The end does
-/// not belong to the numbers. A range of floating-point numbers has a step: `(0.0..1.0, 0.1)`.
+/// Evenly spaced numbers as callers write them: a number of elements `n` (from 0 to n - 1), a range, or a range with a step. The end is
+/// excluded. A range of floating-point numbers has a step: `(0.0..1.0, 0.1)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progression(Numbers);
 
@@ -91,14 +92,14 @@ enum Numbers {
     Floats { start: f64, end: f64, step: f64 },
 }
 
-/// The numbers of a [`Progression`]: how many there are, and each of them.
+/// The numbers of a [`Progression`]: the first number, the step and the count.
 pub(crate) enum Series {
     Integers { start: i64, step: i64, count: usize },
     Floats { start: f64, step: f64, count: usize },
 }
 
 impl Progression {
-    /// Returns the numbers. The sentences of the errors are PyTorch's.
+    /// Returns the numbers. The error messages are PyTorch's.
     pub(crate) fn resolve(self, at: Site) -> Result<Series, Error> {
         let sign = "upper bound and lower bound inconsistent with step sign";
         match self.0 {
@@ -106,14 +107,15 @@ impl Progression {
                 ensure!(step != 0, at, "step must be nonzero");
                 ensure!(if step > 0 { end >= start } else { end <= start }, at, "{sign}");
                 let count = start.abs_diff(end).div_ceil(step.unsigned_abs());
-                // A count that does not fit is refused as a size.
+                // A count that does not fit into `usize` becomes `usize::MAX`, which the caller refuses as a size.
                 Ok(Series::Integers { start, step, count: usize::try_from(count).unwrap_or(usize::MAX) })
             }
             Numbers::Floats { start, end, step } => {
                 ensure!(start.is_finite() && end.is_finite(), at, "unsupported range: {start} -> {end}");
                 ensure!(step != 0.0 && !step.is_nan(), at, "step must be nonzero");
                 ensure!(if step > 0.0 { end >= start } else { end <= start }, at, "{sign}");
-                // The conversion saturates, so a count that does not fit is refused as a size.
+                // The conversion saturates. A count that does not fit into `usize` becomes `usize::MAX`, which the caller refuses as a
+                // size.
                 Ok(Series::Floats { start, step, count: ((end - start) / step).ceil() as usize })
             }
         }
@@ -141,7 +143,7 @@ macro_rules! progressions {
 progressions!(Floats f64: f32 f64);
 progressions!(Integers i64: i32 i64);
 
-/// Implements the conversions from a number of elements, and from a range of `usize`, whose step may be negative in the other types.
+/// Implements the conversion from a number of elements.
 macro_rules! counts {
     ($($number:ty)*) => {$(
         impl From<$number> for Progression {

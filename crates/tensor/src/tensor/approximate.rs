@@ -8,7 +8,7 @@ use approx::{AbsDiffEq, RelativeEq, UlpsEq};
 
 use crate::{Float, Tensor};
 
-/// Returns whether the shapes are equal and `close` is true for each pair of elements.
+/// Returns true if the shapes are equal and `close` is true for each pair of elements.
 fn all<T: Float>(x: &Tensor<T>, y: &Tensor<T>, close: impl Fn(T, T) -> bool) -> bool {
     x.shape() == y.shape() && x.iter().zip(y.iter()).all(|(x, y)| close(x, y))
 }

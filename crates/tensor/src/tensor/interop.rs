@@ -160,8 +160,8 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Returns a view of the elements as an `ndarray` view, without a copy. Any layout is supported: an expanded dimension has stride 0, a
-    /// flipped one a negative stride. PyTorch: `numpy()`.
+    /// Returns a view of the elements as an `ndarray` view, without a copy. Any layout is supported: an expanded dimension has stride 0,
+    /// and a flipped dimension has a negative stride. PyTorch: `numpy()`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -146,19 +146,19 @@ impl<T: Element> Tensor<T> {
         &self.layout
     }
 
-    /// Returns the strides in elements: 0 for expanded dimensions, negative for flipped ones.
+    /// Returns the strides in elements: 0 for expanded dimensions, negative for flipped dimensions.
     #[inline]
     pub fn strides(&self) -> &[isize] {
         self.layout.strides()
     }
 
-    /// Returns whether the elements are adjacent in memory in row-major order.
+    /// Returns true if the elements are adjacent in memory in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.layout.is_contiguous()
     }
 
-    /// Returns whether both tensors share a buffer. A view shares the buffer of its operand.
+    /// Returns true if both tensors share a buffer. A view shares the buffer of its operand.
     #[inline]
     pub fn shares_storage(&self, other: &Self) -> bool {
         self.storage.same(&other.storage)
@@ -306,13 +306,13 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold them: an expanded tensor may have far more elements than its buffer.
+    /// If memory cannot hold the elements: an expanded tensor may have far more elements than its buffer.
     #[doc(alias("tolist", "to_list"))]
     pub fn try_to_vec(&self) -> Result<Vec<T>, Error> {
         self.elements(Site::here("to_vec"))
     }
 
-    /// Returns the same elements in row-major order under another shape, without a copy. Fails if the strides do not allow that.
+    /// Returns the same elements in row-major order under another shape, without a copy. Returns an error if the strides do not allow this.
     /// One size may be -1, which is inferred. [`Views::reshape`](crate::ops::Views::reshape) copies if it must. PyTorch: `view`.
     ///
     /// ```

@@ -1,8 +1,8 @@
 //! Activation functions of neural networks, by PyTorch's names (`torch.nn.functional`).
 //!
 //! Most activations are composed of other operations, which give their derivatives. At a kink, the formula is chosen so that the derivative
-//! equals PyTorch's. Elements that a branch does not provide still run through it, and an overflow there would give the gradient 0 · ∞ =
-//! NaN. So a branch gets a harmless argument for these elements.
+//! equals PyTorch's. A selection computes both branches for every element. An overflow in the branch that is not selected would give the
+//! gradient 0 · ∞ = NaN. So each branch gets a harmless argument for the elements that it does not provide.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
@@ -26,7 +26,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         clamp_strictly(self, low, high)
     }
 
-    /// Returns x above 0, and `slope`·x elsewhere, also at 0. PyTorch: `leaky_relu`.
+    /// Returns x where x > 0, and `slope`·x elsewhere. PyTorch: `leaky_relu`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -39,8 +39,8 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
     }
 
-    /// Returns [`leaky_relu`](Self::leaky_relu) with trained slopes: one for all, or one per channel (dimension 1). PyTorch:
-    /// `prelu`.
+    /// Returns [`leaky_relu`](Self::leaky_relu) with the slopes `weight`, which can be trained: one slope for all elements, or one per
+    /// channel (dimension 1). PyTorch: `prelu`.
     fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self> {
         let weight = &weight.into_array(self);
         let at = Site::here("prelu");
@@ -62,13 +62,13 @@ pub trait Activations: TensorLike<Elem: Float> {
         self.apply_binary(Binary::Prelu, &slope, at)
     }
 
-    /// Returns x above 0, and α(eˣ - 1) elsewhere. Derivative α at 0. PyTorch: `elu`.
+    /// Returns x where x > 0, and α(eˣ - 1) elsewhere. Derivative α at 0. PyTorch: `elu`.
     #[in_place]
     fn try_elu(&self, alpha: f64) -> Result<Self> {
         exponential_unit(self, 1.0, alpha, 1.0)
     }
 
-    /// Returns x above 0, and α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
+    /// Returns x where x > 0, and α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
     #[in_place]
     fn try_celu(&self, alpha: f64) -> Result<Self> {
         let at = Site::here("celu");
@@ -145,7 +145,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&inside, &zero(self)?, &above)
     }
 
-    /// Returns x above `threshold`, and `value` elsewhere, also at the threshold. PyTorch: `threshold`.
+    /// Returns x where x > `threshold`, and `value` elsewhere. PyTorch: `threshold`.
     #[in_place]
     fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self> {
         let filled = zero(self)?.try_add(value)?;
@@ -206,7 +206,7 @@ fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
     zero.try_expand(x.shape())
 }
 
-/// Returns `x` strictly between the bounds, and the nearer bound elsewhere. The derivative is 0 at the bounds and at NaN.
+/// Returns `x` where it is strictly between the bounds, and the nearer bound elsewhere. The derivative is 0 at the bounds and at NaN.
 #[track_caller]
 pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
@@ -214,7 +214,7 @@ pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: 
     try_where_(&inside, x, &bounded)
 }
 
-/// Returns `scale`·x above 0, and `alpha`·(e^(`rate`·x) - 1) elsewhere.
+/// Returns `scale`·x where x > 0, and `alpha`·(e^(`rate`·x) - 1) elsewhere.
 #[track_caller]
 fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A> {
     // The comparison is false for NaN, so that NaN takes the curved branch and stays NaN.

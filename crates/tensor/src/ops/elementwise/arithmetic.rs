@@ -88,7 +88,8 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::FloorDivide, other, Site::here("div_floor"))
     }
 
-    /// Returns the quotient rounded down. A gradient through it is an error. Refuses division of integers by zero. PyTorch: `floor_divide`.
+    /// Returns the quotient rounded down. Taking a gradient through the result is an error. Refuses division of integers by zero. PyTorch:
+    /// `floor_divide`.
     #[doc(alias("floordiv", "div_floor"))]
     fn try_floor_divide(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -119,9 +120,9 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Remainder, other, Site::here("remainder"))
     }
 
-    /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A negative base with a fractional
-    /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the root, which differs from the power at -0 and -∞.
-    /// The root of -0 is -0, and the root of -∞ is NaN. PyTorch: `pow`, `float_power`.
+    /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A negative base with a fractional exponent
+    /// gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at -0 and
+    /// -∞. The root of -0 is -0, and the root of -∞ is NaN. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
@@ -147,12 +148,12 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Minimum, other, Site::here("minimum"))
     }
 
-    /// Returns the larger operand, or the other one if one is NaN. PyTorch: `fmax`.
+    /// Returns the larger operand. If only one operand is NaN, returns the other operand. PyTorch: `fmax`.
     fn try_fmax(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Fmax, other, Site::here("fmax"))
     }
 
-    /// Returns the smaller operand, or the other one if one is NaN. PyTorch: `fmin`.
+    /// Returns the smaller operand. If only one operand is NaN, returns the other operand. PyTorch: `fmin`.
     fn try_fmin(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Fmin, other, Site::here("fmin"))
     }
@@ -340,7 +341,8 @@ pub trait Arithmetic: TensorLike {
 
 impl<A: TensorLike<Elem: Element>> Arithmetic for A {}
 
-/// Returns `Some(false)` if the exponent is the number 1/2 (a square root), `Some(true)` if it is -1/2 (its inverse), else `None`.
+/// Returns `Some(false)` if the exponent is the number 1/2 (a square root), `Some(true)` if it is -1/2 (an inverse square root), else
+/// `None`.
 pub(crate) fn is_root<A: TensorLike>(exponent: &Argument<A>) -> Option<bool> {
     match exponent {
         Argument::Number(value) if value.to_f64().abs() == 0.5 => Some(value.to_f64() < 0.0),

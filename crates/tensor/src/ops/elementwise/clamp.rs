@@ -1,7 +1,7 @@
 //! Operations that keep values within bounds. The gradients of the bounds are PyTorch's.
 //!
-//! If the bound is a number, the derivative is 1 strictly inside and 0 elsewhere, also at the bound. If the bound is a tensor, equal
-//! elements share the gradient, since a gradient flows to the bound too.
+//! If the bound is a number, the derivative is 1 strictly inside and 0 elsewhere, also at the bound. If the bound is a tensor, a gradient
+//! flows to the bound too: where x equals the bound, each gets half of the gradient.
 
 use wengert_macros::twins;
 
@@ -14,9 +14,8 @@ use crate::{Binary, Error, Float, Scalar, Site, Unary};
 /// `clamp` and related operations.
 #[twins]
 pub trait Clamp: TensorLike<Elem: Float> {
-    /// Returns x, or `min` where x is smaller. NaN if either is NaN. If `min` is a number, the derivative is 0 at the bound and
-    /// at NaN. If it is an array, the derivative is the one of
-    /// [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
+    /// Returns x, or `min` where x is smaller. NaN if either is NaN. If `min` is a number, the derivative is 0 at the bound and at NaN. If
+    /// `min` is an array, the derivative is as for [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
     #[in_place]
     fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self> {
         match min.into_argument(self) {
@@ -28,9 +27,8 @@ pub trait Clamp: TensorLike<Elem: Float> {
         }
     }
 
-    /// Returns x, or `max` where x is larger. NaN if either is NaN. If `max` is a number, the derivative is 0 at the bound and
-    /// at NaN. If it is an array, the derivative is the one of
-    /// [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
+    /// Returns x, or `max` where x is larger. NaN if either is NaN. If `max` is a number, the derivative is 0 at the bound and at NaN. If
+    /// `max` is an array, the derivative is as for [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
     #[in_place]
     fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self> {
         match max.into_argument(self) {
@@ -86,7 +84,7 @@ fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
 }
 
 /// Clamps `x` between two arrays. The gradient flows to the operand that was selected. If `x` equals a bound, `x` and the bound get half of
-/// it each.
+/// the gradient each.
 #[track_caller]
 fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A> {
     let (x, min, max) = broadcast_three(x, &min, &max, at)?;
@@ -99,8 +97,8 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     let chosen = try_where_(&x.try_lt(&min)?, &min, &inside)?;
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;
     let chosen = try_where_(&min.try_gt(&max)?, &max, &chosen)?;
-    // Where an operand is NaN, the value is NaN and the gradient flows to x. The exceptions follow PyTorch: x beyond a bound that is not
-    // NaN gets no gradient, and `max` gets the gradient where min is above max.
+    // Where an operand is NaN, the value is NaN and the gradient flows to x. There are two exceptions, as in PyTorch. If x is beyond a
+    // bound that is not NaN, x gets no gradient. If min is above max, `max` gets the gradient.
     let is_nan = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
     let beyond = x.try_lt(&min)?.try_logical_or(&x.try_gt(&max)?)?;
     let source = try_where_(&beyond, &x.apply_detach(at)?, &x)?;
@@ -120,8 +118,8 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
 /// ```
 #[twins]
 pub trait Bounded: TensorLike<Elem: Float> {
-    /// Replaces NaN by `nan`, ∞ by `posinf` and -∞ by `neginf`. `None` means the largest and the smallest finite number.
-    /// Derivative 0 where replaced. PyTorch: `nan_to_num`.
+    /// Replaces NaN by `nan`, ∞ by `posinf` and -∞ by `neginf`. If `posinf` or `neginf` is `None`, the replacement is the largest or the
+    /// smallest finite number. The derivative is 0 at replaced elements. PyTorch: `nan_to_num`.
     #[in_place]
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self> {
         let at = Site::here("nan_to_num");

@@ -22,42 +22,42 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// ```
 #[twins]
 pub trait Comparison: TensorLike {
-    /// Returns a mask that is true where both are equal. PyTorch: `eq`.
+    /// Returns a mask that is true where both operands are equal. PyTorch: `eq`.
     #[in_place]
     #[doc(alias("equal"))]
     fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Eq, other, Site::here("eq"))
     }
 
-    /// Returns a mask that is true where they differ. PyTorch: `ne`.
+    /// Returns a mask that is true where the operands differ. PyTorch: `ne`.
     #[in_place]
     #[doc(alias("not_equal"))]
     fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Ne, other, Site::here("ne"))
     }
 
-    /// Returns a mask that is true where `self` is smaller. PyTorch: `lt`.
+    /// Returns a mask that is true where `self` is smaller than `other`. PyTorch: `lt`.
     #[in_place]
     #[doc(alias("less"))]
     fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Lt, other, Site::here("lt"))
     }
 
-    /// Returns a mask that is true where `self` is smaller or equal. PyTorch: `le`.
+    /// Returns a mask that is true where `self` is smaller than `other` or equal to it. PyTorch: `le`.
     #[in_place]
     #[doc(alias("less_equal"))]
     fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Le, other, Site::here("le"))
     }
 
-    /// Returns a mask that is true where `self` is larger. PyTorch: `gt`.
+    /// Returns a mask that is true where `self` is larger than `other`. PyTorch: `gt`.
     #[in_place]
     #[doc(alias("greater"))]
     fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Gt, other, Site::here("gt"))
     }
 
-    /// Returns a mask that is true where `self` is larger or equal. PyTorch: `ge`.
+    /// Returns a mask that is true where `self` is larger than `other` or equal to it. PyTorch: `ge`.
     #[in_place]
     #[doc(alias("greater_equal"))]
     fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
@@ -92,7 +92,7 @@ pub trait Comparison: TensorLike {
         self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)
     }
 
-    /// Returns a mask that is true where both are nonzero (or `true`). PyTorch: `logical_and`.
+    /// Returns a mask that is true where both operands are nonzero (or `true`). PyTorch: `logical_and`.
     #[in_place]
     fn try_logical_and(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_and");
@@ -100,7 +100,7 @@ pub trait Comparison: TensorLike {
         x.apply_binary(Binary::Mul, &y, at)
     }
 
-    /// Returns a mask that is true where at least one is nonzero (or `true`). PyTorch: `logical_or`.
+    /// Returns a mask that is true where at least one operand is nonzero (or `true`). PyTorch: `logical_or`.
     #[in_place]
     fn try_logical_or(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_or");
@@ -108,7 +108,7 @@ pub trait Comparison: TensorLike {
         x.apply_binary(Binary::Maximum, &y, at)
     }
 
-    /// Returns a mask that is true where exactly one is nonzero (or `true`). PyTorch: `logical_xor`.
+    /// Returns a mask that is true where exactly one operand is nonzero (or `true`). PyTorch: `logical_xor`.
     #[in_place]
     fn try_logical_xor(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_xor");
@@ -129,7 +129,7 @@ impl<A: TensorLike> Comparison for A {}
 
 #[twins]
 impl<T: Element> Tensor<T> {
-    /// Returns a mask that is true where both are equal, element by element. The shapes broadcast. This method does the same as
+    /// Returns a mask that is true where both operands are equal, element by element. The shapes broadcast. This method does the same as
     /// [`Comparison::eq`]; being inherent, it takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
     ///
     /// ```
@@ -143,7 +143,7 @@ impl<T: Element> Tensor<T> {
         Comparison::try_eq(self, other)
     }
 
-    /// Returns a mask that is true where they differ, element by element. The shapes broadcast. PyTorch: `ne`.
+    /// Returns a mask that is true where the operands differ, element by element. The shapes broadcast. PyTorch: `ne`.
     #[doc(alias("not_equal"))]
     pub fn try_ne(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
         Comparison::try_ne(self, other)

@@ -46,7 +46,7 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
     })?;
     a.constant(&values).with_derivative(
         || {
-            // The slope ± xᵃ⁻¹ e⁻ˣ / Γ(a) is computed from its logarithm.
+            // The derivative with respect to x, ± xᵃ⁻¹ e⁻ˣ / Γ(a), is computed from its logarithm.
             let a = a.opaque(at)?;
             let logarithm = a.try_sub(1.0)?.try_mul(&x.try_log()?)?.try_sub(&x)?.try_sub(&a.try_lgamma()?)?;
             let density = logarithm.try_exp()?;

@@ -12,7 +12,7 @@ use crate::{Binary, Element, Float, Scalar, Site, Unary};
 /// Arithmetic of two and three operands.
 #[twins]
 pub trait Mixed: TensorLike<Elem: Float> {
-    /// Returns `self + weight · (end - self)`, computed from the nearer end. PyTorch: `lerp`.
+    /// Returns `self + weight · (end - self)`, computed as a step from the nearer of `self` and `end`. PyTorch: `lerp`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -89,8 +89,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
 
-    /// Returns 0 where x is below 0, 1 where it is above 0, and `values` where it is 0. A gradient through it is an error. PyTorch:
-    /// `heaviside`.
+    /// Returns 0 where x is below 0, 1 where it is above 0, and `values` where it is 0. Taking a gradient through the result is an error.
+    /// PyTorch: `heaviside`.
     #[in_place]
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("heaviside");
@@ -100,8 +100,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
     }
 
-    /// Returns a mask that is true where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are close
-    /// only if `equal_nan` is true. PyTorch: `isclose`.
+    /// Returns a mask that is true where `self` and `other` differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs
+    /// are close only if `equal_nan` is true. PyTorch: `isclose`.
     #[doc(alias("allclose"))]
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         let at = Site::here("isclose");
@@ -136,7 +136,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Mixed for A {}
 
-/// Replaces elements by a mask, for every element type.
+/// Replacement of the elements that a mask selects, for every element type.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -148,11 +148,12 @@ impl<A: TensorLike<Elem: Float>> Mixed for A {}
 /// ```
 #[twins]
 pub trait Masking: TensorLike<Elem: Element> {
-    /// Returns `value` where `mask` is true, and `self` elsewhere. Both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
+    /// Returns `value` where `mask` is true, and `self` elsewhere. `mask` and `self` broadcast. The derivative is 0 at replaced elements.
+    /// PyTorch: `masked_fill`.
     fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
         let mask = &mask.to_mask(self);
-        // The mask is the first operand in PyTorch's error.
+        // PyTorch's error message names the mask as the first operand.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
         let (x, mask) = (expand(self, &shape, at)?, expand(mask, &shape, at)?);
         let value = one_value(self, value, &shape, at, |rank| {

@@ -1,7 +1,7 @@
 //! Operations in place. They return an error if the result does not have the shape of the left side.
 //!
-//! Tensors copy on write, so an operation in place never changes another tensor. It only saves memory. On a recorded variable, it
-//! replaces the variable by the result.
+//! Tensors copy on write, so an operation in place never changes another tensor; it only saves memory. An operation in place on a recorded
+//! variable replaces the variable by the result.
 
 use wengert_macros::twins;
 
@@ -34,7 +34,8 @@ use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site,
 /// ```
 #[twins]
 pub trait InPlace: TensorLike {
-    /// Returns an error if several elements of `self` share a position, or if `self` partly overlaps `source`, which the operation reads.
+    /// Returns an error if several elements of `self` share a position in memory, or if `self` partly overlaps `source`, which the
+    /// operation reads.
     #[doc(hidden)]
     fn check_write(&self, source: Option<&Self>, at: Site) -> Result<(), Self::Error>;
 
@@ -89,7 +90,8 @@ pub trait InPlace: TensorLike {
         let value = match other {
             Argument::Number(value) => number(self, value, &shape, at)?,
             Argument::Array(y) => {
-                // `join_all` does not warn. Warnings are for operations that combine two operands, which a copy does not.
+                // `join_all` does not warn about the broadcast. Only operations that combine two operands warn, and a copy does not combine
+                // operands.
                 let joined = join_all(&[&shape, &y.shape()], at)?;
                 same_shape(&shape, &y.shape(), &joined, at)?;
                 expand(&y, &shape, at)?
@@ -98,7 +100,7 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// Sets `self` to `self.floor_divide(other)`. A gradient through it is an error. PyTorch: `floor_divide_`.
+    /// Sets `self` to `self.floor_divide(other)`. Taking a gradient through the result is an error. PyTorch: `floor_divide_`.
     fn try_floor_divide_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
     where
         Self::Elem: Number,

@@ -43,9 +43,8 @@ pub trait Indexing: TensorLike {
         if shape.rank() == 0 { slices.reshape_to(shape, at) } else { Ok(slices) }
     }
 
-    /// Returns the element of `self` for each element of `index`. Along dimension `dim`, its position is the value in `index`.
-    /// Along the other dimensions, its position is the position of that value. The other sizes of `index` are at most the sizes of
-    /// `self`. PyTorch: `gather`.
+    /// Returns one element of `self` for each element of `index`. With `dim` 1, for example, `result[i, j]` is `self[i, index[i, j]]`.
+    /// Along the dimensions other than `dim`, the sizes of `index` are at most the sizes of `self`. PyTorch: `gather`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -75,7 +74,7 @@ pub trait Indexing: TensorLike {
             "Size does not match at dimension {axis} expected index {target} to be no larger than self {from} apart \
                  from dimension {axis}"
         );
-        // An index that was expanded over all other dimensions reads whole slices.
+        // If the index was expanded over all other dimensions, it selects whole slices, as `index_select` does.
         let whole = from.rank() > 1 && from.with_size(axis, target[axis]) == target;
         let line = index.distinct();
         if whole && line.numel() == target[axis] && line.shape()[axis] == target[axis] {
@@ -89,8 +88,8 @@ pub trait Indexing: TensorLike {
         self.apply_take(&positions.reshape_to(index.shape().clone(), at)?, at)
     }
 
-    /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`. Both ranks must be equal. If `dim` is `None`, both are
-    /// flattened first. Accepts the results of `argsort` and of `argmax_keepdim`. PyTorch: `take_along_dim`.
+    /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`. `self` and `index` have the same rank. If `dim` is
+    /// `None`, both arrays are flattened first. Accepts the results of `argsort` and of `argmax_keepdim`. PyTorch: `take_along_dim`.
     fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("take_along_dim");
         let Some(dim) = dim else {

@@ -10,7 +10,7 @@ use crate::{Position, Span, Tensor};
 /// [`index_items!`](crate::index_items) makes a list of items. The range `..` is one whole dimension, not an ellipsis.
 #[derive(Clone, Debug)]
 pub enum IndexItem {
-    /// One position of a dimension, which the result lacks. A negative position counts from the end.
+    /// One position of a dimension. The result lacks this dimension. A negative position counts from the end.
     At(isize),
     /// The range `start:end:step` of a dimension, as in Python, with a positive step.
     Slice(Option<isize>, Option<isize>, isize),

@@ -33,8 +33,8 @@ pub trait ItemIndexing: TensorLike {
     ///
     /// # Errors
     ///
-    /// If there are more items than dimensions, or a position is out of range. If a mask has another shape than its dimensions, or
-    /// index tensors do not broadcast.
+    /// If there are more items than dimensions, or a position is out of range. If a mask has another shape than the dimensions that it
+    /// indexes, or index tensors do not broadcast.
     #[doc(alias("getitem", "__getitem__"))]
     fn try_index(&self, items: &[IndexItem]) -> Result<Self> {
         let at = Site::here("index");

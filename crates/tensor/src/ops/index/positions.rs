@@ -26,8 +26,8 @@ pub(crate) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Ten
     all_positions(&Shape::ones(rank).with_size(axis, len), at)
 }
 
-/// Returns the positions that `gather` reads in a tensor of shape `from`. The index along `axis` is the element of `index`;
-/// along the other dimensions it is the element's own index.
+/// Returns the positions that `gather` reads in a tensor of shape `from`. Each element of `index` gives the index along `axis`. Along the
+/// other dimensions, the index is the position of that element in `index`.
 pub(crate) fn gathered_positions(
     from: &Shape,
     axis: usize,
@@ -38,8 +38,8 @@ pub(crate) fn gathered_positions(
     // A tensor of rank 0 has only position 0, so the stride does not matter.
     let axis_stride = strides.get(axis).copied().unwrap_or(0);
     Tensor::build(shape, at, |out| {
-        // `own` is the index of the current element of `index`. `others` is the part of its position that the dimensions except `axis`
-        // contribute.
+        // `own` holds the indices of the current element of `index`, one per dimension. `others` is the sum of index · stride over the
+        // dimensions other than `axis`.
         let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, shape.rank());
         let mut others = 0;
         for (out, index) in out.iter_mut().zip(index.iter()) {
@@ -95,7 +95,7 @@ pub(crate) fn check_range(index: &[i64], size: usize, axis: usize, at: Site) -> 
     check_within(index, size, axis, sentence, at)
 }
 
-/// Returns an error like [`check_range`], with a sentence that the operation gives.
+/// Refuses indices outside dimension `axis`, like [`check_range`]. `sentence` makes the error message from the refused index.
 pub(crate) fn check_within(
     index: &[i64],
     size: usize,

@@ -1,8 +1,8 @@
 //! Writing and adding by index tensors. These operations return a new array. The in-place forms are in
 //! [`ScatterInPlace`](crate::ops::ScatterInPlace).
 //!
-//! If writes go to the same element, the last write wins, and every source gets the gradient of the element. If additions go to the same
-//! element, all are added.
+//! If several writes go to the same element, the last write wins, and every source gets the gradient of the element. If several additions
+//! go to the same element, all are added.
 
 use wengert_macros::twins;
 
@@ -77,8 +77,8 @@ pub trait Scatter: TensorLike {
         }
     }
 
-    /// Returns `self` with `alpha` times the slices of `source` added to the slices `index`, a vector, along dimension `dim`:
-    /// the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
+    /// Returns `self` with `alpha` times the slices of `source` added to the slices with the indices `index`, a vector, along dimension
+    /// `dim`: the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
     #[in_place(reads(source))]
     fn try_index_add(
         &self,
@@ -243,7 +243,7 @@ pub(crate) fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -
 }
 
 /// Returns the shapes of `x` and `source` and the position of dimension `dim`. Rank 0 counts as rank 1. Refuses slices of `source` that do
-/// not fit the slices `index` of `x`. `name` is the operation's name in PyTorch's sentences.
+/// not fit the slices `index` of `x`. `name` is the operation's name in PyTorch's error messages.
 fn slices<A: TensorLike>(
     name: &str,
     x: &A,

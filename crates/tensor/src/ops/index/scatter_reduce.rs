@@ -1,7 +1,8 @@
 //! Reductions of the elements that index tensors send to one place.
 //!
-//! The sources are put in the order of their targets. A scan in log n steps combines the sources of each target (W. D. Hillis and G. L.
-//! Steele, "Data parallel algorithms", 1986). The order depends on the index alone, and every step is recorded.
+//! The sources are sorted by their targets, which are the positions in the result. A scan in log n steps combines the sources of each
+//! target (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order depends on the index alone, and every step is
+//! recorded.
 
 use wengert_macros::twins;
 
@@ -30,10 +31,10 @@ pub enum ScatterReduction {
 #[twins]
 pub trait ScatterReduce: TensorLike<Elem: Float> {
     /// Returns `self` with the reduction of `source` at the positions `index` along dimension `dim`: all sources with one target are
-    /// reduced together, with the element of `self` if `include_self` is true. Other elements stay. `index` and `source` are read as by
-    /// [`scatter`](crate::ops::Scatter::scatter). A NaN makes its reduction NaN. The gradient of a largest or smallest element is shared
-    /// evenly by the ties. PyTorch: `scatter_reduce`. (With `include_self=False`, PyTorch's ties include elements of `self` that do not
-    /// count.)
+    /// reduced together, with the element of `self` if `include_self` is true. Elements without sources stay unchanged. `index` and
+    /// `source` are read as by [`scatter`](crate::ops::Scatter::scatter). A NaN makes its reduction NaN. The gradient of a largest or
+    /// smallest element is shared evenly by the ties. PyTorch: `scatter_reduce`. (With `include_self=False`, PyTorch also counts equal
+    /// elements of `self` as ties, although they get no gradient.)
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -78,17 +79,17 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> ScatterReduce for A {}
 
-/// The targets of the sources.
+/// The targets of the sources, and the sources sorted by target.
 struct Targets {
     /// The target of each source, a row-major position.
     positions: Tensor<i64>,
     /// The number of sources of each element, in the shape of the result.
     counts: Tensor<i64>,
-    /// The sources in the order of their targets.
+    /// The indices of the sources, sorted by target.
     order: Tensor<i64>,
-    /// For each place in this order, the number of earlier sources of the same target.
+    /// For each place in `order`, the number of earlier sources with the same target.
     ranks: Tensor<i64>,
-    /// For each element, the place of its last source; 0 if it has none.
+    /// For each element of the result, the place of its last source in `order`; 0 if the element has no source.
     last: Tensor<i64>,
     most: usize,
 }
@@ -117,11 +118,11 @@ impl Targets {
         self.counts.compare(Compare::Gt, 0, at)
     }
 
-    /// Returns the reduction of the sources of each element. Elements without sources have any value.
+    /// Returns the reduction of the sources of each element. The value of an element without sources is not specified.
     fn reduce<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
         let mut z = source.apply_take(&self.order, at)?;
         let (size, mut reach) = (self.order.numel(), 1);
-        // At this point each place combines up to `reach` sources that end with it.
+        // At this point, each place combines its source with the sources before it that have the same target, at most `reach` in total.
         while reach < self.most {
             let part = |start: usize| z.slice_axis(0, start, size - reach, at);
             let own = part(reach)?;
@@ -136,7 +137,7 @@ impl Targets {
     }
 }
 
-/// Returns `x`, or 0 at the elements with sources if `include_self` is false.
+/// Returns `x`. If `include_self` is false, elements with sources are replaced by 0.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?), 0.0, at) }
 }
@@ -181,7 +182,8 @@ fn extremes<A: TensorLike<Elem: Float>>(
         extreme = extreme.apply_binary(op, &own, at)?;
     }
     let value = A::apply_select(&reached, &extreme, &own, at)?;
-    // The derivative is the mean of the elements that equal the extreme. An element without sources equals itself.
+    // The result has the derivative of the mean of all elements that equal the extreme. For an element without sources, this mean is the
+    // element itself.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
         let ones = x.fill_shape(1.0, &x.shape(), at)?;

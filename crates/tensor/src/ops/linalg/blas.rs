@@ -177,7 +177,7 @@ pub trait Blas: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Blas for A {}
 
-/// Returns the outer product `[m, n]` of two vectors. `names` are their names in PyTorch's sentences.
+/// Returns the outer product `[m, n]` of two vectors. `names` are their names in PyTorch's error messages.
 pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Site) -> Result<A> {
     for (x, name) in [column, row].into_iter().zip(names) {
         let (rank, operation) = (x.shape().rank(), at.operation);
@@ -187,7 +187,7 @@ pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Si
 }
 
 /// Checks that two matrices can be multiplied, and returns the shape of the product. `operation` and `first`, the name of `x`, appear in
-/// PyTorch's sentences.
+/// PyTorch's error messages.
 pub(crate) fn check_matrices<A: TensorLike>(
     operation: &str,
     first: &str,

@@ -1,7 +1,7 @@
 //! Sums of products over shared dimensions, which are named by letters or by position.
 //!
-//! Operands are combined two at a time, from the left. A name is contracted by a batched matrix product if both operands have it, but
-//! neither the result nor a later operand. Other names broadcast; size 1 matches any size.
+//! Operands are combined two at a time, from the left. A name is contracted by a batched matrix product if both operands have the name, and
+//! neither the result nor a later operand has it. Other names broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -27,16 +27,16 @@ impl From<usize> for Contracted {
 }
 
 impl From<(&[isize], &[isize])> for Contracted {
-    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The lists belong to the first and
-    /// the second operand.
+    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The first list has dimensions of the
+    /// first operand, and the second list has dimensions of the second operand.
     fn from((first, second): (&[isize], &[isize])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
 }
 
 impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
-    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The lists belong to the first and
-    /// the second operand.
+    /// Pairs each dimension in the first list with the dimension at the same place in the second list. The first list has dimensions of the
+    /// first operand, and the second list has dimensions of the second operand.
     fn from((first, second): ([isize; N], [isize; N])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }

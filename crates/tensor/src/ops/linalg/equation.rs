@@ -20,7 +20,7 @@ pub(crate) struct Equation {
 }
 
 impl Equation {
-    /// Parses `text` for operands of the given ranks. The error is PyTorch's sentence.
+    /// Parses `text` for operands of the given ranks. The error is PyTorch's error message.
     pub(crate) fn parse(text: &str, ranks: &[usize]) -> Result<Self, String> {
         let (left, right) = match text.split_once("->") {
             Some((left, right)) => (left, Some(right)),

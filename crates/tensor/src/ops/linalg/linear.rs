@@ -27,7 +27,7 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
         linear(self, &weight.into_array(self), bias.into_option(self).as_ref(), Site::here("linear"))
     }
 
-    /// Returns x₁ᵀ Wₒ x₂ + b for every o: `self` is `[…, j]`, `other` is `[…, k]` with the same other dimensions, `weight` is
+    /// Returns x₁ᵀ Wₒ x₂ + bₒ for each output o: `self` is `[…, j]`, `other` is `[…, k]` with the same other dimensions, `weight` is
     /// `[n, j, k]`, `bias` is `[n]`, and the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
     fn try_bilinear(
         &self,
@@ -58,8 +58,8 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     }
     let z = product(x, &weight, at)?;
     let shape = z.shape();
-    // Checks the bias. As in PyTorch, a batch of rows with a vector as the bias is computed as one matrix. In other cases PyTorch adds in
-    // place, and its error has another sentence.
+    // Checks the bias with PyTorch's error messages. PyTorch computes a matrix, or a batch of matrices with a vector as the bias, by
+    // `addmm`. In other cases, PyTorch adds the bias in place, which has another error message.
     match shape.rank() {
         2 => expand_term(bias, &shape, at).map(drop)?,
         3 if bias.shape().rank() == 1 => {

@@ -57,7 +57,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
         reduce_dims(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
     }
 
-    /// Returns the vector product along `dim`, which has size 3 in both. Both have the same rank, and the other sizes
+    /// Returns the vector product along `dim`, which has size 3 in both operands. The operands have the same rank, and the other sizes
     /// broadcast. PyTorch: `linalg.cross`.
     ///
     /// ```
@@ -71,8 +71,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
         cross(self, &other.into_array(self), dim.position(), Site::here("cross"))
     }
 
-    /// Returns the Kronecker product: each element of `self` times the whole `other`. The result's sizes are the products of both sizes.
-    /// The lower rank is extended with leading dimensions of size 1. PyTorch: `kron`.
+    /// Returns the Kronecker product: each element of `self` times the whole `other`. Each size of the result is the product of the
+    /// operands' sizes. The operand of lower rank gets leading dimensions of size 1. PyTorch: `kron`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -15,7 +15,8 @@ pub enum AttentionMask<'m, A> {
     /// All keys.
     #[default]
     None,
-    /// The keys up to the query's own position. Both positions count from the first: the mask is a lower triangle aligned at the top left.
+    /// The keys up to the query's own position. Keys and queries are both numbered from the first: the mask is a lower triangle aligned at
+    /// the top left.
     Causal,
     /// The keys where the mask is true. Broadcasts to `[…, l, s]`.
     Keep(&'m Tensor<bool>),

@@ -357,9 +357,9 @@ fn elementwise<T: Element, const N: usize>(
     Ok(result.with_layout(layout))
 }
 
-/// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout and the count of equal elements that each
-/// of its elements stands for. A product keeps the dimensions below [`MANY_TERMS`], because a power has other rounding errors. A product of
-/// integers keeps all.
+/// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`
+/// that each element of the new layout represents. A product of floating-point numbers keeps the dimensions below [`MANY_TERMS`], because a
+/// power has other rounding errors. A product of integers keeps all dimensions.
 fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;

@@ -48,7 +48,7 @@ pub trait Evaluate<T: Float> {
         unreachable!("the data of node %{node} is here")
     }
 
-    /// Runs the steps of a plan of the expression, and returns the values of its roots.
+    /// Runs the steps of a plan of the expression, and returns the values of the expression's roots.
     ///
     /// # Errors
     ///
@@ -172,7 +172,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Returns true if a step makes a view of data that is not in memory. Records the step in `views`; it then runs for each reader.
+    /// Returns true if a step makes a view of data that is not in memory. Records the step in `views`. The step then runs for each step
+    /// that reads the view.
     fn postpone(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
@@ -333,8 +334,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Tensor::apply_cat(&operands, axis, at)?)
     }
 
-    /// Returns one buffer with all operands in order, from an offset of a concatenation's memory on. Returns `None` if an
-    /// operand is stored in other memory and its range of this memory is in use.
+    /// Returns one buffer with all operands in order, which starts at an offset in the memory of a concatenation. Returns `None` if an
+    /// operand is stored in other memory, and the operand's range in the concatenation's memory is in use.
     fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
@@ -395,7 +396,7 @@ impl<T: Float> Concatenations<'_, T> {
         self.take(offset, len)
     }
 
-    /// Returns the memory of `len` elements from an offset on. Returns `None` if part of it was taken before.
+    /// Returns the memory of `len` elements that starts at an offset. Returns `None` if part of this memory was taken before.
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)

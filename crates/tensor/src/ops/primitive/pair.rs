@@ -161,7 +161,7 @@ pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Si
     expand(&x.number(value), shape, at)
 }
 
-/// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, returns an error with the sentence
+/// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, returns an error with the message
 /// that `refusal` makes.
 pub(crate) fn one_value<A: TensorLike>(
     x: &A,
@@ -240,7 +240,7 @@ pub(crate) fn compare<A: TensorLike>(
     x.apply_compare(op, &y, at)
 }
 
-/// Refuses a result of shape `result` that an operation in place would write to a tensor of shape `output`, unless both are equal.
+/// Refuses a result of shape `result` that an operation in place would write to a tensor of shape `output`, unless both shapes are equal.
 pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
     if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }

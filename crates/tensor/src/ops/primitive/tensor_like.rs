@@ -23,7 +23,7 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the sizes.
     fn shape(&self) -> Shape;
 
-    /// Returns whether both have the same sizes. Recorded variables only compare the indices of their stored shapes.
+    /// Returns true if `self` and `other` have the same shape. Recorded variables compare only the indices of their stored shapes.
     fn same_shape(&self, other: &Self) -> bool {
         self.shape() == other.shape()
     }
@@ -42,7 +42,7 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
-    /// Returns the same values as a constant, through which no gradient flows. Returns `self` if nothing is recorded. Users call
+    /// Returns the same values as a constant, through which no gradient flows. A plain tensor returns itself. Users call
     /// [`detach`](crate::ops::Views::detach).
     ///
     /// # Errors
@@ -53,7 +53,7 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values. Taking a gradient through them is an error that names `at`. Returns `self` if nothing is recorded.
+    /// Returns the same values. Taking a gradient through these values is an error that names `at`. A plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ pub trait TensorLike: Clone + Sized {
     }
 
     /// Returns an array with the values of `value` but the derivative of `self` (a straight-through estimator). Both have the same shape.
-    /// Returns `value` if nothing is recorded.
+    /// For plain tensors, returns `value`.
     ///
     /// # Errors
     ///
@@ -74,9 +74,9 @@ pub trait TensorLike: Clone + Sized {
     }
 
     /// Returns an array with the values of `self` and the derivative Σ slope · d input over the pairs (input, slope) that `terms` returns.
-    /// All have the shape of `self`; a missing slope is 1. A second derivative differentiates the slopes. This is for functions for which
-    /// PyTorch's derivative is a convention that differs from the derivative of the computation. If nothing is recorded, returns `self` and
-    /// does not call `terms`.
+    /// All inputs and slopes have the shape of `self`; the slope `None` stands for 1. A second derivative differentiates the slopes. This
+    /// is for functions whose derivative in PyTorch is a convention that differs from the derivative of the computation. A plain tensor
+    /// returns itself and does not call `terms`.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ pub trait TensorLike: Clone + Sized {
     }
 
     /// Returns the same values, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. Their derivative is computed
-    /// from these values, so that earlier values need not be kept. Returns `self` if nothing is recorded.
+    /// from these values, so that earlier values can be released. A plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values, or an error with the sentence `message` if `holds` is false for one of them. A tensor is checked
+    /// Returns the same values, or an error with the message `message` if `holds` is false for one of these values. A tensor is checked
     /// immediately, a recorded variable when its values are computed.
     ///
     /// # Errors
@@ -214,9 +214,9 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the running sum along `axis`.
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
 
-    /// Returns the variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total`
-    /// is true if the caller named no dimensions; the derivative depends on it if n - `correction` is not positive. The variance is
-    /// a primitive because its derivative, 2 (x - mean) / (n - correction), needs no term for the mean.
+    /// Returns the variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` is true
+    /// if the caller named no dimensions; the derivative depends on `is_total` if n - `correction` is not positive. The variance is a
+    /// primitive because its derivative, 2 (x - mean) / (n - correction), needs no term for the mean.
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;

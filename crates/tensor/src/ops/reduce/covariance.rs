@@ -35,8 +35,8 @@ pub trait Covariances: TensorLike<Elem: Float> {
         covariances(self, "cov", correction, fweights, aweights, Site::here("cov"))
     }
 
-    /// Returns the correlations `[v, v]` of v variables `[v, n]`: the covariances, divided by both standard deviations. They are within
-    /// [-1, 1], and NaN if a variable is constant. PyTorch: `corrcoef`.
+    /// Returns the correlations `[v, v]` of v variables `[v, n]`: the covariances, divided by both standard deviations. The correlations
+    /// are within [-1, 1], and NaN if a variable is constant. PyTorch: `corrcoef`.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Cumulative for A {}
 
-/// Returns, for each element along `dim`, the combination of it and all elements before it. `combine` must be associative.
+/// Returns, for each element along `dim`, the combination of this element and all elements before it. `combine` must be associative.
 fn scan<A: TensorLike>(
     x: &A,
     dim: isize,
@@ -99,7 +99,7 @@ fn scan<A: TensorLike>(
     let (axis, size) = (array.axis, array.len());
     let mut z = array.values().clone();
     let mut reach = 1;
-    // At this point each element combines the `reach` elements that end with it. The first `reach` elements are complete.
+    // At this point, each element combines `reach` elements: itself and the elements before it. The first `reach` elements are complete.
     while reach < size {
         let part = |start: usize, len: usize| z.apply_view(View::Slice { axis, start, len, step: 1 }, at);
         let combined = combine(&part(0, size - reach)?, &part(reach, size - reach)?)?;

@@ -45,8 +45,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
         total(&areas, axis, at)
     }
 
-    /// Returns the running integrals along `dim` of functions with these values at points with the distance `dx`. There is one result
-    /// fewer than points. PyTorch: `cumulative_trapezoid` with `dx`.
+    /// Returns the running integrals along `dim` of functions with these values at points with the distance `dx`. The result has one
+    /// element fewer than there are points. PyTorch: `cumulative_trapezoid` with `dx`.
     ///
     /// # Errors
     ///
@@ -73,14 +73,14 @@ pub trait Integrals: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Integrals for A {}
 
-/// The distances of the points.
+/// The distances between neighbouring points.
 enum Step<'a, A> {
     Equal(f64),
     /// The points, and PyTorch's name of the operation.
     Points(&'a A, &'static str),
 }
 
-/// Returns the areas between neighbouring points, along the dimension that is returned too.
+/// Returns the areas between neighbouring points along `dim`, and the position of that dimension.
 fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site) -> Result<(A, usize), A::Error> {
     let shape = y.shape();
     if shape.rank() == 0 {
@@ -109,7 +109,7 @@ fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site
     x.reshape_to(std::iter::repeat_n(1, missing).chain(own.iter().copied()).collect::<Shape>(), at)
 }
 
-/// Returns each element but the first, combined with the element before it.
+/// Returns `op` of each element along `axis`, except the first, and the element before it.
 fn neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result<A> {
     let size = x.shape()[axis];
     let len = size.saturating_sub(1);

@@ -1,6 +1,6 @@
 //! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. All compute
-//! the variance in two passes: the mean, then the mean square of the differences from it. The formula E[x²] - E[x]² would lose digits. The
-//! functions have no state: batch normalization in training returns its statistics, and a layer can store them.
+//! the variance in two passes: the mean, then the mean square of the differences from the mean. The formula E[x²] - E[x]² would lose
+//! digits. The functions have no state: batch normalization in training returns its statistics, and a layer can store them.
 
 use wengert_macros::twins;
 
@@ -234,7 +234,7 @@ fn normalized_sizes<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Sha
     Ok(normalized)
 }
 
-/// Parameters of a normalization, each with its name in PyTorch's sentences.
+/// Parameters of a normalization, each with its name in PyTorch's error messages.
 type Parameters<'p, A> = [(Option<&'p A>, &'static str)];
 
 /// Refuses parameters that do not have the shape of the normalized dimensions.

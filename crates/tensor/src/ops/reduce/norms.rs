@@ -107,8 +107,8 @@ pub trait Norms: TensorLike<Elem: Float> {
         self.apply_binary(Binary::Div, &expand(&divisor, &self.shape(), at)?, at)
     }
 
-    /// Returns the cosine of the angle between both along `dim`: the sum of the products, divided by both 2-norms. Each norm is
-    /// raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero. PyTorch:
+    /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
+    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero. PyTorch:
     /// `nn.functional.cosine_similarity`.
     fn try_cosine_similarity(
         &self,
@@ -201,8 +201,8 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     squeeze(&distance_norm(&difference, p, axis, at)?, axis, at)
 }
 
-/// Returns the p-norm over `axis`, with the derivatives of a distance: all orders are 0 at equal points and at equal coordinates. For p =
-/// ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
+/// Returns the p-norm over `axis` of `x`, the difference of two points. Derivatives of all orders are 0 at equal points and at equal
+/// coordinates. For p = ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
 fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
@@ -219,7 +219,7 @@ fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Sit
         let tied = size.replace_where(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
-    // The power has no finite derivative at 0. So zeros are replaced by 1 before the power, and its result by 0.
+    // The power has no finite derivative at 0. So zeros are replaced by 1 before the power, and the powers of these elements by 0.
     let power = |x: &A, exponent: f64| {
         let zero = x.compare(Compare::Eq, 0.0, at)?;
         let powers = x.replace_where(&zero, 1.0, at)?.combine(Binary::Pow, exponent, at)?;

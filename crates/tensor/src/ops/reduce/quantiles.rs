@@ -1,7 +1,7 @@
 //! Quantiles along a dimension.
 //!
-//! The element at fraction q of a sorted lane of n elements has the rank q (n - 1). Between two ranks, a quantile is interpolated. The
-//! positions of the elements are computed from plain data, so the gradient flows to these elements.
+//! The quantile at fraction q of n sorted elements has the rank q (n - 1), counted from 0. If the rank is not a whole number, the quantile
+//! is interpolated. The positions of the elements are computed from plain data, so the gradient flows to these elements.
 
 use wengert_macros::twins;
 
@@ -23,7 +23,7 @@ pub enum QuantileInterpolation {
     Higher,
     /// The mean of both elements. PyTorch: `midpoint`.
     Midpoint,
-    /// The element whose rank is nearest; of two, the even rank. PyTorch: `nearest`.
+    /// The element whose rank is nearest. If two ranks are equally near, the element with the even rank. PyTorch: `nearest`.
     Nearest,
 }
 
@@ -52,8 +52,8 @@ impl<const N: usize> From<[f64; N]> for Fractions {
     }
 }
 
-/// Quantiles. With a list of fractions, the result has a new first dimension. Without a dimension (`None`), all elements are one lane. The
-/// reduced dimension is removed, unless the method's name ends in `_keepdim`: then it stays with size 1.
+/// Quantiles. With a list of fractions, the result has a new first dimension. Without a dimension (`None`), the quantiles are over all
+/// elements. The reduced dimension is removed, unless the method's name ends in `_keepdim`: then it stays with size 1.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -67,8 +67,8 @@ impl<const N: usize> From<[f64; N]> for Fractions {
 /// ```
 #[twins]
 pub trait Quantiles: TensorLike<Elem: Float> {
-    /// Returns the quantiles at the fractions `q` along `dim`. A lane with a NaN has the quantile NaN. The ranks are computed in the element
-    /// type. PyTorch: `quantile`.
+    /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The
+    /// ranks are computed in the element type. PyTorch: `quantile`.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ fn quantiles<A: TensorLike<Elem: Float>>(
         None => LaneArray::new(&x.reshape_to([x.shape().numel()], at)?, 0, at)?,
     };
     let found = interpolate_lanes(&array, q, interpolation, skips_nan, at)?;
-    // The quantiles of a lane are along its dimension. They move to the front.
+    // The quantiles of a lane are along dimension `axis`. The permutation moves this dimension to the front.
     let axis = array.axis;
     let order: Axes = std::iter::once(axis).chain((0..array.shape.rank()).filter(|&other| other != axis)).collect();
     let found = found.permute_to(&order, at)?;
@@ -153,7 +153,7 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let (count, axis) = (q.values.len(), array.axis);
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
-    // Each lane gives the positions below and above each quantile, and its last rank.
+    // For each lane: the positions of the elements below and above each quantile, and then the largest rank of the lane.
     let positions = array.positions(2 * count + 1, at, |lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
@@ -188,7 +188,7 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
         let half = weights.fill_shape(0.5, weights.shape(), at)?;
         weights = half.choose(&between, 0.0, at)?;
     }
-    // Where both elements are one, the difference of two infinities would be NaN.
+    // Where the elements below and above are the same element, the step is 0. The difference of two infinities would be NaN.
     let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between), 0.0, at)?;
     below.plus(&step.times(&below.constant(&weights), at)?, at)
 }

@@ -11,9 +11,10 @@ use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 /// Searches, counts, and distinct values.
 #[twins]
 pub trait Search: TensorLike<Elem: Number> {
-    /// Returns, for each of `values`, the place at which it keeps this sequence sorted. `self` is a sorted vector, or sorted lines
-    /// `[…, n]` with the leading dimensions of `values`. Among equal elements, the place is the first, or behind the last if `right`
-    /// is true. NaN is placed behind all elements. A sequence that is not sorted gives any place. PyTorch: `searchsorted`.
+    /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
+    /// vector, or sorted lines `[…, n]` with the leading dimensions of `values`. If elements equal the value, the position is before the
+    /// first of them, or behind the last if `right` is true. The position of NaN is behind all elements. If `self` is not sorted, the
+    /// positions are not specified. PyTorch: `searchsorted`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -26,7 +27,7 @@ pub trait Search: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If this sequence has no dimension, or has several and `values` has other leading dimensions.
+    /// If `self` has no dimension, or has several and `values` has other leading dimensions.
     fn try_searchsorted(&self, values: impl ArrayOperand<Self>, right: bool) -> Result<Tensor<i64>, Self::Error> {
         let values = values.into_array(self);
         let at = Site::here("searchsorted");
@@ -34,8 +35,9 @@ pub trait Search: TensorLike<Elem: Number> {
         Ok(places(&self.to_tensor(at)?, &values.to_tensor(at)?, right, at)?)
     }
 
-    /// Returns, for each element, the bucket that it falls in: bucket i has the elements above boundary i - 1, up to and with boundary
-    /// i. With `right`, it has the elements from boundary i - 1, below boundary i. `boundaries` is a sorted vector. PyTorch: `bucketize`.
+    /// Returns the bucket of each element. Bucket i has the elements above boundary i - 1, up to and including boundary i. If `right` is
+    /// true, bucket i has the elements from boundary i - 1 (included) up to boundary i (excluded). `boundaries` is a sorted vector.
+    /// PyTorch: `bucketize`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -212,7 +214,7 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the place of each value in its line of `sorted`, or in the only line.
+/// Returns the position of each value in the value's line of `sorted`, or in the only line.
 fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
     let lines = sorted.elements(at)?;
     let length = sorted.shape()[sorted.rank() - 1];
@@ -226,7 +228,7 @@ fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: S
     })
 }
 
-/// Returns true if the place of `value` is behind `own`. This holds for every `own` if `value` is NaN, as in PyTorch.
+/// Returns true if the position of `value` is behind `own`. This holds for every `own` if `value` is NaN, as in PyTorch.
 #[allow(clippy::neg_cmp_op_on_partial_ord)]
 fn is_before<T: Element>(own: T, value: T, right: bool) -> bool {
     if right { !(own > value) } else { !(own >= value) }

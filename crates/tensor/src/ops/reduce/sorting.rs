@@ -95,8 +95,8 @@ pub trait Sorting: TensorLike {
         array.take_reduced(positions, keepdim, at)
     }
 
-    /// Returns the most frequent element along `dim`, or the smallest of several, and the position of its last occurrence. Refuses
-    /// an empty dimension. PyTorch: `mode`.
+    /// Returns the most frequent element along `dim` and the position of its last occurrence. If several elements are equally frequent,
+    /// chooses the smallest. Refuses an empty dimension. PyTorch: `mode`.
     #[keepdim]
     fn try_mode(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");

@@ -1,7 +1,7 @@
 //! Variance, standard deviation, and sums that ignore NaN.
 //!
-//! The divisor of a variance is n - correction, or 0 if that is negative. The variance has its own derivative rule. Where a standard
-//! deviation is 0, its derivative is 0.
+//! The divisor of a variance is n - correction, or 0 if this difference is negative. The variance has its own derivative rule. Where a
+//! standard deviation is 0, its derivative is 0.
 
 use wengert_macros::twins;
 

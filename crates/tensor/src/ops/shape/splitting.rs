@@ -139,7 +139,7 @@ impl<A: TensorLike> Splitting for A {}
 
 const TENSOR_SPLIT: &str = "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims";
 
-/// Returns the position of dimension `dim` and its size. For rank 0, returns an error with the sentence `none`.
+/// Returns the position of dimension `dim` and its size. For rank 0, returns an error with the message `none`.
 fn dimension<A: TensorLike>(x: &A, none: &str, dim: impl Position, at: Site) -> Result<(usize, usize), A::Error> {
     let shape = x.shape();
     ensure!(shape.rank() > 0, at, "{none}");

@@ -84,7 +84,8 @@ pub trait Views: TensorLike {
     }
 
     /// Returns the same elements in row-major order with another shape. One size may be -1, which is inferred. The result is a view if the
-    /// strides allow it, otherwise a copy. Sizes of several types stand in a tuple. PyTorch: `reshape`.
+    /// strides allow it, otherwise a copy. Sizes of different types, such as `usize` and `i32`, can be given as a tuple. PyTorch:
+    /// `reshape`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -348,7 +349,7 @@ pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> 
     x.apply_view(View::Reshape(shape), at)
 }
 
-/// Returns the broadcast shape of `shapes`. An error has the words of PyTorch's `broadcast_shapes`. PyTorch: `broadcast_shapes`.
+/// Returns the broadcast shape of `shapes`. The error has PyTorch's message. PyTorch: `broadcast_shapes`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -370,7 +371,7 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
     let shapes: Vec<Shape> =
         shapes.into_iter().map(|sizes| sizes.into().resolve_plain(at).map_err(negative)).collect::<Result<_, _>>()?;
     broadcast::join(&shapes.iter().collect::<Vec<_>>()).map_err(|mut mismatch| {
-        // PyTorch's sentence shows the joined shape with the rank of the final result.
+        // PyTorch's error message shows the joined shape with the rank of the final result.
         let rank = shapes.iter().map(Shape::rank).max().unwrap_or_default();
         mismatch.axis += rank - mismatch.merged.rank().max(mismatch.shape.rank());
         while mismatch.merged.rank() < rank {

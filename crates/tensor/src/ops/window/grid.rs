@@ -34,10 +34,11 @@ pub enum GridPadding {
 /// Sampling at the points of a grid.
 #[twins]
 pub trait GridSampling: TensorLike<Elem: Float> {
-    /// Returns samples `[n, c, a, b]` of images `[n, c, h, w]` at the points `grid`, `[n, a, b, 2]`. A point is a pair (x, y): -1 and 1
-    /// are the centres of the first and the last pixel with `align_corners`, otherwise their outer edges. A NaN among the coordinates
-    /// gives NaN with `Bilinear` and `Zeros`; with other settings the coordinate counts as the first pixel, or the sample is 0. The gradient
-    /// to the grid is 0 for `Nearest`, and for coordinates that the padding moves to the border. PyTorch: `nn.functional.grid_sample`.
+    /// Returns samples `[n, c, a, b]` of images `[n, c, h, w]` at the points `grid`, `[n, a, b, 2]`. A point is a pair (x, y): -1 and 1 are
+    /// the centres of the first and the last pixel with `align_corners`, otherwise their outer edges. A NaN among the coordinates gives NaN
+    /// with `Bilinear` and `Zeros`, and 0 with `Nearest` and `Zeros`. With other padding, the coordinate counts as the first pixel. The
+    /// gradient to the grid is 0 for `Nearest`, and for coordinates that the padding moves to the border. PyTorch:
+    /// `nn.functional.grid_sample`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -114,7 +115,7 @@ fn check(image: &Shape, grid: &Shape, at: Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the positions of coordinates among `size` pixels. The padding moves positions outside into the range of the pixels.
+/// Converts coordinates to positions among `size` pixels. `Border` and `Reflection` move positions outside of the image into it.
 fn pixel_positions<A: TensorLike<Elem: Float>>(
     coordinate: &A,
     size: usize,
@@ -144,7 +145,7 @@ fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -
     place.choose(&inside, last, at)
 }
 
-/// Returns the positions, reflected at `low` and at `low + span` until they are between.
+/// Returns the positions, reflected at `low` and at `low + span` until they are between these two.
 fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
     if span == 0.0 {
         return place.fill_shape(0.0, &place.shape(), at);

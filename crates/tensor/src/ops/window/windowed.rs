@@ -7,8 +7,8 @@ use crate::ops::window::windows::Window;
 use crate::ops::{Result, TensorLike};
 use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 
-/// A convolution z = x * w, stored as the form ⟨x * w, z⟩, which is linear in each of x, w and z. The derivative of the form with respect
-/// to one array is a function of the other two arrays. These three functions are each other's derivatives.
+/// A convolution z = x * w, described by the trilinear form ⟨x * w, z⟩, which is linear in each of x, w and z. The derivative of the form
+/// with respect to one array is a function of the other two arrays. These three functions are each other's derivatives.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct ConvolutionForm {
@@ -91,7 +91,8 @@ impl ConvolutionForm {
                 input: x[2 + k],
                 kernel: w[2 + k],
                 output: z[2 + k],
-                // A single window or a single tap has no next one. Products with the distance could overflow.
+                // With a single window or a single tap, the distance to the next one has no effect. It is made small, because products with
+                // it could overflow.
                 stride: if z[2 + k] == 1 { self.stride[k].min(x[2 + k]) } else { self.stride[k] },
                 dilation: if w[2 + k] == 1 { 1 } else { self.dilation[k] },
                 before: self.before[k],
@@ -147,7 +148,7 @@ pub trait Windowed: TensorLike {
     #[doc(hidden)]
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self>;
 
-    /// Returns, for each window, the element of `values` at the position where `self` is largest. Both have the same shape.
+    /// Returns, for each window, the element of `values` at the position where `self` is largest in the window. Both have the same shape.
     /// The result for an empty window is `nothing`.
     #[doc(hidden)]
     fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self>

@@ -77,7 +77,7 @@ pub(crate) fn at_least(
     Ok(sizes.into_iter().map(|size| size as usize).collect())
 }
 
-/// Inserts a batch dimension if `x` has one dimension fewer than `rank`. The second result says whether it did.
+/// Inserts a batch dimension if `x` has one dimension fewer than `rank`. The second result is true if the dimension was inserted.
 pub(crate) fn add_batch<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<(A, bool), A::Error> {
     let missing = x.shape().rank() + 1 == rank;
     Ok((if missing { unsqueeze(x, 0, at)? } else { x.clone() }, missing))

@@ -6,10 +6,10 @@ use std::f64::consts::{FRAC_2_PI, LN_2, SQRT_2};
 
 use crate::scalar::math::{FloatMath, fma, from_std, polynomial};
 
-/// 1.5 · 2⁵²
+/// 1.5 · 2⁵²: see [`FloatMath::ROUND`].
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// 2²⁵⁶
+/// 2²⁵⁶, the square root of 1 / [`FloatMath::LOWER`].
 const ROOT: f64 =
     115_792_089_237_316_195_423_570_985_008_687_907_853_269_984_665_640_564_039_457_584_007_913_129_639_936.0;
 
@@ -183,8 +183,8 @@ impl FloatMath for f64 {
         if magnitude < 0.85 { near } else { far }
     }
 
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. As in f32,
-    /// t is (x - 3.75)/(x + 3.75).
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is the one for f32,
+    /// with t = (x - 3.75)/(x + 3.75).
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();

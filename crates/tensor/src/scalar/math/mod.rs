@@ -4,8 +4,9 @@
 //! polynomial, scale by the exponent. The polynomials are from S. Moshier's Cephes library, or were fitted for this project. Each function
 //! states its largest error against the correctly rounded result, in units in the last place. The tests measure it.
 //!
-//! With `FMA` false, the functions use additions, multiplications, divisions, comparisons and bits. So they give the same bits on every
-//! processor. Arguments outside the range of these functions go to the standard library, or in the mode of equal bits to the crate `libm`.
+//! With `FMA` false, the functions use additions, multiplications, divisions, comparisons and operations on bits. So their results have the
+//! same bits on every processor. Arguments outside the range of these functions go to the standard library, or in the mode of equal bits
+//! ([`Portable`](crate::scalar::cpu::InstructionSet::Portable)) to the crate `libm`.
 //!
 //! [`FloatMath`] contains the functions common to `f32` and `f64`. It declares the items that each type supplies: constants, polynomials,
 //! and the functions whose method differs. On processors that can look up numbers in registers, some functions of `f32` use the piecewise
@@ -19,7 +20,8 @@ pub(crate) mod single;
 pub(crate) mod tables;
 mod wide;
 
-/// Computes x y + z. If `FMA` is true, the result is rounded only once. `FMA` is true only if the processor has an instruction for that.
+/// Computes x y + z. If `FMA` is true, the result is rounded only once. `FMA` is true only if the processor has an instruction for this
+/// operation.
 #[inline(always)]
 pub(crate) fn fma<const FMA: bool, T: FloatMath>(x: T, y: T, z: T) -> T {
     if FMA { x.mul_add(y, z) } else { x * y + z }
@@ -103,7 +105,7 @@ pub(crate) trait FloatMath:
     const LOG2_E_LOW: Self;
     const LOG10_E: Self;
     const LOG10_E_LOW: Self;
-    /// log₁₀ 2 as a sum of two numbers. The first has few digits, so that its products with exponents are exact.
+    /// log₁₀ 2 as a sum of two numbers. The first number has few digits, so that its products with exponents are exact.
     const LOG10_2_HIGH: Self;
     const LOG10_2_LOW: Self;
     /// The exponent that [`falling`](Self::falling) adds to avoid subnormal numbers. The next constant is the power of two that removes it
@@ -225,7 +227,7 @@ pub(crate) trait FloatMath:
         let (below, above) = Self::EXP_RANGE;
         let bounded = if x > above { above } else { x };
         // Arguments with the result 0 are replaced by 0, because Intel's processors take a hundred cycles for a product that is rounded to
-        // 0. They are common: a masked softmax has arguments of -∞.
+        // 0. Results of 0 are common: a masked softmax has arguments of -∞.
         let bounded = if x < below { Self::ZERO } else { bounded };
         let round = Self::scaled_round();
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
@@ -463,7 +465,8 @@ mod tests {
     /// A row of the test's table: name, function under test, f64 function of the library, and error bounds in f32 and f64.
     type Row<T> = (&'static str, fn(T) -> T, fn(f64) -> f64, [f64; 2]);
 
-    /// Returns the functions as blocks compute them. The standard library computes the arguments that this module does not support.
+    /// Returns the functions as the kernels call them. For arguments that this module does not support, the kernels call the standard
+    /// library.
     fn functions<T: FloatMath, const FMA: bool>() -> [Row<T>; 14] {
         fn mended<T: FloatMath>(x: T, ordinary: fn(T) -> bool, ours: fn(T) -> T, library: fn(T) -> T) -> T {
             if ordinary(x) { ours(x) } else { library(x) }
@@ -546,7 +549,7 @@ mod tests {
         check::<f64>(f64::from, |x| if x.is_nan() { u64::MAX } else { x.to_bits() });
     }
 
-    /// Checks that results that can be represented exactly are exact.
+    /// Checks that a result is exact if an f64 can represent it.
     #[test]
     fn doubles_are_exact_where_results_are() {
         fn check<const FMA: bool>() {

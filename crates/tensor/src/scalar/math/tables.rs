@@ -37,7 +37,7 @@ struct Table {
     /// True if f(-t) is -f(t). Otherwise f(-t) is 1 - f(t), and the table has f(-t) with full relative accuracy.
     odd: bool,
     end: f32,
-    /// The coefficients of the formula for the segment of t, which is t (`curve` t + `slope`), rounded.
+    /// The coefficients of the formula for the number of t's segment: t · (`curve` · t + `slope`), rounded.
     curve: f32,
     slope: f32,
     /// The origin of each segment, which is subtracted from t before its polynomial is evaluated.
@@ -166,8 +166,8 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
     let ((below, above), all) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
     let round = all(f32::ROUND / LANES as f32);
     each(x, out, |x| {
-        // Results of 0 are masked out, because Intel's processors take a hundred cycles for a product that is rounded to 0. They are
-        // common: a masked softmax has arguments of -∞.
+        // Results of 0 are masked out, because Intel's processors take a hundred cycles for a product that is rounded to 0. Results of 0
+        // are common: a masked softmax has arguments of -∞.
         let some = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, all(below));
         // This order keeps NaN: if one operand is NaN, the instruction returns the second.
         let x = _mm512_min_ps(all(above), x);
@@ -183,12 +183,12 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
 }
 
 /// Two tables over 16 pieces of 0.75 .. 1.5. The highest four bits of a fraction select the piece. The first table has approximately the
-/// reciprocal of a piece's middle, and the second has minus the logarithm of that reciprocal. For the two pieces around 1, they have 1 and
-/// 0, so that small logarithms keep full relative accuracy.
+/// reciprocal of a piece's middle, and the second has minus the logarithm of that reciprocal. For the two pieces around 1, the tables have
+/// 1 and 0, so that small logarithms keep full relative accuracy.
 static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
     let logarithm = |reciprocal: f32| -f64::from(reciprocal).ln();
-    // Near the reciprocal, the table takes the number whose logarithm is nearest to an f32, so that rounding the logarithm adds almost no
-    // error.
+    // Of the numbers near the reciprocal, the table has the one whose logarithm is nearest to an f32. So rounding the logarithm adds almost
+    // no error.
     let error = |reciprocal: &f32| (f64::from(logarithm(*reciprocal) as f32) - logarithm(*reciprocal)).abs();
     let reciprocals = from_fn(|piece| {
         if piece == 0 || piece == LANES - 1 {

@@ -28,7 +28,7 @@ pub enum Resolved {
     Flat,
 }
 
-/// Returns true if the rules in force accept two operands of equal shapes, whatever their shape is.
+/// Returns true if the rules in force accept all pairs of equal shapes, so that the caller need not check the shapes further.
 #[inline]
 pub fn accepts_equal(rule: BroadcastRule) -> bool {
     rule == BroadcastRule::Step || zero_dim_allowed()
@@ -77,7 +77,7 @@ pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at
     Error::InPlaceShape { output, broadcast, source: Box::new(source), at }
 }
 
-/// Returns whether the rules in force allow tensors without dimensions as operands.
+/// Returns true if the rules in force allow tensors without dimensions as operands.
 #[inline]
 pub fn zero_dim_allowed() -> bool {
     rules::never_strict() || Rules::current().zero_dim

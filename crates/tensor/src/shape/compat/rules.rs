@@ -29,13 +29,13 @@ pub enum Condition {
     /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. It includes shapes for which the
     /// 1-D view gives the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
     Backward,
-    /// Likely mistakes only: the shapes have equally many elements but different ranks, and the result is larger than both, as `[n, 1]`
-    /// with `[n]`.
+    /// Likely mistakes only, such as `[n, 1]` with `[n]`: the shapes have the same number of elements but different ranks, and the result
+    /// is larger than both.
     Suspicious,
 }
 
 impl Condition {
-    /// Returns whether the condition holds for the broadcast of `a` and `b` to `joined`.
+    /// Returns true if the condition holds for the broadcast of `a` and `b` to `joined`.
     pub(crate) fn holds(self, a: &Shape, b: &Shape, joined: &Shape) -> bool {
         match self {
             Condition::Backward => a != b && same_count(a, b),
@@ -47,7 +47,7 @@ impl Condition {
     }
 }
 
-/// Returns whether both shapes have the same number of elements. False if a number of elements overflows.
+/// Returns true if both shapes have the same number of elements. Returns false if a number of elements overflows.
 pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
     matches!((a.checked_numel(), b.checked_numel()), (Some(a), Some(b)) if a == b)
 }
@@ -73,9 +73,9 @@ pub struct Rules {
     /// The broadcasts that `broadcast_warning` applies to.
     pub when: Condition,
     /// True if two shapes that do not broadcast, but have the same number of elements, are viewed as one-dimensional. The result then has
-    /// the shape of the first operand. Each line that does this warns, whatever `broadcast_warning` is.
+    /// the shape of the first operand. Each line of code in which this happens warns, whatever `broadcast_warning` is.
     pub legacy_pointwise: bool,
-    /// True if a tensor without dimensions may be an operand. A plain number may always be one: it is not a tensor.
+    /// True if a tensor without dimensions may be an operand. A plain number may always be an operand, because it is not a tensor.
     pub zero_dim: bool,
 }
 

@@ -35,12 +35,12 @@ pub enum Warning {
     Pointwise {
         /// The shapes of `self` and `other`.
         shapes: (Shape, Shape),
-        /// True if the result is written to `self`. PyTorch has a different sentence for this case.
+        /// True if the result is written to `self`. PyTorch has a different message for this case.
         in_place: bool,
         /// The operation, and the line of code that called it.
         at: Site,
     },
-    /// A step of an optimiser with gradients of a tape that does not train, through a layer that behaves differently in training.
+    /// An optimiser step whose gradients are from a tape in evaluation mode, although a layer on the tape behaves differently in training.
     Evaluating {
         /// The kind of the layer.
         layer: &'static str,
@@ -136,7 +136,7 @@ impl fmt::Display for Warning {
 type Key = (std::mem::Discriminant<Warning>, &'static str, u32);
 type Handler = Arc<dyn Fn(&Warning) + Send + Sync>;
 
-/// `None` is [`stderr_handler`].
+/// The handler of the process's warnings. `None` stands for [`stderr_handler`].
 static HANDLER: RwLock<Option<Handler>> = RwLock::new(None);
 static REPORTED: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
 
@@ -163,7 +163,7 @@ struct Collected {
 /// ```
 pub fn set_handler(handler: impl Fn(&Warning) + Send + Sync + 'static) {
     let before = HANDLER.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::new(handler));
-    // The lock is free here, because a value in the earlier handler may warn when it is dropped.
+    // The lock is released before the earlier handler is dropped, because a value in that handler may warn when it is dropped.
     drop(before);
 }
 
@@ -179,8 +179,9 @@ pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
 
-/// Collects the warnings of this thread until the collector is dropped. The handler does not get them. If collectors are nested, the
-/// innermost receives the warning. A collector receives each line of code once, even if the line was reported elsewhere before.
+/// Collects the warnings of this thread until the collector is dropped. The handler does not get these warnings. If collectors are nested,
+/// the innermost collector receives the warning. A collector receives each line of code once, even if the line was reported elsewhere
+/// before.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -222,8 +223,8 @@ impl Drop for Collector {
     }
 }
 
-/// Reports `warning` to the innermost collector, or to the handler if there is no collector. Each receives a kind of warning once
-/// per line of code.
+/// Reports `warning` to the innermost collector, or to the handler if there is no collector. The collector and the handler each receive a
+/// kind of warning once per line of code.
 #[cold]
 #[doc(hidden)]
 pub fn emit(warning: Warning) {
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(outer.warnings(), [warning(here)]);
     }
 
-    /// Sets a handler when it is dropped, which needs the lock of the handler.
+    /// A value that sets a handler when it is dropped. Setting a handler takes the lock.
     struct SetsAnother;
 
     impl Drop for SetsAnother {
@@ -305,7 +306,7 @@ mod tests {
         });
         emit(warning(here));
         emit(warning(here));
-        // Drops the first handler with its value, which sets a handler once more.
+        // Drops the first handler and its `SetsAnother`, which then sets a handler once more.
         set_handler(stderr_handler);
         let line = here.location.line();
         let expected = format!(

@@ -1,10 +1,10 @@
-//! Hints of error messages. A hint proposes one small change of one operand. It is given only if the change makes the shapes broadcast.
+//! Hints of error messages. A hint proposes one small change of one operand. A hint is given only if the change makes the shapes broadcast.
 
 use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Mismatch;
 
-/// Returns the hint for two operands `a` and `b` that do not broadcast. It proposes to change `b`, or also `a` if `a_may_change`.
+/// Returns the hint for two operands `a` and `b` that do not broadcast. The hint proposes to change `b`, or `a` if `a_may_change` is true.
 pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
     let (a, b) = (&mismatch.merged, &mismatch.shape);
     append_ones(a, "a", b, "b")

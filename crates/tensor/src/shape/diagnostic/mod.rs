@@ -1,4 +1,5 @@
-//! The text of errors: the sentence, the line of code, the aligned shapes with a mark at the failing dimension, and a hint.
+//! The text of errors: the error message (called the sentence), the line of code, the aligned shapes with a mark at the failing dimension,
+//! and a hint.
 //!
 //! ```text
 //! The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1
@@ -22,7 +23,7 @@ use crate::shape::broadcast::{ExpandMismatch, Mismatch, size_at};
 use crate::shape::site::Site;
 use crate::{DType, Shape};
 
-/// Returns the sentence, followed by the line of code that called the operation.
+/// Returns the error message, followed by the line of code that called the operation.
 pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  {at}")
 }
@@ -40,8 +41,8 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
     let sentence = format!(
         "The size of tensor a ({left}) must match the size of tensor b ({right}) at non-singleton dimension {axis}"
     );
-    // The hint may change the first operand if there are only two: then the caller knows both by the names a and b. It may not change an
-    // operand that is written in place, because a view of it would not enlarge it.
+    // If the second operand fails, the hint may propose to change the first operand, which the message calls a. The hint does not propose
+    // to change an operand that is written in place, because a view of that operand cannot make it larger.
     let a_may_change = mismatch.operand == 1 && !is_in_place(at);
     with_site(sentence, at) + &mismatch_lines(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
 }
@@ -115,7 +116,7 @@ pub(crate) fn pairing_hint(shapes: &(Shape, Shape), at: &Site) -> String {
     hint::pairing(&shapes.0, &shapes.1, is_in_place(at))
 }
 
-/// Returns whether the operation writes to its first operand. As in PyTorch, the name of that operation ends in an underscore.
+/// Returns true if the operation writes to its first operand. As in PyTorch, the name of an operation in place ends in an underscore.
 fn is_in_place(at: &Site) -> bool {
     at.operation.ends_with('_')
 }

@@ -29,9 +29,9 @@ impl<A> Copy for Classes<'_, A> {}
 /// Losses of classification.
 #[twins]
 pub trait ClassLosses: TensorLike<Elem: Float> {
-    /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`,
-    /// multiplied by the class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all
-    /// are ignored, it is NaN with gradient 0. PyTorch: `nn.functional.nll_loss`.
+    /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`, multiplied by
+    /// the class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all targets are ignored, the
+    /// mean is NaN with gradient 0. PyTorch: `nn.functional.nll_loss`.
     fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self> {
         let at = Site::here("nll_loss");
         let targets = Targets::new(&self.shape(), target, options.ignore_index, at)?;

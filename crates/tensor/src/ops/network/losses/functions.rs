@@ -34,7 +34,7 @@ macro_rules! losses {
     ($(
         $(#[$doc:meta])*
         $type:ident $([$t:ident])? $function:ident $try_function:ident
-        // The lists of options: first those that are numbers, with their defaults, then those that are tensors.
+        // The options of the loss: first the numbers with their defaults, then the tensors.
         { $($(#[$about:meta])* $option:ident: $of:ty = $default:expr;)* }
         { $($(#[$tensor_about:meta])* $tensor:ident: $tensor_of:ty;)* }
         |$x:ident, $y:ident, $options:ident| $call:expr;
@@ -222,8 +222,8 @@ losses! {
     }
     |x, y, options| x.try_binary_cross_entropy(y, weight.as_ref(), options.reduction);
 
-    /// The cross-entropy of logits of two classes: [`binary_cross_entropy_with_logits`](LikelihoodLosses::binary_cross_entropy_with_logits).
-    /// PyTorch: `nn.BCEWithLogitsLoss`.
+    /// The cross-entropy of the logits of two classes:
+    /// [`binary_cross_entropy_with_logits`](LikelihoodLosses::binary_cross_entropy_with_logits). PyTorch: `nn.BCEWithLogitsLoss`.
     BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
     {}
     {

@@ -13,10 +13,11 @@ use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
 /// Losses that are negative log-likelihoods or divergences.
 #[twins]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
-    /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities `self` from the probabilities `target`. If
+    /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities x (`self`) from the probabilities y (`target`). If
     /// `log_target` is true, `target` has log-probabilities too. The loss is 0 where the target is 0, but the gradient to that target is
-    /// NaN. Both broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements. For the
-    /// mathematical divergence, divide a `Sum` by the batch size, or use [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
+    /// NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements.
+    /// For the mathematical divergence, divide a `Sum` by the batch size, or use
+    /// [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
         let (y, x) = pair(&target.into_array(self), self, at)?;
@@ -28,10 +29,10 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 
-    /// Returns the negative log-likelihood of the counts `target` under Poisson distributions. If `log_input` is true, `self` is the
-    /// logarithm of the rate, and the loss is eˣ - y x. Otherwise `self` is the rate, and the loss is x - y ln(x + eps). `full` adds
-    /// Stirling's approximation of ln y! where y > 1. Both broadcast under the rules of [`compat`](crate::shape::compat). PyTorch:
-    /// `nn.functional.poisson_nll_loss`.
+    /// Returns the negative log-likelihood of the counts y (`target`) under Poisson distributions, where x is `self`. If `log_input` is
+    /// true, `self` is the logarithm of the rate, and the loss is eˣ - y x. Otherwise `self` is the rate, and the loss is x - y ln(x +
+    /// eps). `full` adds Stirling's approximation of ln y! where y > 1. `self` and `target` broadcast under the rules of
+    /// [`compat`](crate::shape::compat). PyTorch: `nn.functional.poisson_nll_loss`.
     fn try_poisson_nll_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -57,9 +58,9 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 
-    /// Returns the negative log-likelihood (ln v + (x - y)² / v) / 2 of `target` under normal distributions with mean `self` and
-    /// variance `variance`. The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape
-    /// of `self`, or that shape with a last size of 1 or without the last dimension. `full` adds ln(2π) / 2. PyTorch:
+    /// Returns the negative log-likelihood (ln v + (x - y)² / v) / 2 of y (`target`) under normal distributions with mean x (`self`) and
+    /// variance v (`variance`). The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape of
+    /// `self`, or that shape with a last size of 1 or without the last dimension. `full` adds ln(2π) / 2. PyTorch:
     /// `nn.functional.gaussian_nll_loss`.
     ///
     /// # Errors
@@ -102,10 +103,9 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 
-    /// Returns -(y ln x + (1 - y) ln(1 - x)) for the probabilities `self`. The logarithms are raised to at least -100. The
-    /// gradient to `self` is (x - y) / (x (1 - x)) with a divisor of at least 1e-12. The gradient to `target` is
-    /// ln((1 - x) / x), which is unbounded. Both shapes must be equal; `weight` expands to them. PyTorch:
-    /// `nn.functional.binary_cross_entropy`.
+    /// Returns -(y ln x + (1 - y) ln(1 - x)) for the probabilities x (`self`) and y (`target`). The logarithms are raised to at least -100.
+    /// The gradient to `self` is (x - y) / (x (1 - x)) with a divisor of at least 1e-12. The gradient to `target` is ln((1 - x) / x), which
+    /// is unbounded. Both shapes must be equal; `weight` expands to them. PyTorch: `nn.functional.binary_cross_entropy`.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduce_weighted(cross_entropy(&x, target, at)?, weight, reduction, at)
     }
 
-    /// Returns the [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, without overflow for
-    /// any finite logit. `pos_weight` multiplies the losses of positive targets; it and `weight` broadcast. PyTorch:
+    /// Returns the [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, without overflow for any finite
+    /// logit. `pos_weight` multiplies the losses of positive targets. `pos_weight` and `weight` broadcast. PyTorch:
     /// `nn.functional.binary_cross_entropy_with_logits`.
     ///
     /// ```
@@ -216,7 +216,7 @@ fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A> {
     y.times(&log, at)?.with_derivative(terms, at)
 }
 
-/// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The selected branches have the right derivative at 0 too.
+/// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The formula has two branches, for x below 0 and for other x. Their derivatives agree at 0.
 fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A> {
     let negative = x.apply_unary(Unary::Neg, at)?;
     let positive = x.compare(Compare::Ge, 0.0, at)?;

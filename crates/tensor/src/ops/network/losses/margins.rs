@@ -21,8 +21,8 @@ use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};
 /// ```
 #[twins]
 pub trait MarginLosses: TensorLike<Elem: Float> {
-    /// Returns max(0, -y (x₁ - x₂) + margin) for `self` x₁, `other` x₂ and `target` y. x₁ should be larger where y is 1, and
-    /// smaller where y is -1. All broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
+    /// Returns max(0, -y (x₁ - x₂) + margin) for `self` x₁, `other` x₂ and `target` y. x₁ should be larger where y is 1, and smaller where
+    /// y is -1. All operands broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
     fn try_margin_ranking_loss(
         &self,
         other: impl ArrayOperand<Self>,
@@ -46,8 +46,8 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         reduce(&wrong.plus(margin, at)?.apply_unary(Unary::Relu, at)?, reduction, at)
     }
 
-    /// Returns x where `target` is 1, and max(0, margin - x) where it is -1. For other targets it returns the sum of both. Both operands
-    /// broadcast. PyTorch: `nn.functional.hinge_embedding_loss`.
+    /// Returns `self` where `target` is 1, and max(0, margin - `self`) where `target` is -1. For other targets, returns the sum of both
+    /// terms. `self` and `target` broadcast. PyTorch: `nn.functional.hinge_embedding_loss`.
     fn try_hinge_embedding_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -68,7 +68,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         reduce(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
     }
 
-    /// Returns ln(1 + e^(-y x)) for `target` y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
+    /// Returns ln(1 + e^(-y x)) for x (`self`) and targets y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
     fn try_soft_margin_loss(&self, target: impl ArrayOperand<Self>, reduction: LossReduction) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("soft_margin_loss");

@@ -8,8 +8,8 @@ use crate::ops::primitive::pair::pair;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 
-/// Losses of regression. A `weight` has the shape of the prediction. The functions [`mse_loss`](crate::ops::mse_loss), `l1_loss` and so on
-/// call these methods with PyTorch's defaults.
+/// Losses of regression. In the formulas, x is the prediction (`self`) and y is the target. A `weight` has the shape of the prediction. The
+/// functions [`mse_loss`](crate::ops::mse_loss), `l1_loss` and so on call these methods with PyTorch's defaults.
 #[twins]
 pub trait RegressionLosses: TensorLike<Elem: Float> {
     /// Returns (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
@@ -79,7 +79,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> RegressionLosses for A {}
 
-/// Returns `x - target`, which broadcast.
+/// Returns `x - target`. The operands broadcast.
 fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
     let (x, y) = pair(x, target, at)?;
     x.minus(&y, at)

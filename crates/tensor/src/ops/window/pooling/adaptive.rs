@@ -92,7 +92,7 @@ fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result
 }
 
 /// Returns the number of windows along each dimension. Refuses empty pooled dimensions. If `nonempty_from` is given, also refuses empty
-/// dimensions from it on.
+/// dimensions from this position on.
 fn check<A: TensorLike>(
     x: &A,
     rank: usize,

@@ -21,7 +21,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     let axes = window_axes(x, rank, kernel, options, false, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = axes.iter().enumerate().map(|(number, axis)| {
-        // The kernel multiplies the divisors of both dimensions, so a given divisor belongs to only one of them.
+        // The kernel multiplies the divisors of both dimensions, so the caller's divisor is given to only one of them.
         let divisor = match (options.divisor_override, number) {
             (None, _) if options.count_include_pad => Divisor::Padded,
             (None, _) => Divisor::Inside,

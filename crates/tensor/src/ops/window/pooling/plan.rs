@@ -78,7 +78,7 @@ fn windows(
     Ok((0..rank).map(|k| Window { kernel: kernel[k], stride: stride[k], dilation: dilation[k] }).collect())
 }
 
-/// Returns PyTorch's sentence for a result without elements.
+/// Returns PyTorch's error message for a result without elements.
 fn too_small(planes: usize, axes: &[WindowAxis], counts: &[i128]) -> String {
     let sizes: Vec<String> = axes.iter().map(|axis| axis.input.to_string()).collect();
     let counts: Vec<String> = counts.iter().map(i128::to_string).collect();
