@@ -19,7 +19,7 @@ pub struct Batches<B> {
     pub(super) ahead: Option<Prefetch>,
 }
 
-/// A batch behind `dyn Any`: the code of the thread is compiled only once for all types of batches.
+/// A batch of any type. Because the type is hidden behind `dyn Any`, the code of the thread is compiled only once for all types of batches.
 type AnyBatch = Box<dyn Any + Send>;
 
 /// A thread that makes batches in advance. It ends when the receiver is dropped.
@@ -74,7 +74,7 @@ impl<B: Send + 'static> Batches<B> {
         self.next
     }
 
-    /// Starts the thread, if the system can.
+    /// Starts the thread that makes batches in advance. Returns `None` if the system cannot start a thread.
     fn start(&self) -> Option<Prefetch> {
         let make = Arc::clone(&self.make);
         let make = move |number| make(number).map(|batch| Box::new(batch) as AnyBatch);
@@ -118,7 +118,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
     }
 }
 
-/// Converts a batch of any type to its actual type.
+/// Converts a batch behind `dyn Any` back to its own type.
 fn own<B: 'static>(batch: AnyBatch) -> B {
     *batch.downcast().unwrap_or_else(|_| unreachable!("the thread makes batches of one type"))
 }
