@@ -1,4 +1,4 @@
-//! Distributions made of others: copies that count as one value, mixtures, truncation.
+//! Distributions made of other distributions: independent copies as one value, mixtures, truncation.
 
 use wengert_macros::twins;
 use wengert_special::Array;
@@ -10,8 +10,8 @@ use crate::expression::{Expr, of};
 use crate::support::{filled, joint, refused};
 use crate::vectors::Categorical;
 
-/// A distribution whose last batch dimensions belong to the event: one value consists of all copies there, and their logarithms are
-/// added. PyTorch: `Independent`.
+/// A distribution that moves the last batch dimensions of another distribution into the event. One value consists of the values of all
+/// copies along these dimensions, and their `log_prob`s are added. PyTorch: `Independent`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -28,8 +28,8 @@ pub struct Independent<D> {
 }
 
 impl<D> Independent<D> {
-    /// Returns the distribution in which the last `dims` batch dimensions of `base` are dimensions of the event. If `base` has fewer, all
-    /// become dimensions of the event.
+    /// Returns the distribution in which the last `dims` batch dimensions of `base` are dimensions of the event. If `base` has fewer than
+    /// `dims` batch dimensions, all of them become dimensions of the event.
     pub fn new<A: Array>(base: D, dims: usize) -> Self
     where
         D: Distribution<A>,
@@ -89,8 +89,8 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Independent<D> {
     }
 }
 
-/// A mixture of K distributions of one family: the last batch dimension of `components`, of size K, with the probabilities of `mixture`.
-/// PyTorch: `MixtureSameFamily`.
+/// A mixture of K distributions of one family. The last batch dimension of `components` has size K, and `mixture` has the probability of
+/// each component. PyTorch: `MixtureSameFamily`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -112,7 +112,7 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     ///
     /// # Errors
     ///
-    /// If the last batch dimension of `components` has another size than `mixture` has classes. The sentence is PyTorch's.
+    /// If the size of the last batch dimension of `components` is not the number of classes of `mixture`. The message is PyTorch's.
     pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
         let (km, kc) = (mixture.probs().shape(), components.batch_shape());
         if kc.last().is_none() || km.last() != kc.last() {
@@ -127,14 +127,14 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
 }
 
 impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
-    /// Returns `value` with a dimension of size 1 for the components.
+    /// Returns `value` with a dimension of size 1 at the place of the components' dimension.
     fn spread(&self, value: impl Operand<A>) -> Result<A> {
         let value = array(value, self.mixture.probs());
         let rank = self.components.event_shape().rank() as isize;
         value.try_unsqueeze(-1 - rank)
     }
 
-    /// Returns Σ pₖ xₖ over the components.
+    /// Returns the sum Σ pₖ xₖ over the components, where p are the mixture's probabilities.
     fn weighted(&self, x: &A) -> Result<A> {
         let rank = self.components.event_shape().rank();
         let mut probs = self.mixture.probs().clone();
@@ -200,7 +200,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
         self.weighted(&self.components.try_mean()?)
     }
 
-    /// The mean of the variances plus the variance of the means.
+    /// The sum of the mean of the variances and the variance of the means.
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
         let means = self.components.try_mean()?;
@@ -209,9 +209,9 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
     }
 }
 
-/// A distribution of one variable, restricted to the values between two bounds and divided by their probability. `base` needs `cdf`, and
-/// `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and to the bounds. The probability is a difference of two
-/// values of the distribution function: it loses digits if both bounds are far above the median.
+/// A distribution of one variable, restricted to the values between two bounds. Its density is the density of `base`, divided by the
+/// probability between the bounds. `base` needs `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and
+/// to the bounds. The probability is a difference of two values of `cdf`: it loses digits if both bounds are far above the median.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -225,15 +225,15 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 #[derive(Clone, Debug)]
 pub struct Truncated<D, A> {
     base: D,
-    /// An array on the tape of the distribution.
+    /// An array on the distribution's tape. Bounds that are numbers become arrays on the same tape.
     beside: A,
-    /// The bounds; `None` for an infinite bound.
+    /// The lower and the upper bound; `None` for an infinite bound.
     bounds: [Option<A>; 2],
 }
 
 #[twins]
 impl<A: Array, D: Distribution<A>> Truncated<D, A> {
-    /// Returns the distribution between `low` and `high`. A bound may be an infinite number.
+    /// Returns `base`, restricted to the values between `low` and `high`. A bound may be infinite.
     ///
     /// # Errors
     ///
@@ -260,7 +260,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
 }
 
 impl<A: Array, D: Distribution<A>> Truncated<D, A> {
-    /// Returns the probabilities below the bounds, in `base`.
+    /// Returns the probabilities of the values below each of the two bounds, under `base`.
     fn shares(&self) -> Result<[A; 2], A::Error> {
         let share = |bound: &Option<A>, infinite: f64| match bound {
             Some(bound) => self.base.try_cdf(bound),
@@ -269,7 +269,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
 
-    /// Returns the masks of the values below and above the bounds.
+    /// Returns the masks of the values below the lower bound and above the upper bound; `None` for an infinite bound.
     fn outside(&self, x: &A) -> Result<[Option<A::Mask>; 2], A::Error> {
         let low = self.bounds[0].as_ref().map(|low| x.try_lt(low)).transpose()?;
         Ok([low, self.bounds[1].as_ref().map(|high| x.try_gt(high)).transpose()?])
@@ -318,7 +318,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
         let p = expanded(array(value, &self.beside), &self.batch_shape(), Site::here("icdf"))?;
         let [low, high] = self.shares()?;
         let mut x = self.base.try_icdf(&((of(&high) - &low) * &p + &low).get()?)?;
-        // Rounding may pass a bound.
+        // Clamps the values, because rounding may move a value beyond a bound.
         if let Some(low) = &self.bounds[0] {
             x = x.try_clamp_min(&low.try_detach()?)?;
         }

@@ -1,4 +1,4 @@
-//! The trait of all distributions, and the families of one variable, whose formulas are the rest.
+//! The trait [`Distribution`], and the trait [`Family`] for the formulas of distributions of one variable.
 
 use wengert_macros::twins;
 use wengert_special::Array;
@@ -9,8 +9,9 @@ use crate::support::{Parameter, Support, check_parameters, check_values, filled,
 
 /// A probability distribution over arrays of type `A`: tensors or recorded variables.
 ///
-/// A distribution has independent but different copies in its batch dimensions, as the parameters broadcast. A value of one copy has the
-/// event shape, which is empty for one number. PyTorch: `torch.distributions.Distribution`.
+/// A distribution consists of independent copies, one for each element of the batch shape, to which the parameters broadcast. The copies'
+/// parameters may differ. A value of one copy has the event shape, which is empty if the value is a single number. PyTorch:
+/// `torch.distributions.Distribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -23,10 +24,10 @@ use crate::support::{Parameter, Support, check_parameters, check_values, filled,
 /// ```
 #[twins]
 pub trait Distribution<A: Array> {
-    /// Returns PyTorch's name.
+    /// Returns the distribution's name in PyTorch.
     fn name(&self) -> &'static str;
 
-    /// Returns the shape of the copies.
+    /// Returns the shape of the independent copies.
     fn batch_shape(&self) -> Shape;
 
     /// Returns the shape of one value.
@@ -34,20 +35,20 @@ pub trait Distribution<A: Array> {
         Shape::scalar()
     }
 
-    /// Returns true if only separate values have a probability. PyTorch: `support.is_discrete`.
+    /// Returns true if the values are discrete, so that `log_prob` returns the logarithm of a probability. PyTorch: `support.is_discrete`.
     fn is_discrete(&self) -> bool {
         false
     }
 
-    /// Draws values of the shape `shape`, then the batch shape, then the event shape. Gradients flow to the parameters: the draw is a
-    /// differentiable function of the parameters and of noise. PyTorch: `rsample`.
+    /// Draws values. The shape of the result is `shape`, followed by the batch shape and the event shape. Gradients flow to the parameters:
+    /// the draw is a differentiable function of the parameters and of noise. PyTorch: `rsample`.
     ///
     /// # Errors
     ///
     /// If the distribution is discrete, or memory cannot hold the values.
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A>;
 
-    /// Draws values like [`rsample`](Self::rsample), but through which no gradient flows. PyTorch: `sample`.
+    /// Draws values like [`rsample`](Self::rsample). No gradient flows through them. PyTorch: `sample`.
     ///
     /// # Errors
     ///
@@ -68,28 +69,28 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or the distribution has no such function.
+    /// If the shapes do not broadcast, or `cdf` is not implemented for this distribution.
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
         Err(missing(self.name(), "cdf", Site::here("cdf")))
     }
 
-    /// Returns the value up to which the probability is `value`; NaN outside of [0, 1]. If the distribution is discrete, it is the
-    /// smallest value up to which the probability is at least `value`, and its derivative is 0. PyTorch: `icdf`.
+    /// Returns the x for which the probability of values up to x is `value`; NaN if `value` is outside of [0, 1]. For a discrete
+    /// distribution, returns the smallest x for which this probability is at least `value`. Its derivative is 0. PyTorch: `icdf`.
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or the distribution has no such function.
+    /// If the shapes do not broadcast, or `icdf` is not implemented for this distribution.
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
         Err(missing(self.name(), "icdf", Site::here("icdf")))
     }
 
-    /// Returns the entropy in nats: the mean of minus [`log_prob`](Self::log_prob). PyTorch: `entropy`.
+    /// Returns the entropy in nats: the mean of -[`log_prob`](Self::log_prob). PyTorch: `entropy`.
     ///
     /// # Errors
     ///
-    /// If the distribution has no formula for it.
+    /// If no formula for the entropy is known.
     fn try_entropy(&self) -> Result<A> {
         Err(missing(self.name(), "entropy", Site::here("entropy")))
     }
@@ -98,7 +99,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the distribution has no formula for it.
+    /// If no formula for the mean is known.
     fn try_mean(&self) -> Result<A> {
         Err(missing(self.name(), "mean", Site::here("mean")))
     }
@@ -107,7 +108,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the distribution has no formula for it.
+    /// If no formula for the variance is known.
     fn try_variance(&self) -> Result<A> {
         Err(missing(self.name(), "variance", Site::here("variance")))
     }
@@ -116,23 +117,24 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the distribution has no formula for it.
+    /// If no formula for the variance is known.
     fn try_stddev(&self) -> Result<A> {
         self.try_variance()?.try_sqrt()
     }
 }
 
-/// Returns the error of a function that a distribution lacks.
+/// Returns the error for a function that the distribution `name` does not have.
 pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str, at: Site) -> E {
     refused(at, format!("{name} has no {function}"))
 }
 
-/// The formulas of a distribution of one variable. They hold inside of the support. Everything else follows from them.
+/// The formulas of a distribution of one variable. They need to hold only inside of the support. The methods of [`Distribution`] are
+/// computed from them.
 pub trait Family: Clone {
-    /// Tensors or variables.
+    /// The type of the parameters: tensors or variables.
     type Array: Array;
 
-    /// PyTorch's name.
+    /// The distribution's name in PyTorch.
     #[doc(hidden)]
     const NAME: &'static str;
 
@@ -140,11 +142,11 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn parameters(&self) -> Vec<Parameter<'_, Self::Array>>;
 
-    /// Returns true if arguments are checked.
+    /// Returns true if the methods check their arguments.
     #[doc(hidden)]
     fn is_validated(&self) -> bool;
 
-    /// Returns the distribution with checked arguments.
+    /// Returns the distribution, marked to check its arguments.
     #[doc(hidden)]
     fn validated(self) -> Self;
 
@@ -152,15 +154,15 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn support(&self) -> Support<Self::Array>;
 
-    /// Returns the logarithm of the density.
+    /// Returns the logarithm of the density, or of the probability for a discrete distribution, at `x` inside of the support.
     #[doc(hidden)]
     fn density(&self, x: &Self::Array) -> Result<Self::Array>;
 
-    /// Returns the distribution function.
+    /// Returns the distribution function at `x`.
     #[doc(hidden)]
     fn distribution(&self, x: &Self::Array) -> Result<Self::Array>;
 
-    /// Returns the quantile function.
+    /// Returns the quantile function at `p`.
     #[doc(hidden)]
     fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
         let _ = p;
@@ -177,19 +179,19 @@ pub trait Family: Clone {
         Err(missing(Self::NAME, "entropy", Site::here("entropy")))
     }
 
-    /// Returns values with the shape of `noise`, which draws it.
+    /// Returns draws with the shape of `noise`, which supplies the random numbers.
     #[doc(hidden)]
     fn draw(&self, mut noise: Noise<'_, Self::Array>) -> Result<Self::Array> {
         self.quantile(&noise.uniform()?)
     }
 }
 
-/// The source of random arrays of one shape.
+/// A source of random arrays, which all have the same shape.
 #[doc(hidden)]
 pub struct Noise<'g, A> {
     pub(crate) shape: Shape,
     pub(crate) generator: &'g mut Generator,
-    /// An array on the tape on which the noise is recorded.
+    /// An array on the tape that records the random arrays.
     pub(crate) beside: A,
     pub(crate) at: Site,
 }
@@ -206,13 +208,13 @@ impl<A: Array> Noise<'_, A> {
         Ok(self.beside.constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(least)?))
     }
 
-    /// Returns `x` expanded to the shape.
+    /// Returns `x`, expanded to the shape of the random arrays.
     pub(crate) fn expand(&self, x: &A) -> Result<A> {
         if x.shape() == self.shape { Ok(x.clone()) } else { x.apply_view(View::Expand(self.shape.clone()), self.at) }
     }
 }
 
-/// Returns `value` as an array beside `x`.
+/// Returns `value` as an array. If `value` is a number, the array is on the tape of `x`.
 pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> A {
     match value.into_argument(x) {
         Argument::Array(array) => array,
@@ -220,7 +222,7 @@ pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> A {
     }
 }
 
-/// Returns `value` in the joint shape of itself and the batch `batch`.
+/// Returns `value`, expanded to the shape to which its shape and `batch` broadcast.
 pub(crate) fn expanded<A: Array>(value: A, batch: &Shape, at: Site) -> Result<A> {
     let shape = joint::<A::Error>(&[value.shape(), batch.clone()], at)?;
     if value.shape() == shape { Ok(value) } else { value.apply_view(View::Expand(shape), at) }
@@ -233,7 +235,7 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
 
     fn batch_shape(&self) -> Shape {
         let shapes: Vec<Shape> = self.parameters().iter().map(|(_, _, x)| x.shape()).collect();
-        // The constructor has joined the parameters once, so they join again.
+        // The constructor has checked that the parameters' shapes broadcast, so this call does not fail.
         joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
     }
 
@@ -313,7 +315,7 @@ fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &m
     family.draw(Noise { shape, generator: &mut generator.fork(), beside, at })
 }
 
-/// Returns `value` in its joint shape with the batch, and the masks of the values outside of the support.
+/// Returns `value`, expanded with the batch shape, and the masks of the values outside of the support.
 fn arguments<A: Array, D: Family<Array = A>>(
     family: &D,
     value: impl Operand<A>,
@@ -329,14 +331,13 @@ fn arguments<A: Array, D: Family<Array = A>>(
     Ok((x, outside))
 }
 
-/// Checks of arguments, which cost an evaluation of the arguments. They are off by default.
+/// Checks of parameters and values. They are off by default, because a check has to evaluate recorded variables.
 #[twins]
 pub trait Validate: Sized {
-    /// Tensors or variables.
+    /// The type of the parameters: tensors or variables.
     type Arguments: TensorLike;
 
-    /// Returns the distribution after a check of its parameters. From now on `log_prob` and `cdf` check their values too. PyTorch:
-    /// `validate_args=True`.
+    /// Checks the parameters, and returns a distribution whose `log_prob` and `cdf` check their values too. PyTorch: `validate_args=True`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -1,4 +1,4 @@
-//! The Kullback-Leibler divergence of pairs of distributions.
+//! The Kullback-Leibler divergence between two distributions.
 
 use wengert_macros::twins;
 use wengert_special::Array;
@@ -18,7 +18,7 @@ use crate::families::{EULER, LN_SQRT_2PI};
 use crate::support::filled;
 use crate::vectors::{Categorical, Dirichlet};
 
-/// A pair of distributions with a formula for their divergence. Rust checks the pair when it compiles.
+/// A pair of distribution types that has a formula for the divergence of `Self` from `Q`. A pair without a formula does not compile.
 #[diagnostic::on_unimplemented(
     message = "no formula is known for the divergence of `{Self}` from `{Q}`",
     note = "the page of `kl_divergence` lists the pairs; for others, average `p.log_prob(x) - q.log_prob(x)` over samples x of p"
@@ -35,9 +35,9 @@ pub trait Divergence<A: Array, Q> {
 
 /// Returns the divergence KL(p ‖ q) in nats: the mean of `p.log_prob(x) - q.log_prob(x)` for x from p. PyTorch: `kl_divergence`.
 ///
-/// Pairs of one family: normal, half-normal, log-normal, Laplace, Cauchy, Gumbel, exponential, gamma, beta, Dirichlet, uniform, Poisson,
-/// Bernoulli, binomial, geometric, categorical, and [`Independent`] ones of these. Pairs of two families: exponential and gamma in
-/// both orders, and a uniform or Laplace `p` with a normal `q`. Another pair does not compile.
+/// Pairs of the same family: normal, half-normal, log-normal, Laplace, Cauchy, Gumbel, exponential, gamma, beta, Dirichlet, uniform,
+/// Poisson, Bernoulli, binomial, geometric, categorical, and [`Independent`] ones of these. Pairs of different families: exponential and
+/// gamma in both orders, and a uniform or Laplace `p` with a normal `q`. A call with any other pair does not compile.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -55,7 +55,7 @@ pub fn try_kl_divergence<A: Array, P: Divergence<A, Q>, Q>(p: &P, q: &Q) -> Resu
     p.divergence(q)
 }
 
-/// Implements the divergence of a pair by a formula.
+/// Implements [`Divergence`] for pairs of distributions. Each entry names a pair and its formula.
 macro_rules! divergences {
     ($($p:ident, $q:ident: |$left:ident, $right:ident| $formula:expr;)*) => {$(
         impl<A: Array> Divergence<A, $q<A>> for $p<A> {
@@ -131,7 +131,8 @@ divergences! {
     Bernoulli, Bernoulli: |p, q| trials(&p.probs, &p.logarithms, &q.logarithms)?.get();
     Binomial, Binomial: |p, q| {
         let divergence = trials(&p.probs, &p.logarithms, &q.logarithms)? * &p.total_count;
-        // More trials than q has have no probability under q. For fewer no formula is known.
+        // If p has more trials than q, p has values with probability 0 under q: the divergence is ∞. If p has fewer trials, no formula is
+        // known.
         let divergence = filled(divergence.get()?, &[p.total_count.try_gt(&q.total_count)?], f64::INFINITY)?;
         filled(divergence, &[p.total_count.try_lt(&q.total_count)?], f64::NAN)
     };
@@ -152,7 +153,7 @@ divergences! {
     };
 }
 
-/// Returns the divergence of one trial: Σ p (ln p - ln q) over success and failure.
+/// Returns the divergence for a single trial: the sum of p (ln p - ln q) over success and failure.
 fn trials<A: Array>(probs: &A, p: &[A; 2], q: &[A; 2]) -> Result<Expr<A>, A::Error> {
     let difference = |k: usize| (of(&p[k]) - &q[k]).get();
     Ok(times(probs, &difference(0)?)? + times(&(1.0 - of(probs)).get()?, &difference(1)?)?)

@@ -1,11 +1,11 @@
-//! Formulas over arrays with operators. The first error of a part is the error of the formula.
+//! Formulas over arrays, written with operators. If an operation of a formula fails, the formula returns its first error.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use wengert_special::{Array, Special};
 use wengert_tensor::ops::{Activations, Arithmetic, Functions, MaskOperand, Masking, Mixed, Reductions, Result};
 
-/// An array, or the error of the operation that should have made it.
+/// The result of a formula: an array, or the error of the first operation that failed.
 pub(crate) struct Expr<A: Array>(Result<A>);
 
 /// Returns `x` as an operand of a formula.
@@ -48,7 +48,7 @@ impl<A: Array> Expr<A> {
         self.then(|x| y.get().and_then(|y| x.try_xlog1py(&y)))
     }
 
-    /// Returns `value` where `mask` is true.
+    /// Returns the array, with `value` where `mask` is true.
     #[track_caller]
     pub(crate) fn masked(self, mask: impl MaskOperand<A>, value: f64) -> Self {
         self.then(|x| x.try_masked_fill(mask, value))

@@ -1,7 +1,8 @@
 //! Probability distributions of tensors and recorded variables, with the names and parameters of `torch.distributions`.
 //!
-//! The trait [`Distribution`] has the methods: samples, logarithms of densities, distribution functions, moments. Parameters broadcast. With
-//! recorded variables as parameters, all results have derivatives, also samples by [`rsample`](Distribution::rsample).
+//! The trait [`Distribution`] has the methods: samples, logarithms of densities, distribution functions, moments. The shapes of parameters
+//! broadcast. If the parameters are recorded variables, all results have derivatives. Samples have derivatives if
+//! [`rsample`](Distribution::rsample) draws them.
 //!
 //! ```
 //! # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -23,14 +24,14 @@
 //! | counts | [`Poisson`], [`NegativeBinomial`], [`Geometric`], [`Bernoulli`], [`Binomial`], [`Multinomial`] |
 //! | vectors, correlations | [`MultivariateNormal`], [`LkjCholesky`] |
 //! | classes, shares of classes | [`Categorical`], [`Dirichlet`] |
-//! | made of others | [`Independent`], [`MixtureSameFamily`], [`TransformedDistribution`] with [`Transform`] |
+//! | made of other distributions | [`Independent`], [`MixtureSameFamily`], [`TransformedDistribution`] with [`Transform`] |
 //!
 //! # Conventions
 //!
-//! - Outside of the support the logarithm of the density is -∞, in PyTorch often NaN or the formula's value. After
-//!   [`validate`](Validate::validate) it is an error with PyTorch's sentence.
-//! - Samples are a function of a [`Generator`](wengert_tensor::Generator) and the parameters: the same with any number of threads.
-//! - Discrete values are whole numbers in the element type.
+//! - Outside of the support, the logarithm of the density is -∞. PyTorch often returns NaN or the formula's value there. After
+//!   [`validate`](Validate::validate), a value outside of the support is an error with PyTorch's message.
+//! - A sample is a function of a [`Generator`](wengert_tensor::Generator) and the parameters. It does not depend on the number of threads.
+//! - Discrete values are whole numbers, stored in the floating-point element type.
 
 mod combined;
 mod distribution;
@@ -68,7 +69,7 @@ pub mod prelude {
     };
 }
 
-/// Panics at the caller's line with the whole diagnostic.
+/// Panics with the full text of `error`, at the caller's line.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl std::fmt::Display) -> ! {

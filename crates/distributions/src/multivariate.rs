@@ -13,8 +13,9 @@ use crate::families::LN_SQRT_2PI;
 use crate::families::gamma::Beta;
 use crate::support::{joint, refused};
 
-/// The normal distribution of n numbers. The mean is `loc` `[…, n]`. The covariance is L Lᵀ, with L = `scale_tril` `[…, n, n]` lower
-/// triangular with a positive diagonal. The density is exp(-|L⁻¹ (x - loc)|² / 2) / (|L| (2π)^(n/2)). PyTorch: `MultivariateNormal`.
+/// The normal distribution of vectors of n numbers. The mean is `loc` `[…, n]`. The covariance is L Lᵀ, where L = `scale_tril` `[…, n, n]`
+/// is lower triangular with a positive diagonal. The density is exp(-|L⁻¹ (x - loc)|² / 2) / (|L| (2π)^(n/2)). PyTorch:
+/// `MultivariateNormal`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -37,7 +38,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a covariance matrix is not positive-definite. A variable reports the latter when its value is computed.
+    /// If the shapes do not fit, or a covariance matrix is not positive-definite. For a variable, the second error occurs when its value is
+    /// computed.
     pub fn try_new(loc: impl IntoArray<Array = A>, covariance: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
         let covariance = array(covariance, &loc);
@@ -45,7 +47,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         Ok(MultivariateNormal { scale_tril: covariance.try_cholesky()?, loc })
     }
 
-    /// Returns the distribution with this mean and this Cholesky factor of the covariance, whose upper triangle is 0.
+    /// Returns the distribution with this mean and this Cholesky factor of the covariance. The factor's upper triangle must be 0.
     ///
     /// # Errors
     ///
@@ -57,16 +59,17 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         Ok(MultivariateNormal { loc, scale_tril })
     }
 
-    /// Returns the distribution with this mean and this inverse of the covariance.
+    /// Returns the distribution with this mean and the covariance `precision`⁻¹.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a matrix is not positive-definite. A variable reports the latter when its value is computed.
+    /// If the shapes do not fit, or a matrix is not positive-definite. For a variable, the second error occurs when its value is computed.
     pub fn try_from_precision(loc: impl IntoArray<Array = A>, precision: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
         let precision = array(precision, &loc);
         check_shapes(&loc, &precision, "precision_matrix", Site::here("from_precision"))?;
-        // With both orders reversed, P = U Uᵀ for the upper triangle U. So the factor of P⁻¹ is the inverse of Uᵀ.
+        // Reversing the order of rows and columns gives P = U Uᵀ with an upper triangular U. So the Cholesky factor of P⁻¹ is the inverse
+        // of Uᵀ.
         let factor = precision.try_flip([-2, -1])?.try_cholesky()?;
         let factor = factor.try_flip([-2, -1])?.try_transpose(-2, -1)?;
         let identity = loc.constant(&Tensor::eye(loc.shape().last().copied().unwrap_or(0)));
@@ -74,7 +77,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     }
 }
 
-/// Refuses a matrix that is not square or that does not fit the mean.
+/// Returns an error if the matrix is not square, or its size does not fit the mean.
 fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(), A::Error> {
     let (n, shape) = (loc.shape(), matrix.shape());
     if n.rank() == 0 {
@@ -97,7 +100,7 @@ fn lead<A: Array>(x: &A, count: usize) -> Shape {
     Shape::from(&shape[..shape.rank() - count])
 }
 
-/// Returns columns `[…, k]` as dimensions of the shape `lead` before the others.
+/// Returns columns `[…, k]` with the dimension k moved to the front and reshaped to the shape `lead`.
 fn rows<A: Array>(columns: &A, lead: &Shape) -> Result<A> {
     let rows = columns.try_movedim(-1, 0)?;
     let shape: Shape = lead.iter().chain(&rows.shape()[1..]).copied().collect();
@@ -115,13 +118,13 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         &self.scale_tril
     }
 
-    /// Returns the number of numbers of an event.
+    /// Returns n, the number of elements of a value.
     fn size(&self) -> usize {
         self.loc.shape().last().copied().unwrap_or(0)
     }
 
-    /// Returns the vectors `x` `[…, n]` as columns `[…, n, k]`, with the batch of L. The other dimensions, which come first, become the
-    /// columns. So L is not repeated for them. The second value is the shape of these dimensions.
+    /// Returns the vectors `x` `[…, n]` as columns `[…, n, k]`, whose batch is the batch of L. The dimensions of `x` before this batch
+    /// become the dimension k, so L is not repeated for them. The second value is the shape of these dimensions.
     fn columns(&self, x: &A) -> Result<(A, Shape), A::Error> {
         let shape = x.shape();
         let batch = self.scale_tril.shape().rank() - 2;
@@ -137,12 +140,12 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         rows(&Reductions::try_sum(&solved.try_square()?, -2)?, &lead)
     }
 
-    /// Returns ln |L|.
+    /// Returns ln |L|, the logarithm of the determinant of L.
     fn logarithm(&self) -> Expr<A> {
         Expr::from(self.scale_tril.try_diagonal(0, -2, -1)).ln().sum_last(1)
     }
 
-    /// Returns the batch shape with the shape of an event.
+    /// Returns the batch shape, followed by the shape of an event.
     fn full_shape(&self) -> Shape {
         self.batch_shape().iter().copied().chain([self.size()]).collect()
     }
@@ -206,9 +209,10 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
     }
 }
 
-/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices. The density of the matrices is proportional to
-/// |L Lᵀ|^(η - 1) with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random
-/// correlation matrices based on vines and extended onion method", 2009). `rsample` has gradients, unlike PyTorch's. PyTorch: `LKJCholesky`.
+/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices. The density of the matrices is proportional to |L Lᵀ|^(η -
+/// 1) with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the identity (D. Lewandowski, D. Kurowicka
+/// and H. Joe, "Generating random correlation matrices based on vines and extended onion method", 2009). `rsample` has gradients, but
+/// PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -226,11 +230,11 @@ pub struct LkjCholesky<A> {
 
 #[twins]
 impl<A: Array> LkjCholesky<A> {
-    /// Returns the distribution of factors of `dim` rows.
+    /// Returns the distribution of factors with `dim` rows and columns.
     ///
     /// # Errors
     ///
-    /// If `dim` is below 2. The sentence is PyTorch's.
+    /// If `dim` is below 2. The message is PyTorch's.
     pub fn try_new(dim: usize, concentration: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         if dim < 2 {
             let message = format!("Expected dim to be an integer greater than or equal to 2. Found dim={dim}.");
@@ -241,7 +245,7 @@ impl<A: Array> LkjCholesky<A> {
 }
 
 impl<A: Array> LkjCholesky<A> {
-    /// Returns the numbers that `value` gives for 0 to `dim` - 2, as a vector for each copy.
+    /// Returns the vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …, the same for each copy.
     fn constants(&self, value: impl Fn(f64) -> f64) -> Result<A> {
         let numbers = (0..self.dim - 1).map(|k| A::Elem::from_f64(value(k as f64))).collect();
         let vector = self.concentration.constant(&Tensor::try_from_vec(numbers, [self.dim - 1])?);
@@ -249,7 +253,7 @@ impl<A: Array> LkjCholesky<A> {
         vector.apply_view(View::Expand(shape), Site::here("constants"))
     }
 
-    /// Returns a matrix `[dim - 1, dim]` of ones where `is_one` is true, and zeros.
+    /// Returns a matrix `[dim - 1, dim]` that is 1 where `is_one` is true for the row and the column, and 0 elsewhere.
     fn pattern(&self, is_one: impl Fn(usize, usize) -> bool) -> A {
         let one = |index: &[usize]| A::Elem::from_f64(f64::from(u8::from(is_one(index[0], index[1]))));
         self.concentration.constant(&Tensor::from_fn([self.dim - 1, self.dim], one))
@@ -269,9 +273,9 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         Shape::from([self.dim, self.dim])
     }
 
-    /// Each row is a point on the half sphere. The part left of the diagonal has a uniform direction, and its squared length is a beta
-    /// number. In row i from 0, this part has i elements, so the first parameter is i / 2. PyTorch has i - 1/2, which gives another
-    /// distribution for three or more rows.
+    /// Each row of the factor has the length 1. Its part left of the diagonal has a uniform direction, and the squared length of this part
+    /// is a draw from a beta distribution. Row i, counted from 0, has i elements in this part, so the first parameter is i / 2. PyTorch
+    /// uses i - 1/2, which gives another distribution for three or more rows.
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let (at, dim) = (Site::here("rsample"), self.dim);
@@ -298,7 +302,7 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         let shape: Shape = eta.shape().iter().copied().chain([self.dim, self.dim]).collect();
         let l = expanded(array(value, eta), &shape, Site::here("log_prob"))?;
         let diagonal = l.try_diagonal(0, -2, -1)?.try_narrow(-1, 1, self.dim - 1)?;
-        // The exponent of diagonal element k + 2 of d: 2 (η - 1) + d - (k + 2).
+        // For a matrix with d rows, the exponent of diagonal element k + 2, counted from 1, is 2 (η - 1) + d - (k + 2).
         let powers = (of(&eta.try_unsqueeze(-1)?) * 2.0 + &self.constants(|k| n - 3.0 - k)?).get()?;
         let alpha = (of(eta) + 0.5 * n).get()?;
         let shifted = (of(&alpha) - 0.5).get()?;

@@ -9,20 +9,20 @@ use wengert_tensor::{Error, Shape, Site, View};
 /// A distribution over counts, with the parameters that [`quantile`] expects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Counts {
-    /// The rate.
+    /// The first parameter is the rate.
     Poisson,
-    /// The number of trials and the probability of a failure.
+    /// The first parameter is the number of trials, the second is the probability of a failure.
     Binomial,
-    /// The number of failures and the probability of a failure.
+    /// The first parameter is the number of failures, the second is the probability of a failure.
     NegativeBinomial,
-    /// The logarithm of the probability of a failure.
+    /// The first parameter is the logarithm of the probability of a failure.
     Geometric,
 }
 
-/// Returns the smallest count up to which the probability is at least `p`; NaN if a parameter is out of range. Parameters expand to the
-/// shape of `p`. The derivative is 0.
+/// Returns the smallest count k for which the probability of counts up to k is at least `p`; NaN if a parameter is out of range. Parameters
+/// are expanded to the shape of `p`. The derivative is 0.
 ///
-/// The distribution function is rounded, so the probability may fall short of `p` by eight units in the last place.
+/// Because the distribution function is rounded, the comparison lowers `p` by eight units in the last place.
 pub(crate) fn quantile<A: Array>(counts: Counts, parameters: &[&A], p: &A, at: Site) -> Result<A> {
     let shape = p.shape();
     let mut inputs = vec![p.clone()];
@@ -73,7 +73,7 @@ impl Counts {
         }
     }
 
-    /// Returns the mean, and a number near the standard deviation. The mean is NaN if a parameter is out of range.
+    /// Returns a number near the mean, and a number near the standard deviation. The first number is NaN if a parameter is out of range.
     fn scale(self, [x, y]: [f64; 2]) -> [f64; 2] {
         let is_share = (0.0..=1.0).contains(&y);
         let (mean, variance) = match self {
@@ -86,7 +86,8 @@ impl Counts {
         [mean, variance.sqrt()]
     }
 
-    /// Returns the smallest count up to which the probability is at least `p`, by bisection between counts around the mean.
+    /// Returns the smallest count k for which the probability of counts up to k is at least `p`. Steps from the mean find an interval, and
+    /// bisection finds the count in it.
     fn smallest(self, p: f64, parameters: [f64; 2]) -> f64 {
         let [mean, deviation] = self.scale(parameters);
         if p.is_nan() || mean.is_nan() {
@@ -96,7 +97,7 @@ impl Counts {
         if p >= 1.0 {
             return most;
         }
-        // Above 2^53, f64 does not have every whole number.
+        // The search ends at 2^53, because f64 does not represent every whole number above.
         let limit = most.min((1u64 << 53) as f64);
         let reaches = |k: f64| self.probability_up_to(k, parameters) >= p;
         let (mut below, mut found, mut step) = (-1.0, mean.min(limit).floor(), deviation.ceil().max(1.0));

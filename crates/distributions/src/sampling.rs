@@ -1,8 +1,8 @@
-//! Draws from distributions whose quantile functions are slow or have no derivative, as elementwise operations.
+//! Elementwise operations that draw from distributions whose quantile functions are slow or have no derivative.
 //!
-//! A draw is a function of its parameters and of the state of a generator. So a tape may compute it late or twice, and gets the same
-//! values. The derivative of a gamma or beta draw x with respect to a parameter θ is implicit. It is -∂F(x; θ)/∂θ / p(x; θ), where F
-//! is the distribution function and p the density (M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients", 2018).
+//! A draw is a function of its parameters and of the state of a generator. So a tape may compute a draw late or twice, and gets the same
+//! values. The derivative of a gamma or beta draw x with respect to a parameter θ is implicit: -∂F(x; θ)/∂θ / p(x; θ). Here F is the
+//! distribution function and p the density (M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients", 2018).
 
 use wengert_autograd::Call;
 use wengert_autograd::prelude::*;
@@ -10,27 +10,27 @@ use wengert_special::{Array, Elementwise, Special};
 use wengert_tensor::ops::Result;
 use wengert_tensor::{Error, Site};
 
-/// A draw with this state of a generator.
+/// The operation that draws from a distribution, starting at the stored state of a generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
     kind: Kind,
     generator: Generator,
 }
 
-/// The distributions of draws, each with its parameters.
+/// The distributions that can be drawn from, with the meaning of their parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// Gamma with a shape, of rate 1.
+    /// The gamma distribution with rate 1. The parameter is the shape.
     Gamma,
-    /// Beta with two parameters.
+    /// The beta distribution with its two parameters.
     Beta,
-    /// Poisson with a rate.
+    /// The Poisson distribution. The parameter is the rate.
     Poisson,
-    /// Binomial with a number of trials and a probability.
+    /// The binomial distribution. The parameters are the number of trials and the probability of a success.
     Binomial,
 }
 
-/// Draws one number for each element of `parameters`, which have one shape. Takes one fork of `generator`.
+/// Draws one number for each element of `parameters`, whose shapes are equal. Advances `generator` by one fork.
 #[track_caller]
 pub(crate) fn draw<A: Array>(kind: Kind, parameters: &[A], generator: &mut Generator, at: Site) -> Result<A> {
     A::apply_elementwise(Draw { kind, generator: generator.fork() }, parameters, at)
@@ -73,7 +73,7 @@ impl Elementwise for Draw {
     }
 }
 
-/// Returns the smallest normal number of the type.
+/// Returns the smallest positive normal number of the type.
 fn tiny<T: Float>() -> f64 {
     if T::EPSILON.to_f64() > 1e-10 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
 }
@@ -104,15 +104,15 @@ fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
     }
 }
 
-/// Draws from the beta distribution: the share of the first of two gamma draws.
+/// Draws from the beta distribution: x / (x + y) for two gamma draws x and y.
 fn beta(a: f64, b: f64, generator: &mut Generator) -> f64 {
     let (x, y) = (standard_gamma(a, generator), standard_gamma(b, generator));
     1.0 / (1.0 + (y - x).exp())
 }
 
-/// Draws from the binomial distribution: the number of `trials` uniform numbers below `p`. A beta draw is the middle one of many uniform
-/// numbers, and splits the numbers in two halves (L. Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.4). NaN unless `trials` is
-/// a number of trials and `p` is in [0, 1].
+/// Draws from the binomial distribution by counting the uniform numbers below `p` among `trials` of them. A beta draw is the middle one of
+/// many sorted uniform numbers. It halves their number in each step (L. Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.4). NaN
+/// unless `trials` is a whole number in [0, 1e15) and `p` is in [0, 1].
 fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
     if !(0.0..=1.0).contains(&p) || !(0.0..1e15).contains(&trials) || trials.fract() != 0.0 {
         return f64::NAN;
@@ -136,9 +136,9 @@ fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
     count + (0..left as usize).filter(|_| generator.uniform() < p).count() as f64
 }
 
-/// Draws from the Poisson distribution: the number of events in a time `rate`. A gamma draw is the time of a late event and splits the
-/// interval (J. H. Ahrens and U. Dieter, "Computer methods for sampling from gamma, beta, Poisson and binomial distributions", 1974). NaN
-/// unless `rate` is in [0, 1e15).
+/// Draws from the Poisson distribution by counting the events of a Poisson process in the time `rate`. A gamma draw is the time of a late
+/// event and shortens the interval (J. H. Ahrens and U. Dieter, "Computer methods for sampling from gamma, beta, Poisson and binomial
+/// distributions", 1974). NaN unless `rate` is in [0, 1e15).
 fn poisson(rate: f64, generator: &mut Generator) -> f64 {
     if !(0.0..1e15).contains(&rate) {
         return f64::NAN;

@@ -1,4 +1,4 @@
-//! The supports of distributions and the ranges of parameters, with PyTorch's names.
+//! The supports of distributions and the ranges of parameters, with PyTorch's names for both.
 
 use wengert_special::Array;
 use wengert_tensor::ops::{Arithmetic, Comparison, Result};
@@ -6,7 +6,8 @@ use wengert_tensor::{Element, Error, Float as _, Scalar, Shape, Site, Tensor};
 
 use crate::expression::{Expr, of};
 
-/// The values at which a distribution has a density or a mass. The bounds of an interval are arrays, because they may be parameters.
+/// The values at which a distribution has a positive density or probability. The bounds of an interval are arrays, because they may be
+/// parameters.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub enum Support<A> {
@@ -20,17 +21,17 @@ pub enum Support<A> {
     Interval(A, A),
     /// 0, 1, 2, …
     Counts,
-    /// The integers from 0 to a number.
+    /// The integers from 0 to the array's elements.
     CountsTo(A),
 }
 
 impl<A: Array> Support<A> {
-    /// Returns true if only integers have a mass.
+    /// Returns true if the support consists of integers.
     pub(crate) fn is_discrete(&self) -> bool {
         matches!(self, Support::Counts | Support::CountsTo(_))
     }
 
-    /// Returns the masks of the values that are outside.
+    /// Returns the masks of the elements of `x` that are outside of the support.
     pub(crate) fn outside(&self, x: &A) -> Result<Vec<A::Mask>, A::Error> {
         let mut masks = self.below(x)?.into_iter().chain(self.above(x)?).collect::<Vec<_>>();
         if self.is_discrete() {
@@ -39,7 +40,7 @@ impl<A: Array> Support<A> {
         Ok(masks)
     }
 
-    /// Returns the mask of the values below the support.
+    /// Returns the mask of the elements of `x` below the support, or `None` if it has no lower bound.
     pub(crate) fn below(&self, x: &A) -> Result<Option<A::Mask>, A::Error> {
         Ok(match self {
             Support::Real => None,
@@ -49,7 +50,7 @@ impl<A: Array> Support<A> {
         })
     }
 
-    /// Returns the mask of the values above the support.
+    /// Returns the mask of the elements of `x` above the support, or `None` if it has no upper bound.
     pub(crate) fn above(&self, x: &A) -> Result<Option<A::Mask>, A::Error> {
         Ok(match self {
             Support::Interval(_, high) | Support::CountsTo(high) => Some(x.try_gt(high)?),
@@ -57,7 +58,7 @@ impl<A: Array> Support<A> {
         })
     }
 
-    /// Returns `x`, with a value of the support in place of each value that is outside. Formulas and their derivatives are finite there.
+    /// Returns `x`, with a value of the support in place of each element outside, so that formulas and their derivatives are finite.
     pub(crate) fn moved_inside(&self, x: &A, outside: &[A::Mask]) -> Result<A, A::Error> {
         let inside = match self {
             Support::Real => return Ok(x.clone()),
@@ -72,7 +73,7 @@ impl<A: Array> Support<A> {
         Ok(x)
     }
 
-    /// Returns PyTorch's name of the constraint.
+    /// Returns PyTorch's name of the support as a constraint.
     pub(crate) fn constraint(&self) -> &'static str {
         match self {
             Support::Real => "Real()",
@@ -85,7 +86,7 @@ impl<A: Array> Support<A> {
     }
 }
 
-/// Returns `values` with `value` where one of the masks is true.
+/// Returns `values`, with `value` where one of the masks is true.
 pub(crate) fn filled<A: Array>(values: A, masks: &[A::Mask], value: f64) -> Result<A> {
     masks.iter().fold(of(&values), |values: Expr<A>, mask| values.masked(mask, value)).get()
 }
@@ -106,7 +107,7 @@ pub enum Range {
     Count,
     /// Vectors of positive numbers.
     Positives,
-    /// Vectors of probabilities, divided by their sum.
+    /// Vectors of probabilities. The constructor divides them by their sum.
     Probabilities,
 }
 
@@ -115,14 +116,14 @@ impl Range {
         match self {
             Range::Real => !x.is_nan(),
             Range::Positive | Range::Positives => x > 0.0,
-            // A vector that has no positive sum is NaN after the division.
+            // Vectors of probabilities whose sum was not positive are NaN after the division, so this comparison refuses them.
             Range::Nonnegative | Range::Probabilities => x >= 0.0,
             Range::Unit => (0.0..=1.0).contains(&x),
             Range::Count => x >= 0.0 && x.fract() == 0.0,
         }
     }
 
-    /// Returns PyTorch's name of the constraint.
+    /// Returns PyTorch's name of the range as a constraint.
     fn constraint(self) -> &'static str {
         match self {
             Range::Real => "Real()",
@@ -139,7 +140,8 @@ impl Range {
 /// A parameter: its name, its range and its values.
 pub type Parameter<'a, A> = (&'static str, Range, &'a A);
 
-/// Returns the text that PyTorch prints for a distribution: each parameter with its value, or with its shape if it has several values.
+/// Returns the text that PyTorch prints for a distribution. Each parameter appears with its value, or with its shape if it has several
+/// values.
 fn text<T: Element>(name: &str, parameters: &[(&'static str, Range, Tensor<T>)]) -> String {
     let one = |(name, _, values): &(&'static str, Range, Tensor<T>)| match values.numel() {
         1 => format!("{name}: {:?}", values.iter().next().map_or(0.0, T::to_f64)),
@@ -148,14 +150,14 @@ fn text<T: Element>(name: &str, parameters: &[(&'static str, Range, Tensor<T>)])
     format!("{name}({})", parameters.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the values that `is_valid` refuses as PyTorch prints a tuple of sizes and a list of numbers.
+/// Returns the shape of `values` as PyTorch prints it, and the values that `is_valid` refuses.
 fn invalid<T: Element>(values: &Tensor<T>, is_valid: impl Fn(f64) -> bool) -> (String, Vec<f64>) {
     let sizes: Vec<String> = values.shape().iter().map(usize::to_string).collect();
     let sizes = if sizes.len() == 1 { format!("({},)", sizes[0]) } else { format!("({})", sizes.join(", ")) };
     (sizes, values.iter().map(T::to_f64).filter(|&x| !is_valid(x)).collect())
 }
 
-/// Refuses parameters outside of their ranges, with PyTorch's sentence. Evaluates recorded variables.
+/// Returns PyTorch's error if a parameter is outside of its range. Evaluates recorded variables.
 pub(crate) fn check_parameters<A: Array>(
     name: &str,
     parameters: &[Parameter<'_, A>],
@@ -179,7 +181,7 @@ pub(crate) fn check_parameters<A: Array>(
     Ok(())
 }
 
-/// Refuses values for which `outside` has a true mask, with PyTorch's sentence. Evaluates recorded variables.
+/// Returns PyTorch's error if a mask of `outside` is true for a value, or a value is NaN. Evaluates recorded variables.
 pub(crate) fn check_values<A: Array>(
     (name, constraint): (&str, &str),
     parameters: &[Parameter<'_, A>],
@@ -208,7 +210,7 @@ pub(crate) fn check_values<A: Array>(
     ))
 }
 
-/// Returns the error with the sentence `message`.
+/// Returns the error with the text `message`.
 pub(crate) fn refused<E: From<Error>>(at: Site, message: impl Into<String>) -> E {
     Error::Argument { message: message.into(), at }.into()
 }

@@ -1,4 +1,4 @@
-//! Invertible functions of values, and the distributions of transformed values.
+//! Invertible transforms of values, and the distributions of transformed values.
 
 use std::f64::consts::LN_2;
 
@@ -13,7 +13,7 @@ use crate::distribution::{Distribution, array, missing};
 use crate::expression::{Expr, of};
 use crate::support::filled;
 
-/// An invertible function with the logarithm of the magnitude of its derivative. PyTorch: `torch.distributions.transforms`.
+/// An invertible function, with the logarithm of the magnitude of its derivative. PyTorch: `torch.distributions.transforms`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -26,7 +26,7 @@ use crate::support::filled;
 /// ```
 #[derive(Clone, Debug)]
 pub enum Transform<A> {
-    /// loc + scale x, with a scale other than 0. PyTorch: `AffineTransform`.
+    /// loc + scale x, where scale is not 0. PyTorch: `AffineTransform`.
     Affine {
         /// The constant.
         loc: A,
@@ -41,14 +41,14 @@ pub enum Transform<A> {
     Softplus,
     /// The hyperbolic tangent. PyTorch: `TanhTransform`.
     Tanh,
-    /// K - 1 numbers in the last dimension to K positive numbers with the sum 1. Each number takes a share of the rest of a stick. PyTorch:
-    /// `StickBreakingTransform`.
+    /// Maps K - 1 numbers in the last dimension to K positive numbers with the sum 1. Each input determines the share of the remaining sum
+    /// that its output takes. PyTorch: `StickBreakingTransform`.
     StickBreaking,
 }
 
 #[twins]
 impl<A: Array> Transform<A> {
-    /// Returns the function of `x`.
+    /// Returns the transform of `x`.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl<A: Array> Transform<A> {
         }
     }
 
-    /// Returns the x whose function is `y`; NaN if there is none.
+    /// Returns the x whose transform is `y`; NaN if there is none.
     ///
     /// # Errors
     ///
@@ -87,14 +87,15 @@ impl<A: Array> Transform<A> {
             Transform::StickBreaking => {
                 let count = y.shape().last().copied().unwrap_or(1);
                 let first = y.try_narrow(-1, 0, count.saturating_sub(1))?;
-                // The rest of the stick after a share is the sum of the later shares.
+                // The sum that remains after an output is the sum of the later outputs.
                 let rest = y.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?.try_narrow(-1, 1, count.saturating_sub(1))?;
                 (of(&first).ln() - of(&rest).ln() + &logarithms_of_offsets(&first)?).get()
             }
         }
     }
 
-    /// Returns ln |dy/dx| for y = forward(x); for stick-breaking the logarithm of the determinant. PyTorch: `log_abs_det_jacobian`.
+    /// Returns ln |dy/dx| for y = forward(x). For stick-breaking, returns the logarithm of the magnitude of the Jacobian determinant.
+    /// PyTorch: `log_abs_det_jacobian`.
     ///
     /// # Errors
     ///
@@ -117,7 +118,8 @@ impl<A: Array> Transform<A> {
     }
 }
 
-/// Returns the logarithms of K - 1, …, 2, 1 for the K - 1 numbers in the last dimension: zeros then give equal shares.
+/// Returns the logarithms of K - 1, …, 2, 1 for the K - 1 numbers in the last dimension. Stick-breaking subtracts them, so inputs of 0 give
+/// equal outputs.
 fn logarithms_of_offsets<A: Array>(x: &A) -> Result<A> {
     let count = x.shape().last().copied().unwrap_or(0);
     let offsets: Vec<A::Elem> = (0..count).map(|k| A::Elem::from_f64(((count - k) as f64).ln())).collect();
@@ -125,12 +127,12 @@ fn logarithms_of_offsets<A: Array>(x: &A) -> Result<A> {
 }
 
 impl<A: Array> Transform<A> {
-    /// Returns the number of dimensions of a value.
+    /// Returns the number of last dimensions that the transform treats as one value.
     fn event_rank(&self) -> usize {
         usize::from(matches!(self, Transform::StickBreaking))
     }
 
-    /// Returns the shape of the function of values of this shape, or of its inverse if `by` is -1.
+    /// Returns the shape of the transform of a value with the shape `event`. For `by` = -1, returns the shape of the inverse instead.
     fn shape(&self, mut event: Shape, by: isize) -> Shape {
         if let (Transform::StickBreaking, Some(last)) = (self, event.last_mut()) {
             *last = last.saturating_add_signed(by);
@@ -138,7 +140,7 @@ impl<A: Array> Transform<A> {
         event
     }
 
-    /// Returns the bounds of the image of a function of one number.
+    /// Returns the bounds of the image. For transforms of vectors they are infinite.
     fn image(&self) -> [f64; 2] {
         match self {
             Transform::Affine { .. } | Transform::StickBreaking => [f64::NEG_INFINITY, f64::INFINITY],
@@ -148,14 +150,14 @@ impl<A: Array> Transform<A> {
         }
     }
 
-    /// Returns the masks of the values below and above the image.
+    /// Returns the masks of the elements of `y` below and above the image; `None` for an infinite bound.
     fn outside(&self, y: &A) -> Result<[Option<A::Mask>; 2], A::Error> {
         let [low, high] = self.image();
         let below = low.is_finite().then(|| y.try_le(low)).transpose()?;
         Ok([below, high.is_finite().then(|| y.try_ge(high)).transpose()?])
     }
 
-    /// Returns `y` with a value of the image where one of the masks is true.
+    /// Returns `y`, with a value inside of the image where one of the masks is true.
     fn moved_inside(&self, y: &A, outside: &[Option<A::Mask>; 2]) -> Result<A> {
         let [low, high] = self.image();
         let masks: Vec<A::Mask> = outside.iter().flatten().cloned().collect();
@@ -163,8 +165,7 @@ impl<A: Array> Transform<A> {
     }
 }
 
-/// The distribution of a function of values of `base`: the transforms are applied one after the other. PyTorch:
-/// `TransformedDistribution`.
+/// The distribution of transformed values of `base`. The transforms are applied one after the other. PyTorch: `TransformedDistribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -182,20 +183,20 @@ pub struct TransformedDistribution<D, A> {
 }
 
 impl<D, A> TransformedDistribution<D, A> {
-    /// Returns the distribution of `transforms`, applied in this order to values of `base`.
+    /// Returns the distribution of values of `base` to which `transforms` are applied in this order.
     pub fn new(base: D, transforms: Vec<Transform<A>>) -> Self {
         TransformedDistribution { base, transforms }
     }
 }
 
 impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
-    /// Returns the number of dimensions of an event: the base's, or the largest of a transform.
+    /// Returns the number of dimensions of an event: the largest number among the base and the transforms.
     fn event_rank(&self) -> usize {
         let ranks = self.transforms.iter().map(Transform::event_rank);
         ranks.fold(self.base.event_shape().rank(), usize::max)
     }
 
-    /// Returns the logarithm of the density after the first `count` transforms.
+    /// Returns the logarithm of the density of the values after the first `count` transforms.
     fn density(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else {
             let added = self.event_rank() - self.base.event_shape().rank();
@@ -211,7 +212,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         (Expr::from(self.density(last, &x)) - slope).get()
     }
 
-    /// Returns the distribution function after the first `count` transforms.
+    /// Returns the distribution function of the values after the first `count` transforms.
     fn share(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_cdf(y) };
         let transform = &self.transforms[last];
@@ -225,7 +226,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         }
     }
 
-    /// Returns the quantile function after the first `count` transforms.
+    /// Returns the quantile function of the values after the first `count` transforms.
     fn quantile(&self, count: usize, p: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_icdf(p) };
         let transform = &self.transforms[last];

@@ -1,4 +1,4 @@
-//! Distributions over classes, counts of classes, and shares: categorical, multinomial, Dirichlet.
+//! The categorical, multinomial and Dirichlet distributions, whose parameters have one element for each class.
 
 use wengert_macros::twins;
 use wengert_special::Array;
@@ -15,8 +15,8 @@ use crate::families::trials::Binomial;
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, check_parameters, check_values, filled, joint, refused};
 
-/// The categorical distribution: class k of 0 to K - 1 with the probability pₖ. The parameters have the shape `[…, K]`. Values are class
-/// numbers in the element type. PyTorch: `Categorical`.
+/// The categorical distribution over the classes 0 to K - 1: class k has the probability pₖ. The parameters have the shape `[…, K]`. Values
+/// are class numbers, stored in the element type. PyTorch: `Categorical`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -35,7 +35,7 @@ pub struct Categorical<A> {
 
 #[twins]
 impl<A: Array> Categorical<A> {
-    /// Returns the distribution with probabilities in proportion to `probs`, which are not negative.
+    /// Returns the distribution with probabilities in proportion to `probs`, whose elements must not be negative.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl<A: Array> Categorical<A> {
     pub(crate) fn chosen(&self, value: &A) -> Result<A::Mask, A::Error> {
         let classes = Tensor::<i64>::arange(self.classes()).try_cast::<A::Elem>()?;
         let value = value.try_unsqueeze(-1)?;
-        // Expanded, because a comparison of `[n, 1]` with `[n]` may warn.
+        // `value` is expanded first, because a comparison of `[n, 1]` with `[n]` may cause a broadcast warning.
         let shape = joint::<A::Error>(&[value.shape(), classes.shape().clone()], Site::here("log_prob"))?;
         value.try_expand(&*shape)?.try_eq(&value.constant(&classes))
     }
@@ -121,7 +121,7 @@ impl<A: Array> Distribution<A> for Categorical<A> {
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let mut noise = self.noise(shape.into(), generator, Some(1), Site::here("sample"));
         let cumulative = self.probs.try_detach()?.try_cumsum(-1)?;
-        // The last sum is 1 up to rounding. A uniform number times the sum is below the sum.
+        // The last cumulative sum is 1 up to rounding. The uniform number is multiplied by this sum, so it stays below the sum.
         let total = cumulative.try_narrow(-1, self.classes() - 1, 1)?;
         let uniform = (of(&noise.uniform()?) * &total).get()?;
         let passed = cumulative.try_le(&uniform)?;
@@ -171,8 +171,8 @@ impl<A: Array> Validate for Categorical<A> {
     }
 }
 
-/// The multinomial distribution: the counts of K classes in `total_count` draws, n! Π pₖ^xₖ / xₖ!. The parameters have the shape `[…, K]`.
-/// PyTorch: `Multinomial`.
+/// The multinomial distribution of the counts x of K classes in n = `total_count` draws: n! Π pₖ^xₖ / xₖ!. The parameters have the shape
+/// `[…, K]`. PyTorch: `Multinomial`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -189,7 +189,7 @@ pub struct Multinomial<A> {
 
 #[twins]
 impl<A: Array> Multinomial<A> {
-    /// Returns the distribution with probabilities in proportion to `probs`, which are not negative.
+    /// Returns the distribution with probabilities in proportion to `probs`, whose elements must not be negative.
     ///
     /// # Errors
     ///
@@ -243,7 +243,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         Err(refused(Site::here("rsample"), message))
     }
 
-    /// Each count is binomial, among the draws that no earlier class has taken.
+    /// Draws each class's count from a binomial distribution over the draws that earlier classes have not taken.
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let at = Site::here("sample");
@@ -253,11 +253,11 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let total = probs.number(A::Elem::from_f64(self.total_count as f64));
         let mut left = noise.expand(&total)?;
         let mut counts = Vec::with_capacity(classes);
-        // The probabilities of each class and all later ones.
+        // For each class, the sum of its probability and the probabilities of all later classes.
         let rests = probs.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?;
         for class in 0..classes {
             let rest = rests.try_select(-1, class)?;
-            // Without probability left, no draw is left either.
+            // If this sum is 0, no draws are left either, and any share gives the count 0.
             let share = (of(&probs.try_select(-1, class)?) / &rest).masked(rest.try_le(0.0)?, 1.0).get()?;
             let share = if class + 1 == classes { (of(&share) * 0.0 + 1.0).get()? } else { share };
             let share = noise.expand(&share.try_clamp_max(1.0)?)?;
@@ -288,7 +288,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }
 
-    /// -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!, where the count xₖ is binomial.
+    /// Returns -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!. The distribution of a single count xₖ is binomial.
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
         let (probs, n) = (self.probs(), self.total_count as f64);
@@ -320,8 +320,8 @@ impl<A: Array> Validate for Multinomial<A> {
     }
 }
 
-/// The Dirichlet distribution over shares x of K classes, whose sum is 1: Γ(Σ aₖ) Π xₖ^(aₖ - 1) / Γ(aₖ), with a = `concentration` > 0 of the
-/// shape `[…, K]`. Gradients of `rsample` are implicit gradients of gamma draws. PyTorch: `Dirichlet`.
+/// The Dirichlet distribution over vectors x of K non-negative numbers with the sum 1: Γ(Σ aₖ) Π xₖ^(aₖ - 1) / Γ(aₖ). a = `concentration` >
+/// 0 has the shape `[…, K]`. Gradients of `rsample` are implicit gradients of gamma draws. PyTorch: `Dirichlet`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -403,7 +403,7 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
         let outside = [x.try_lt(0.0)?];
         let terms = (of(a) - 1.0).xlogy(Expr::from(filled(x.clone(), &outside, 1.0)));
         let terms = Expr::from(filled(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);
-        // PyTorch's tolerance, or the rounding of the sum.
+        // PyTorch's tolerance for the sum of the shares, or the rounding error of the sum if it is larger.
         let count = a.shape().last().copied().unwrap_or(0);
         let tolerance = (4.0 * count as f64 * A::Elem::EPSILON.to_f64()).max(1e-6);
         let other_sum = |sum: A| (of(&sum) - 1.0).abs().get()?.try_gt(tolerance);

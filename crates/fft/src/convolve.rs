@@ -1,6 +1,7 @@
 //! Convolution by Fourier transforms: the spectrum of a convolution is the product of the spectra.
 //!
-//! Both signals are extended by zeros to a length of at least n + m - 1, so that the ends do not meet. The cost is n log n instead of n m.
+//! Both signals are extended by zeros to at least n + m - 1 elements. A shorter transform would add the end of the convolution to its
+//! start. The cost is n log n instead of n m.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::Result;
@@ -12,24 +13,24 @@ use crate::norm::Norm;
 use crate::steps::{Steps, joined, refused};
 use crate::transforms::{half_line, real_line};
 
-/// The elements of a convolution of n with m elements that are returned.
+/// The elements that a convolution of a signal of n elements with a signal of m elements returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConvolveMode {
     /// All n + m - 1 elements.
     #[default]
     Full,
-    /// The n elements in the middle.
+    /// The n elements in the middle of all n + m - 1 elements.
     Same,
-    /// The elements that use all elements of the shorter operand: max(n, m) - min(n, m) + 1.
+    /// The elements to which all elements of the shorter operand contribute: max(n, m) - min(n, m) + 1.
     Valid,
 }
 
 /// Convolution by Fourier transforms.
 #[twins]
 pub trait Convolves: Array {
-    /// Returns the convolutions z_k = Σ x_j y_(k-j) of real signals along the last dimension. All other dimensions broadcast. The error
-    /// of every element is relative to the largest elements, as rounding spreads over the spectrum. A NaN makes its whole signal NaN.
-    /// PyTorch: `torchaudio.functional.fftconvolve`; SciPy: `signal.fftconvolve`.
+    /// Returns the convolutions z_k = Σ x_j y_(k-j) of real signals along the last dimension. The other dimensions broadcast. The error of
+    /// each element is relative to the largest elements of its signal, because rounding errors spread over the spectrum. A NaN makes its
+    /// whole signal NaN. PyTorch: `torchaudio.functional.fftconvolve`; SciPy: `signal.fftconvolve`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -44,7 +45,7 @@ pub trait Convolves: Array {
     ///
     /// # Errors
     ///
-    /// If an operand has no dimension or no element along it, or the other dimensions do not broadcast.
+    /// If an operand has no dimension, the last dimension of an operand has no element, or the other dimensions do not broadcast.
     fn try_fft_convolve(&self, other: &Self, mode: ConvolveMode) -> Result<Self> {
         let at = Site::here("fft_convolve");
         let (left, right) = (self.shape(), other.shape());
@@ -74,7 +75,8 @@ pub trait Convolves: Array {
 
 impl<A: Array> Convolves for A {}
 
-/// Returns the smallest even length from `n` whose prime factors are 2, 3 and 5. Transforms of these lengths are fast.
+/// Returns the smallest even number that is at least `n` and has only the prime factors 2, 3 and 5. Transforms of these lengths are fast.
+/// For `n` below 2, returns 1.
 fn fast_length(n: usize) -> usize {
     let smooth = |mut length: usize| {
         for prime in [2, 3, 5] {
@@ -84,7 +86,7 @@ fn fast_length(n: usize) -> usize {
         }
         length == 1
     };
-    // A length beyond this bound needs more memory than there is. It is not searched.
+    // A signal longer than this bound does not fit in memory. So the search for a fast length would be wasted time.
     if n > 1 << 40 {
         return n;
     }

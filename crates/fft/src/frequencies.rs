@@ -1,4 +1,4 @@
-//! The frequencies of a transform, and the order in which a picture shows them.
+//! The frequencies of a transform's elements, and the rotations that move frequency 0 to the middle for a plot.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Result, TensorLike};
@@ -6,8 +6,9 @@ use wengert_tensor::{Dims, Error, Float, Site, Tensor, axis};
 
 use crate::steps::Steps;
 
-/// Returns the frequencies `[n]` of a transform of `n` elements, in cycles per unit: first the non-negative ones, then the negative ones.
-/// `d` is the distance between elements. PyTorch: `torch.fft.fftfreq`.
+/// Returns the frequencies `[n]` of the elements of a transform of `n` elements: first the non-negative frequencies, then the negative
+/// ones. `d` is the distance between two samples of the signal, and the frequencies are in cycles per unit of `d`. PyTorch:
+/// `torch.fft.fftfreq`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -27,8 +28,8 @@ pub fn try_fftfreq<T: Float>(n: usize, d: f64) -> Result<Tensor<T>, Error> {
     frequencies(n, n, d, number)
 }
 
-/// Returns the frequencies `[n/2 + 1]` of a transform of `n` real elements, in cycles per unit. `d` is the distance between elements.
-/// PyTorch: `torch.fft.rfftfreq`.
+/// Returns the frequencies `[n/2 + 1]` of the elements of a transform of `n` real elements. `d` is the distance between two samples of the
+/// signal, and the frequencies are in cycles per unit of `d`. PyTorch: `torch.fft.rfftfreq`.
 ///
 /// # Errors
 ///
@@ -46,7 +47,7 @@ fn frequencies<T: Float>(n: usize, count: usize, d: f64, number: impl Fn(usize) 
     Ok(out)
 }
 
-/// Rotations that put frequency 0 in the middle, and back.
+/// Rotations that move frequency 0 to the middle of a dimension, and their inverses.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -59,8 +60,8 @@ fn frequencies<T: Float>(n: usize, count: usize, d: f64, number: impl Fn(usize) 
 /// ```
 #[twins]
 pub trait Shifts: TensorLike {
-    /// Returns the array with element 0 of each of the dimensions `dims` at place n/2. The dimensions are counted in the shape of the
-    /// array: of complex numbers `[h, w, 2]`, shift the dimensions `[0, 1]`. PyTorch: `torch.fft.fftshift`.
+    /// Rotates the array so that element 0 of each of the dimensions `dims` moves to index n/2, where n is the size of the dimension. The
+    /// dimension of size 2 of complex numbers counts too: for `[h, w, 2]`, shift the dimensions `[0, 1]`. PyTorch: `torch.fft.fftshift`.
     ///
     /// # Errors
     ///
@@ -69,8 +70,8 @@ pub trait Shifts: TensorLike {
         shifted(self, &dims.into(), |n| n / 2, Site::here("fftshift"))
     }
 
-    /// Returns the array with element n/2 of each of the dimensions `dims` at place 0: the inverse of [`fftshift`](Self::fftshift).
-    /// PyTorch: `torch.fft.ifftshift`.
+    /// Rotates the array so that element n/2 of each of the dimensions `dims` moves to index 0: the inverse of
+    /// [`fftshift`](Self::fftshift). PyTorch: `torch.fft.ifftshift`.
     ///
     /// # Errors
     ///
@@ -82,7 +83,7 @@ pub trait Shifts: TensorLike {
 
 impl<A: TensorLike> Shifts for A {}
 
-/// Moves the elements along each dimension of size n by `step(n)` places. Elements that leave at the end return at the start.
+/// Rotates the elements along each dimension of size n by `step(n)` places. Elements that leave at the end return at the start.
 fn shifted<A: TensorLike>(x: &A, dims: &Dims, step: impl Fn(usize) -> usize, at: Site) -> Result<A> {
     let rank = x.shape().rank();
     let mut axes: Vec<usize> = if dims.is_all() { (0..rank).collect() } else { Vec::new() };

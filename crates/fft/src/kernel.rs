@@ -1,6 +1,6 @@
-//! Transforms of the lines of a buffer. A line is a row of numbers along the last dimension.
+//! Transforms of the lines of a buffer. A line holds the numbers of one signal, contiguously.
 //!
-//! `rustfft` and `realfft` compute one line. Lines are independent, so the bits do not depend on the number of threads.
+//! `rustfft` and `realfft` compute each line. Lines are independent, so the results do not depend on the number of threads.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use wengert_tensor::{Error, Float, Scalar, Site, Tensor, each_part, num_threads}
 
 use crate::map::{Kind, Map};
 
-/// The elements from which several threads are used: a transform of 2^14 elements takes about 30 µs, and a thread wakes in about 5 µs.
+/// The number of elements from which a transform uses several threads. A transform of 2^14 elements takes about 30 µs, and a thread wakes
+/// in about 5 µs.
 const MIN_PARALLEL: usize = 1 << 14;
 
-/// Returns the map of `x`.
+/// Applies `map` to each line of `x`.
 ///
 /// # Errors
 ///
@@ -33,7 +34,7 @@ pub(crate) fn transformed<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result
     Ok(out)
 }
 
-/// Gives an error of an allocation the name and the line of the operation.
+/// Adds the name and the source line of the operation to an allocation error.
 fn named(error: Error, at: Site) -> Error {
     match error {
         Error::OutOfMemory { shape, dtype, .. } => Error::OutOfMemory { shape, dtype, at },
@@ -42,7 +43,7 @@ fn named(error: Error, at: Site) -> Error {
     }
 }
 
-/// The generic function [`lines`], for the choice of its instance.
+/// Stands for the generic function [`lines`], because a generic function is not a value. The macro of the element types picks its instance.
 struct Lines;
 
 impl FloatInstances for Lines {
@@ -57,7 +58,7 @@ impl FloatInstances for Lines {
     }
 }
 
-/// A floating-point type with transforms. Each thread keeps the plans of the lengths that it has met.
+/// A floating-point type that has transforms. Each thread keeps the plans for all lengths that it has used.
 trait Real: Float + FftNum {
     fn with_plans<R>(f: impl FnOnce(&mut Plans<Self>) -> R) -> R;
 }
@@ -84,7 +85,7 @@ macro_rules! reals {
                 let done = PLANS.try_with(|plans| f.take().map(|f| f(&mut plans.borrow_mut())));
                 match (done, f) {
                     (Ok(Some(result)), _) => result,
-                    // While a thread ends, a destructor may transform after the plans were released.
+                    // This thread is ending and its plans are released. A destructor that computes a transform now gets new plans.
                     (_, Some(f)) => f(&mut Plans::new()),
                     (_, None) => unreachable!("the function has run or is left"),
                 }
@@ -95,7 +96,7 @@ macro_rules! reals {
 
 reals!(f32 f64);
 
-/// A plan for one line.
+/// A plan of `rustfft` or `realfft` for one line.
 enum Plan<T: FftNum> {
     Complex(Arc<dyn Fft<T>>),
     ToHalf(Arc<dyn RealToComplex<T>>),
@@ -122,7 +123,7 @@ fn lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
     each_part(parts, true, |_, (source, out)| part(&plan, map, source, out));
 }
 
-/// Applies the plan to each line of one thread's share.
+/// Applies the plan to each line of `source`, which is the share of one thread.
 fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
     let (from, to) = map.lengths();
     let pairs = source.chunks_exact(from).zip(out.chunks_exact_mut(to));
@@ -156,7 +157,7 @@ fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
             spectrum.resize(map.n / 2 + 1, zero);
             for (source, out) in pairs {
                 read(source, &mut spectrum);
-                // The result does not depend on these parts. The plan reports an error if they are not 0.
+                // The result does not depend on these imaginary parts. `realfft` returns an error if they are not 0.
                 spectrum[0].im = T::ZERO;
                 if map.n.is_multiple_of(2) {
                     spectrum[map.n / 2].im = T::ZERO;

@@ -1,8 +1,8 @@
 //! Fourier transforms of tensors and recorded variables, as PyTorch's `torch.fft`.
 //!
-//! A complex number is a pair of real numbers in a last dimension of size 2, as in `torch.view_as_real`: a signal of n complex numbers
-//! has the shape `[n, 2]`. A transform is a linear map, and its derivative is another transform. So variables have derivatives
-//! of every order in both modes, and `vmap` transforms all examples at once.
+//! A complex number is a pair of real numbers in a last dimension of size 2, as in `torch.view_as_real`: a signal of n complex numbers has
+//! the shape `[n, 2]`. A transform is a linear map, and its derivative is another transform. So variables have derivatives of every order
+//! in both modes, and `vmap` transforms all examples in one operation.
 //!
 //! | subject | items |
 //! |---|---|
@@ -54,12 +54,12 @@ pub use norm::Norm;
 pub use several::TransformsOfMany;
 pub use transforms::Transforms;
 
-/// The traits of the transforms. They are imported without names.
+/// The traits of the transforms, imported without their names.
 pub mod prelude {
     pub use crate::{ComplexNumbers as _, Convolves as _, Shifts as _, Transforms as _, TransformsOfMany as _};
 }
 
-/// Panics with the error, at the line of the caller.
+/// Panics with the full text of `error`, at the caller's line.
 #[track_caller]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {
     panic!("{error}")

@@ -1,33 +1,33 @@
-//! The four linear maps that all transforms are made of. Each map works on the lines of the last dimension (real numbers) or of the last
-//! two dimensions (complex numbers).
+//! The four linear maps from which all transforms are made. A line is one signal or spectrum: the last dimension for real numbers, the last
+//! two dimensions for complex numbers.
 
 use wengert_tensor::{Float, Shape, Tensor};
 
-/// The kind of a map between lines of n numbers.
+/// The kind of a map from lines to lines, for a signal of n numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// X_k = Σ x_j e^(-2πi jk/n): `[…, n, 2]` to `[…, n, 2]`.
     Forward,
     /// x_j = Σ X_k e^(2πi jk/n): `[…, n, 2]` to `[…, n, 2]`.
     Inverse,
-    /// The first half of the forward transform of real numbers: `[…, n]` to `[…, n/2 + 1, 2]`.
+    /// The first half of the forward transform of real numbers, which determines the other half: `[…, n]` to `[…, n/2 + 1, 2]`.
     ToHalf,
-    /// The inverse transform of half of a spectrum with conjugate symmetry: `[…, n/2 + 1, 2]` to `[…, n]`.
+    /// The inverse transform of a spectrum with conjugate symmetry, given its first half: `[…, n/2 + 1, 2]` to `[…, n]`.
     FromHalf,
 }
 
-/// A linear map of the lines of an array.
+/// A linear map that is applied to each line of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Map {
     pub(crate) kind: Kind,
     /// The number of elements of the signal, at least 1.
     pub(crate) n: usize,
-    /// The factor of every result.
+    /// The factor that multiplies every element of the result.
     pub(crate) factor: f64,
 }
 
 impl Map {
-    /// Returns the number of real numbers in a line of the operand and of the result.
+    /// Returns the number of real numbers in a line of the operand, and in a line of the result.
     pub(crate) fn lengths(self) -> (usize, usize) {
         let (whole, half) = (2 * self.n, 2 * (self.n / 2 + 1));
         match self.kind {
@@ -47,8 +47,8 @@ impl Map {
         }
     }
 
-    /// Returns the factors `[n/2 + 1, 1]` of the frequencies of half a spectrum: `inner` for the frequencies that stand for two, and 1 for
-    /// frequency 0 and the highest frequency of an even number of elements.
+    /// Returns a factor `[n/2 + 1, 1]` for each frequency of half a spectrum. It is `inner` for a frequency that has a mirror image in the
+    /// other half. It is 1 for frequency 0, and for the highest frequency if n is even.
     pub(crate) fn weights<T: Float>(self, inner: f64) -> Tensor<T> {
         Tensor::from_fn([self.n / 2 + 1, 1], |index| {
             let is_single = index[0] == 0 || 2 * index[0] == self.n;

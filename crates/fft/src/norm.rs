@@ -1,8 +1,8 @@
-//! The scale of a transform.
+//! The normalization of a transform.
 
 use std::str::FromStr;
 
-/// The scale of a pair of transforms over n elements. PyTorch: the argument `norm`.
+/// The normalization of a forward transform and its inverse, for signals of n elements. PyTorch: the argument `norm`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
     /// The inverse transform divides by n.
@@ -15,7 +15,7 @@ pub enum Norm {
 }
 
 impl Norm {
-    /// Returns the factor of a transform over `n` elements.
+    /// Returns the factor of the forward transform of `n` elements, or of the inverse transform if `inverse` is true.
     pub(crate) fn factor(self, n: usize, inverse: bool) -> f64 {
         match (self, inverse) {
             (Norm::Backward, false) | (Norm::Forward, true) => 1.0,
@@ -24,7 +24,7 @@ impl Norm {
         }
     }
 
-    /// Returns the norm whose forward factor is this norm's inverse factor.
+    /// Returns the norm that swaps the factors of the forward and the inverse transform.
     pub(crate) fn swapped(self) -> Self {
         match self {
             Norm::Backward => Norm::Forward,
@@ -37,7 +37,7 @@ impl Norm {
 impl FromStr for Norm {
     type Err = String;
 
-    /// Reads PyTorch's names `backward`, `ortho` and `forward`.
+    /// Parses PyTorch's names `backward`, `ortho` and `forward`.
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "backward" => Ok(Norm::Backward),

@@ -1,8 +1,8 @@
-//! The operation that records a map, with its adjoint.
+//! The operation that records a map on a tape, with the adjoint map as its derivative.
 //!
-//! As a map of real numbers, the adjoint of the forward transform is the inverse transform without its factor. The adjoints of the
-//! transforms of real signals also weight the frequencies that stand for two: half of a spectrum is stored, and the other half mirrors it.
-//! (W. L. Briggs and V. E. Henson, "The DFT", 1995, chapter 4.)
+//! As a map of real numbers, the adjoint of the forward transform is the inverse transform without its factor. For real signals, only half
+//! of a spectrum is stored, and the other half mirrors it. So the adjoints of these transforms also weight the frequencies that have a
+//! mirror image. (W. L. Briggs and V. E. Henson, "The DFT", 1995, chapter 4.)
 
 use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
 use wengert_tensor::ops::TensorLike as _;
@@ -11,7 +11,7 @@ use wengert_tensor::{Binary, Float, Shape, Site, Tensor, View};
 use crate::kernel;
 use crate::map::{Kind, Map};
 
-/// A recorded map, with the line that called it.
+/// A recorded map, with the source line of the call.
 pub(crate) struct Transform {
     pub(crate) map: Map,
     pub(crate) at: Site,
@@ -43,7 +43,7 @@ impl<T: Float> Operation<T> for Transform {
         Some(recorded(self.map, v, self.at).unwrap_or_else(|error| crate::raise(error)))
     }
 
-    // Leading dimensions are lines, so the map of a batch is the same map.
+    // A batch dimension only adds lines, so the same map serves the batch.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         Some(recorded(self.map, call.batched(0), self.at).unwrap_or_else(|error| crate::raise(error)))
     }
@@ -54,7 +54,7 @@ pub(crate) fn recorded<'t, T: Float>(map: Map, x: Var<'t, T>, at: Site) -> Resul
     x.tape().try_apply(Transform { map, at }, &[x])
 }
 
-/// Records the adjoint map of `g`, which has the shape of a result.
+/// Records the adjoint map of `map`, applied to `g`, which has the shape of the map's result.
 fn adjoint<'t, T: Float>(map: Map, g: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
     let to = |kind| Map { kind, ..map };
     match map.kind {
@@ -65,7 +65,7 @@ fn adjoint<'t, T: Float>(map: Map, g: Var<'t, T>, at: Site) -> Result<Var<'t, T>
     }
 }
 
-/// Multiplies half a spectrum by `inner` at the frequencies that stand for two.
+/// Multiplies half a spectrum by `inner` at the frequencies that have a mirror image in the other half.
 fn weighted<'t, T: Float>(map: Map, x: Var<'t, T>, inner: f64, at: Site) -> Result<Var<'t, T>, Error> {
     let weights = x.tape().constant(map.weights(inner)).apply_view(View::Expand(x.shape()), at)?;
     x.apply_binary(Binary::Mul, &weights, at)

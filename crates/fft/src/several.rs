@@ -1,4 +1,4 @@
-//! Transforms along several dimensions: one dimension after the other.
+//! Transforms along several dimensions, computed along one dimension after the other.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::Result;
@@ -12,8 +12,9 @@ use crate::transforms::{complex_line, dimension, half_line, real_line};
 
 /// Fourier transforms along several dimensions.
 ///
-/// `dims` is one dimension, several, or all (`..`), counted without the last dimension of size 2. `sizes` is the number of elements
-/// along each of these dimensions; signals are cut or extended by zeros. Sizes without dimensions (`..`) are for the last dimensions.
+/// `dims` is one dimension, several dimensions, or all dimensions (`..`). The last dimension of size 2, which holds the complex numbers,
+/// does not count. `sizes` has the number of elements for each of these dimensions: signals are cut or extended by zeros to this size. With
+/// `..`, the sizes are for the last dimensions.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -29,11 +30,11 @@ use crate::transforms::{complex_line, dimension, half_line, real_line};
 ///
 /// # Errors
 ///
-/// All transforms return an error for the reasons of [`Transforms`](crate::Transforms), and if a dimension appears twice, or the number of
-/// sizes is not the number of dimensions.
+/// All transforms return an error for the reasons of [`Transforms`](crate::Transforms). They also return an error if a dimension appears
+/// twice, or `sizes` and `dims` differ in length.
 #[twins]
 pub trait TransformsOfMany: Array {
-    /// Returns the transforms of complex numbers `[…, 2]` along `dims`. Without dimensions, the result is the array. PyTorch:
+    /// Returns the transforms of complex numbers `[…, 2]` along `dims`. If `dims` is empty, the result is the array itself. PyTorch:
     /// `torch.fft.fftn`.
     ///
     /// # Errors
@@ -52,22 +53,23 @@ pub trait TransformsOfMany: Array {
         complex_lines(self, sizes, &dims.into(), true, norm, Site::here("ifftn"))
     }
 
-    /// Returns the transforms of real numbers along `dims`. The last of `dims` has n/2 + 1 elements in the result, and the result has a
-    /// last dimension of size 2. PyTorch: `torch.fft.rfftn`.
+    /// Returns the transforms of real numbers along `dims`, as complex numbers with a new last dimension of size 2. The last dimension of
+    /// `dims`, of size n, has n/2 + 1 elements in the result. PyTorch: `torch.fft.rfftn`.
     ///
     /// # Errors
     ///
-    /// See [`TransformsOfMany`]. At least one dimension is needed.
+    /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
     fn try_rfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
         real_lines(self, sizes, &dims.into(), norm, Site::here("rfftn"))
     }
 
-    /// Returns the real signals of half spectra: the inverse of [`rfftn`](Self::rfftn). The last of `dims` gets the last of `sizes`
-    /// elements; by default 2 (m - 1), where m is its size. PyTorch: `torch.fft.irfftn`.
+    /// Returns the real signals of half spectra: the inverse of [`rfftn`](Self::rfftn). The last dimension of `dims` has as many elements
+    /// in the result as the last of `sizes` says. The default is 2 (m - 1), where m is the dimension's size in the half spectra. PyTorch:
+    /// `torch.fft.irfftn`.
     ///
     /// # Errors
     ///
-    /// See [`TransformsOfMany`]. At least one dimension is needed.
+    /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
     fn try_irfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
         half_lines(self, sizes, &dims.into(), norm, Site::here("irfftn"))
     }
@@ -111,10 +113,10 @@ pub trait TransformsOfMany: Array {
 
 impl<A: Array> TransformsOfMany for A {}
 
-/// A dimension, and the number of elements that a transform uses along it.
+/// A dimension, and the number of elements to which signals along it are cut or extended; `None` keeps their size.
 type Line = (usize, Option<usize>);
 
-/// Resolves the dimensions and sizes as the caller wrote them, for an array with `rank` dimensions.
+/// Checks `dims` and `sizes`, and pairs them for an array with `rank` dimensions, in the caller's order.
 fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) -> Result<Vec<Line>, A::Error> {
     let size = |k: usize| sizes.map(|sizes| sizes[k]);
     if dims.is_all() {
@@ -140,7 +142,7 @@ fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) 
     Ok(lines)
 }
 
-/// Returns the last line and the others, or PyTorch's error if there is none.
+/// Returns the last entry of `lines` and the entries before it, or PyTorch's error if `lines` is empty.
 fn last<A: Array>(lines: &[Line], at: Site) -> Result<(Line, &[Line]), A::Error> {
     let message = || format!("{} must transform at least one axis", at.operation.replace("fft2", "fftn"));
     let (&last, others) = lines.split_last().ok_or_else(|| refused::<A>(at, message()))?;

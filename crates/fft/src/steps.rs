@@ -1,9 +1,9 @@
-//! Short methods from which the transforms are written. Their errors name the [`Site`] of the whole operation.
+//! Short array methods for the code of the transforms. Their errors name the operation that the user called, from its [`Site`].
 
 use wengert_tensor::ops::{Result, TensorLike};
 use wengert_tensor::{Axes, Binary, Error, Scalar, Shape, Site, View, broadcast};
 
-/// The steps of a transform.
+/// The methods for the steps of a transform.
 pub(crate) trait Steps: TensorLike {
     /// Returns `len` elements of dimension `axis`, starting at `start`.
     fn sliced(&self, axis: usize, start: usize, len: usize, at: Site) -> Result<Self> {
@@ -19,7 +19,7 @@ pub(crate) trait Steps: TensorLike {
         self.sliced(axis, index, 1, at)?.apply_view(View::Reshape(shape), at)
     }
 
-    /// Returns the array with `n` elements along `axis`: without its last elements, or with zeros behind.
+    /// Returns the array with `n` elements along `axis`. Cuts off the last elements, or appends zeros.
     fn resized(&self, axis: usize, n: usize, at: Site) -> Result<Self> {
         let shape = self.shape();
         let size = shape[axis];
@@ -56,7 +56,7 @@ pub(crate) trait Steps: TensorLike {
 
 impl<A: TensorLike> Steps for A {}
 
-/// Returns pairs `[…, 2]` of two arrays of one shape.
+/// Returns complex numbers `[…, 2]` from arrays of real parts and imaginary parts, whose shapes are equal.
 pub(crate) fn paired<A: TensorLike>(re: &A, im: &A, at: Site) -> Result<A> {
     let rank = re.shape().rank();
     let shape: Shape = re.shape().iter().copied().chain([1]).collect();
@@ -64,12 +64,12 @@ pub(crate) fn paired<A: TensorLike>(re: &A, im: &A, at: Site) -> Result<A> {
     A::apply_cat(&[part(re)?, part(im)?], rank, at)
 }
 
-/// Returns the broadcast shape of two shapes.
+/// Returns the shape to which two shapes broadcast.
 pub(crate) fn joined(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// Refuses a shape that no memory can hold.
+/// Returns an error if no memory can hold the shape.
 pub(crate) fn check_size<A: TensorLike>(shape: &Shape, at: Site) -> Result<(), Error> {
     let most = isize::MAX as usize / (2 * size_of::<A::Elem>());
     match shape.checked_numel() {
@@ -78,7 +78,7 @@ pub(crate) fn check_size<A: TensorLike>(shape: &Shape, at: Site) -> Result<(), E
     }
 }
 
-/// Returns the error of an argument, as the array's error.
+/// Returns the error of an argument with the text `message`, in the error type of the array.
 pub(crate) fn refused<A: TensorLike>(at: Site, message: impl Into<String>) -> A::Error {
     Error::Argument { message: message.into(), at }.into()
 }

@@ -12,8 +12,8 @@ use crate::steps::{Steps, check_size, refused};
 
 /// Fourier transforms along one dimension.
 ///
-/// `dim` counts the dimensions without the last dimension of size 2: for complex numbers `[t, n, 2]`, both `1` and `-1` are the
-/// dimension of size n. With `Some(n)`, the signal is cut or extended by zeros to n elements.
+/// `dim` does not count the last dimension of size 2, which holds the complex numbers: for `[t, n, 2]`, both `1` and `-1` are the dimension
+/// of size n. With `Some(n)`, the signal is cut or extended by zeros to n elements.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -28,12 +28,12 @@ use crate::steps::{Steps, check_size, refused};
 ///
 /// # Errors
 ///
-/// All transforms return an error if there is no dimension `dim`, or the number of elements is 0. The transforms of complex numbers
+/// All transforms return an error if the dimension `dim` does not exist, or its number of elements is 0. The transforms of complex numbers
 /// also return an error if the last dimension does not have size 2.
 #[twins]
 pub trait Transforms: Array {
-    /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n) of complex numbers `[…, n, 2]` along `dim`, in the same shape. A NaN or an
-    /// infinite element makes its whole line NaN. PyTorch: `torch.fft.fft`.
+    /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n) of complex numbers `[…, n, 2]` along `dim`, in the same shape. A NaN or an infinite
+    /// element makes the whole transform that contains it NaN. PyTorch: `torch.fft.fft`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -82,19 +82,19 @@ pub trait Transforms: Array {
         real_line(self, n, dim, norm, Site::here("rfft"))
     }
 
-    /// Returns the real signals `[…, n]` of half spectra `[…, m, 2]`: the inverse of [`rfft`](Self::rfft). `n` is 2 (m - 1) by default;
-    /// give it for an odd number of elements. The imaginary parts of frequency 0 and of the highest frequency of an even `n` do not
-    /// count. PyTorch: `torch.fft.irfft`.
+    /// Returns the real signals `[…, n]` of half spectra `[…, m, 2]`: the inverse of [`rfft`](Self::rfft). The default of `n` is 2 (m - 1),
+    /// so an odd number of elements must be given. The imaginary part of frequency 0 is ignored, and so is the imaginary part of the
+    /// highest frequency if `n` is even. PyTorch: `torch.fft.irfft`.
     ///
     /// # Errors
     ///
-    /// See [`Transforms`]. By default, at least two frequencies are needed.
+    /// See [`Transforms`]. Without `n`, also if the half spectra have fewer than two frequencies.
     fn try_irfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
         half_line(self, n, dim, norm, Site::here("irfft"))
     }
 
-    /// Returns the real spectra `[…, n]` of half signals `[…, m, 2]`, whose other half mirrors them (conjugated). `n` is 2 (m - 1) by
-    /// default. PyTorch: `torch.fft.hfft`.
+    /// Returns the real spectra `[…, n]` of half signals `[…, m, 2]`. The other half of each signal is the mirrored conjugate of this half.
+    /// `n` is 2 (m - 1) by default. PyTorch: `torch.fft.hfft`.
     ///
     /// # Errors
     ///
@@ -104,8 +104,8 @@ pub trait Transforms: Array {
         half_line(&conjugated(self, at)?, n, dim, norm.swapped(), at)
     }
 
-    /// Returns half `[…, n/2 + 1, 2]` of the inverse transforms of real spectra `[…, n]`: the inverse of [`hfft`](Self::hfft). PyTorch:
-    /// `torch.fft.ihfft`.
+    /// Returns the first half `[…, n/2 + 1, 2]` of the inverse transforms of real spectra `[…, n]`: the inverse of [`hfft`](Self::hfft).
+    /// PyTorch: `torch.fft.ihfft`.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ pub trait Transforms: Array {
 
 impl<A: Array> Transforms for A {}
 
-/// Returns the position of `dim` among `rank` dimensions, which must be at least one.
+/// Returns the index of the dimension `dim` in a shape of `rank` dimensions. `rank` must be at least 1.
 pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> Result<usize, A::Error> {
     if rank == 0 {
         let dim = dim.position();
@@ -127,7 +127,7 @@ pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> 
     Ok(axis(dim, rank, at)?)
 }
 
-/// Returns the number of elements, or PyTorch's error if it is 0.
+/// Returns the number `n` of elements, or PyTorch's error if it is 0.
 fn points<A: Array>(n: usize, at: Site) -> Result<usize, A::Error> {
     if n > 0 { Ok(n) } else { Err(refused::<A>(at, "Invalid number of data points (0) specified")) }
 }

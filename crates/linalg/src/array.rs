@@ -1,4 +1,4 @@
-//! The arrays that the operations accept: tensors compute immediately, variables record.
+//! The arrays that the operations accept. A tensor computes a result immediately; a variable records the operation.
 
 use wengert_autograd::{Error, Var};
 use wengert_tensor::ops::TensorLike;
@@ -8,11 +8,11 @@ use crate::kernel::{Kernel, Recorded};
 
 /// An array of floating-point numbers whose last two dimensions are a matrix: a tensor or a recorded variable.
 pub trait Array: TensorLike<Elem: Float> {
-    /// Computes or records `kernel`. The inputs have equal batch dimensions.
+    /// Computes or records `kernel` for `inputs`, whose batch dimensions are equal.
     ///
     /// # Errors
     ///
-    /// If a matrix has no result, or there is not enough memory.
+    /// If the kernel has no result for a matrix (for example, the inverse of a singular matrix), or there is not enough memory.
     #[doc(hidden)]
     fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Self::Error>;
 }

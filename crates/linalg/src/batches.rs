@@ -4,14 +4,14 @@ use wengert_tensor::{DType, Error, Float, Shape, Site, Tensor, each_part, num_th
 
 use crate::numerics::failure::Failure;
 
-/// The least number of multiplications in a range of matrices. More make fewer ranges, fewer make the start of a task noticeable: it takes
-/// about 2 µs, and this number of multiplications takes 20 to 100 µs.
+/// The minimum number of multiplications in a range of matrices. A larger minimum leaves fewer ranges for the threads. With a smaller
+/// minimum, the start of a task is noticeable: it takes about 2 µs, and 100 000 multiplications take 20 to 100 µs.
 const LEAST_WORK: usize = 100_000;
 
-/// The number of ranges for each thread. A thread that is finished takes a range of a thread whose matrices take longer.
+/// The number of ranges per thread. A thread that has finished its ranges takes over ranges of slower threads.
 const RANGES_PER_THREAD: usize = 4;
 
-/// A range of the matrices of a batch: the task of one thread.
+/// A contiguous range of the matrices of a batch, with its parts of the outputs. Each range is one task of the thread pool.
 struct Range<'a, T, E, const N: usize> {
     start: usize,
     count: usize,
@@ -19,14 +19,15 @@ struct Range<'a, T, E, const N: usize> {
     result: &'a mut Result<(), E>,
 }
 
-/// Runs `work` on ranges of `count` matrices, on several threads if `cost`, the number of multiplications per matrix, is large enough.
+/// Splits `count` matrices into ranges and calls `work` for each range. Several threads work if `cost`, the number of multiplications per
+/// matrix, is large enough.
 ///
-/// Each element of `outputs` has `count` equal parts. `work` gets the index of its first matrix, the number of its matrices, and their
-/// parts of the outputs.
+/// Each array of `outputs` has `count` parts of equal size, one for each matrix. `work` gets the index of the first matrix of a range, the
+/// number of its matrices, and their parts of the outputs.
 ///
 /// # Errors
 ///
-/// If `work` fails. The first failure in the order of the batch is returned.
+/// If `work` fails. If it fails for several ranges, the error of the first range is returned.
 pub(crate) fn for_each_range<T: Float, E: Send, const N: usize>(
     count: usize,
     cost: usize,
@@ -59,26 +60,26 @@ pub(crate) fn for_each_range<T: Float, E: Send, const N: usize>(
     results.into_iter().collect()
 }
 
-/// A decomposition of each matrix of a batch.
+/// A batch of matrices for which a decomposition is computed.
 pub(crate) struct Batch<'a> {
-    /// The shape of the leading dimensions.
+    /// The shape of the batch dimensions.
     pub(crate) shape: &'a Shape,
-    /// The number of multiplications per matrix.
+    /// The number of multiplications for each matrix.
     pub(crate) cost: usize,
-    /// The name for errors.
+    /// The name of the operation in error messages.
     pub(crate) name: &'static str,
-    /// The reason of an iteration that does not converge.
+    /// The end of the error message for a decomposition that does not converge.
     pub(crate) reason: &'static str,
     pub(crate) at: Site,
 }
 
 impl Batch<'_> {
-    /// Computes the results of each element of the batch. The inputs and results have the leading dimensions of the batch, and `each` gets
-    /// the elements of one matrix of each.
+    /// Computes the results of each matrix of the batch. All inputs and results have the dimensions of the batch first. `each` gets the
+    /// elements of one matrix from each input and each result.
     ///
     /// # Errors
     ///
-    /// If one computation fails. The error names the first such element of the batch.
+    /// If `each` fails for a matrix. The error names the first such matrix of the batch.
     pub(crate) fn compute<T: Float, const M: usize, const N: usize>(
         &self,
         inputs: [&Tensor<T>; M],
@@ -107,7 +108,7 @@ impl Batch<'_> {
         Ok(outputs)
     }
 
-    /// Returns the error of one element of the batch.
+    /// Returns the error for matrix number `index` of the batch.
     fn error(&self, index: usize, failure: Failure, dtype: DType, shape: Option<&Shape>) -> Error {
         let reason = match failure {
             Failure::NonFinite => "the input matrix contained non-finite values",

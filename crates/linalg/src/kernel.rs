@@ -1,30 +1,30 @@
-//! An operation on batches of matrices, which computes with tensors and has a derivative rule.
+//! The trait of operations on batches of matrices, which compute with tensors and have a derivative rule.
 
 use wengert_autograd::{BatchedCall, Error, Function, FunctionCall, Var};
 use wengert_tensor::{self as tensor, Float, Shape, Site, Tensor};
 
-/// An operation on batches of matrices. The inputs have equal batch dimensions, because operations expand them before.
+/// An operation on batches of matrices. The batch dimensions of the inputs are equal, because the caller expands them first.
 ///
-/// All dimensions before the last ones are a batch. So the operation for a batch of calls is the same operation.
+/// `vmap` adds a batch dimension at the front. So the same kernel computes a batch of calls.
 pub trait Kernel: Clone + 'static {
-    /// The name for graphs.
+    /// The name that drawings of the tape show.
     const NAME: &'static str;
 
-    /// Returns the shapes of the results. The operation has checked the inputs' shapes before.
+    /// Returns the shapes of the results. The caller has already checked the shapes of the inputs.
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape>;
 
     /// Computes the results.
     ///
     /// # Errors
     ///
-    /// If a matrix has no result, or there is not enough memory.
+    /// If the kernel has no result for a matrix (for example, the inverse of a singular matrix), or there is not enough memory.
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
 
-    /// Returns the gradients with respect to the inputs. `None` means that the derivative is zero everywhere.
+    /// Returns the gradient with respect to each input. `None` means that the derivative is zero everywhere.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 }
 
-/// A kernel on a tape, with the line that called the operation.
+/// A kernel on a tape, with the source line that called the operation.
 pub(crate) struct Recorded<K> {
     pub(crate) kernel: K,
     pub(crate) at: Site,

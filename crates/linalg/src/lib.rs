@@ -30,8 +30,8 @@
 //! | products of several matrices | [`multi_dot`] |
 //! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
 //!
-//! Three folders: `operations` has the public methods and checks their arguments. `kernels` has the primitives, which compute batches with
-//! tensors and have derivative rules. `numerics` computes with one matrix in a slice.
+//! The crate has three folders. `operations` has the public methods and checks their arguments. `kernels` has the primitives, which compute
+//! batches with tensors and have derivative rules. `numerics` computes with a single matrix in a slice.
 
 mod array;
 mod batches;
@@ -54,14 +54,14 @@ pub use operations::multi_dot::{multi_dot, try_multi_dot};
 pub use operations::solving::Solving;
 pub use triangle::{Triangle, TriangularSystem};
 
-/// The traits of all operations, without names, and the types of their arguments.
+/// The traits of all operations, imported without their names, and the types of their arguments.
 pub mod prelude {
     pub use crate::{Decompositions as _, LeastSquaresProblems as _, MatrixNorms as _};
     pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _};
     pub use crate::{MatrixOrder, QrMode, Tolerance, Triangle};
 }
 
-/// Panics at the caller's line with the whole diagnostic.
+/// Panics with the full text of `error`, at the caller's line.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl std::fmt::Display) -> ! {

@@ -1,11 +1,11 @@
-//! Batches of matrices: the checks of their shapes, the joint batch of several arrays, and copies.
+//! Batches of matrices: checks of their shapes, expansion of several arrays to a common batch, and copies.
 
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor, broadcast};
 
 use crate::array::Array;
 
-/// Returns the error with the sentence `message`.
+/// Returns the error with the text `message`.
 pub(crate) fn refusal(at: Site, message: impl Into<String>) -> Error {
     Error::Argument { message: message.into(), at }
 }
@@ -45,7 +45,7 @@ pub(crate) fn sizes(shape: &[usize]) -> (usize, usize) {
     (shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
-/// Returns the dimensions before the last `core` ones.
+/// Returns the shape without the last `core` dimensions.
 pub(crate) fn batch_of(shape: &Shape, core: usize) -> Shape {
     shape[..shape.rank() - core].into()
 }
@@ -55,7 +55,8 @@ pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
     batch.iter().chain(core).copied().collect()
 }
 
-/// Expands arrays to their joint batch dimensions. Each comes with the number of dimensions that are not part of its batch.
+/// Expands arrays to the batch dimensions to which their batch dimensions broadcast. The number beside each array is the number of its last
+/// dimensions that do not belong to the batch.
 pub(crate) fn joined<A: Array, const N: usize>(arrays: [(&A, usize); N], at: Site) -> Result<[A; N], A::Error> {
     let batches = arrays.map(|(array, core)| batch_of(&array.shape(), core));
     if batches.iter().all(|batch| *batch == batches[0]) {
@@ -78,12 +79,12 @@ pub(crate) fn transposed<A: Array>(x: &A) -> Result<A, A::Error> {
     x.try_transpose(-2, -1)
 }
 
-/// Returns zeros in memory of their own.
+/// Returns a new tensor of zeros.
 pub(crate) fn zeros<T: Float>(shape: &Shape) -> Result<Tensor<T>, Error> {
     Tensor::try_full(shape, T::ZERO)
 }
 
-/// Returns a contiguous copy in memory of its own.
+/// Returns a contiguous copy that shares no memory with `x`.
 pub(crate) fn copy_of<T: Float>(x: &Tensor<T>) -> Result<Tensor<T>, Error> {
     let Some(data) = x.as_slice() else { return x.try_contiguous() };
     let mut copy = zeros(x.shape())?;

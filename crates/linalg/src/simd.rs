@@ -1,12 +1,12 @@
-//! Loops compiled for the vector instructions of the machine.
+//! Compiles a closure for the vector instructions of the machine.
 
 #[cfg(target_arch = "x86_64")]
 use pulp::x86::{V3, V4};
 #[cfg(target_arch = "x86_64")]
 use wengert_tensor::{InstructionSet, instruction_set};
 
-/// Calls `work` compiled for the instruction set in use. `work` and all functions that it calls must be `#[inline(always)]`. Other functions
-/// are compiled for the least machine.
+/// Calls `work`, compiled for the instruction set in use. `work` and all functions that it calls must be `#[inline(always)]`: other
+/// functions are compiled for the oldest machine that the program supports.
 #[inline]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -26,7 +26,7 @@ pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// A closure that is inlined into the function with vector instructions.
+/// A closure that `pulp` inlines into a function with vector instructions.
 #[cfg(target_arch = "x86_64")]
 struct Work<F>(F);
 

@@ -2,7 +2,7 @@
 
 /// The triangle of square matrices that an operation reads. The diagonal belongs to both triangles. PyTorch: the arguments `upper` and `UPLO`.
 ///
-/// [`right`](Triangle::right) and [`unitriangular`](Triangle::unitriangular) make the other forms of
+/// [`right`](Triangle::right) and [`unitriangular`](Triangle::unitriangular) return other forms of systems for
 /// [`solve_triangular`](crate::Solving::solve_triangular).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Triangle {
@@ -19,15 +19,15 @@ impl Triangle {
         TriangularSystem::from(self).right()
     }
 
-    /// Returns the system A X = B with ones on the diagonal of A, which is not read. PyTorch: `unitriangular=True`.
+    /// Returns the system A X = B whose diagonal of A is taken as ones and not read. PyTorch: `unitriangular=True`.
     pub fn unitriangular(self) -> TriangularSystem {
         TriangularSystem::from(self).unitriangular()
     }
 }
 
-/// The form of a triangular system of equations: the [`Triangle`] of A, the side of X, and whether the diagonal of A has ones.
+/// The form of a triangular system of equations: the [`Triangle`] of A, the side of X, and whether the diagonal of A is taken as ones.
 ///
-/// A [`Triangle`] converts to the system A X = B, whose diagonal is read.
+/// A [`Triangle`] converts to the system A X = B that reads the diagonal of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct TriangularSystem {
@@ -42,7 +42,7 @@ impl TriangularSystem {
         TriangularSystem { left: false, ..self }
     }
 
-    /// Returns the system with ones on the diagonal of A, which is not read. PyTorch: `unitriangular=True`.
+    /// Returns the system whose diagonal of A is taken as ones and not read. PyTorch: `unitriangular=True`.
     pub fn unitriangular(self) -> Self {
         TriangularSystem { unitriangular: true, ..self }
     }

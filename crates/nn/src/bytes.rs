@@ -17,7 +17,7 @@ pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
     }
 }
 
-/// Encodes each element. The compiler turns the loop into a plain copy if `encode` is the processor's own byte order.
+/// Encodes each element with `encode`. If `encode` keeps the processor's byte order, the compiler turns the loop into a plain copy.
 fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E) -> [u8; N]) -> Vec<u8> {
     let values = tensor.to_vec();
     let mut bytes = vec![0; N * values.len()];

@@ -32,9 +32,9 @@ impl std::error::Error for ModelFailure {}
 /// Checks the derivatives of `compute` with respect to all parameters of a model that are not frozen. PyTorch:
 /// `gradcheck` of a `functional_call`.
 ///
-/// Reverse and forward mode are compared with central differences, with the settings of `check`. Use f64 and a small
-/// model, because each element is perturbed; a model with more than [`GradCheck::full_up_to`] elements is checked in
-/// random directions. A model without such parameters passes.
+/// Reverse and forward mode are compared with central differences, with the settings of `check`. Use f64 and a small model, because each
+/// element is perturbed; a model with more than [`GradCheck::full_up_to`] elements is checked in random directions. A model whose
+/// parameters are all frozen passes.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }

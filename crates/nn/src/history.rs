@@ -144,7 +144,7 @@ impl History {
         write_atomically(path, self.to_lines().as_bytes())
     }
 
-    /// Returns the contents of the file.
+    /// Returns the text that [`save`](Self::save) writes to the file.
     fn to_lines(&self) -> String {
         let mut text = String::new();
         for (number, Epoch { lr, train, validation }) in (1..).zip(&self.epochs) {
@@ -204,7 +204,7 @@ mod tests {
         history.epochs[1].train.loss = f64::INFINITY;
         history.save(&file).unwrap();
         assert!(History::read(&file).unwrap().last().unwrap().train.loss.is_nan());
-        // A log is not decompressed, so that its memory is limited by its size.
+        // `read` does not decompress a log. So the memory for a log is limited by the size of its file.
         std::fs::write(&file, [0x1f, 0x8b, 8, 0]).unwrap();
         let text = History::read(&file).unwrap_err().to_string();
         assert!(text.ends_with("byte 1: it is not text in UTF-8"), "{text}");

@@ -73,17 +73,17 @@
 //! | [`GroupNorm`] | mean 0 and variance 1 in each group of channels of each example |
 //! | [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`] | mean 0 and variance 1 in each channel of each example ([`InstanceNorm`]) |
 //! | [`WeightNorm`], [`SpectralNorm`] | a weight with its lengths as parameters; a weight divided by its largest singular value |
-//! | [`Dropout`] | in training, 0 with probability `p`; the rest is enlarged |
+//! | [`Dropout`] | in training, 0 with probability `p`; the other elements are divided by 1 - `p` |
 //! | [`Dropout1d`], [`Dropout2d`], [`Dropout3d`] | dropout of whole channels ([`DropoutChannels`]) |
 //! | [`AlphaDropout`], [`FeatureAlphaDropout`] | dropout for use after [`SELU`], of elements and of channels |
 //!
 //! | activation | value |
 //! |---|---|
 //! | [`ReLU`], [`ReLU6`], [`LeakyReLU`], [`PReLU`], [`RReLU`] | `max(x, 0)`; bounded by 6; with a fixed, trained or random slope below 0 |
-//! | [`ELU`], [`CELU`], [`SELU`] | `x` above 0, and an exponential below |
+//! | [`ELU`], [`CELU`], [`SELU`] | `x` (or a multiple) above 0, and an exponential below |
 //! | [`GELU`], [`GELUTanh`], [`SiLU`], [`Mish`] | `x` times a smooth step |
 //! | [`Sigmoid`], [`Tanh`], [`Softplus`], [`Softsign`], [`LogSigmoid`] | smooth functions of one number |
-//! | [`Hardtanh`], [`Hardsigmoid`], [`Hardswish`], [`Threshold`] | functions of straight pieces |
+//! | [`Hardtanh`], [`Hardsigmoid`], [`Hardswish`], [`Threshold`] | functions made of linear or quadratic pieces |
 //! | [`Softshrink`], [`Hardshrink`], [`Tanhshrink`] | functions that shrink small numbers |
 //! | [`Softmax`], [`LogSoftmax`], [`Softmin`] | positive numbers with sum 1 along a dimension, or their logarithms |
 //! | [`GLU`] | one half of a dimension, times the sigmoid of the other half |
@@ -128,7 +128,7 @@
 //! | [`MarginRankingLoss`], [`margin_ranking_loss`] | the order of two scores |
 //! | [`CosineEmbeddingLoss`], [`cosine_embedding_loss`], [`HingeEmbeddingLoss`] | pairs that should be similar or different |
 //! | [`TripletMarginLoss`], [`triplet_margin_loss`] | the distances of an anchor to a positive and a negative example |
-//! | [`accuracy`] | logits with class indices: the fraction that is right, no loss |
+//! | [`accuracy`] | logits with class indices: the fraction of correct predictions, which is not a loss |
 //!
 //! Their parts: [`LossReduction`], [`WeightedLoss`], [`CrossEntropy`], [`NegativeLogLikelihood`], [`MultiMargin`], [`LossOfThree`],
 //! [`FormulaOfThree`], [`CosineEmbedding`], [`GaussianNll`], [`MarginRanking`], [`MultilabelSoftMargin`].
@@ -141,12 +141,12 @@
 //! |---|---|
 //! | [`Sgd`] | the gradient, with momentum |
 //! | [`Adam`], [`AdamW`] | the mean gradient, divided by the root of the mean squared gradient; `AdamW` decouples the weight decay |
-//! | [`Adamax`], [`NAdam`], [`RAdam`] | variants of Adam: a maximum, Nesterov's momentum, a careful start |
+//! | [`Adamax`], [`NAdam`], [`RAdam`] | variants of Adam: with a running maximum; with Nesterov's momentum; with plain momentum in the first steps |
 //! | [`Lion`] | the sign of the momentum |
-//! | [`Adafactor`] | the gradient, divided by a root that is kept by rows and columns, for little memory |
+//! | [`Adafactor`] | the gradient, divided by the root of an estimated mean square, which is stored only by rows and columns to save memory |
 //! | [`Muon`] | the momentum of a matrix, with nearly equal singular values |
 //! | [`RMSprop`], [`Adagrad`], [`Adadelta`] | the gradient, divided by the root of its mean or total square |
-//! | [`Asgd`] | the gradient, and a mean of each parameter's values |
+//! | [`Asgd`] | the gradient; also keeps the mean of each parameter over the steps |
 //! | [`Rprop`] | the sign of the gradient, with a length for each element; for whole data sets |
 //! | [`Lbfgs`] | a quasi-Newton step with a line search; for whole data sets |
 //! | [`WeightAverage`] | no step: a running average of a model's parameters |
@@ -187,10 +187,10 @@
 //! | item | contents |
 //! |---|---|
 //! | [`Fit`], [`evaluate`], [`EarlyStopping`], [`Progress`] | a training loop |
-//! | [`History`], [`Epoch`], [`Scores`] | its results, epoch by epoch |
+//! | [`History`], [`Epoch`], [`Scores`] | the results of a training, epoch by epoch |
 //! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
 //! | [`save`], [`load`], [`Saved`], [`LoadReport`] | models in files that PyTorch reads |
-//! | [`to_bytes`], [`from_bytes`] | the same in memory |
+//! | [`to_bytes`], [`from_bytes`] | models as bytes in memory, in the same format |
 //! | [`Checkpoint`] | the whole state of a training in one file |
 //! | [`write_atomically`] | a file, written completely or not at all |
 //! | `plots` | pictures of a training and its results, with the feature `plots` |

@@ -1,4 +1,5 @@
-//! What happens with the outputs of layers while a function runs: [`outputs`] records their shapes, and [`with_hooks`] passes them to functions.
+//! Observes and changes the outputs of layers while a function runs. [`outputs`] records the shapes of the outputs, and [`with_hooks`]
+//! passes the outputs to functions.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -64,7 +65,7 @@ impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
 
 /// Passes an output to the hooks of its module, and records its shape while [`outputs`] runs. Returns the result of the hooks.
 pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut output: V) -> V {
-    // While a thread ends, its other thread-local variables may still call layers.
+    // The list of hooks may be destroyed: while a thread ends, destructors of its other thread-local variables may still call layers.
     let count = HOOKS.try_with(|hooks| hooks.borrow().len()).unwrap_or_default();
     for number in 0..count {
         // The list is not borrowed during the call, because the hook may call layers.
@@ -140,7 +141,8 @@ pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
             replace(None);
         }
     }
-    /// Returns the earlier map. Does nothing if the thread is ending and the variable is already destroyed.
+    /// Replaces the map of recorded shapes, and returns the earlier map. Does nothing if the thread is ending and the variable is already
+    /// destroyed.
     fn replace(new: Option<HashMap<ModuleKey, Shape>>) -> Option<HashMap<ModuleKey, Shape>> {
         OUTPUTS.try_with(|outputs| outputs.replace(new)).ok().flatten()
     }

@@ -1,4 +1,4 @@
-//! The two types of arrays. A tensor computes an elementwise function immediately; a variable records it.
+//! The two types of arrays. A tensor computes an elementwise function immediately; a variable records the function on its tape.
 
 use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
 use wengert_tensor::ops::TensorLike;
@@ -15,13 +15,14 @@ pub trait Array: TensorLike<Elem: Float> {
     fn apply_elementwise(function: impl Elementwise, inputs: &[Self], at: Site) -> Result<Self, Self::Error>;
 }
 
-/// A function of one or more arrays of equal shapes, whose element at a position depends on the inputs' elements there.
+/// An elementwise function of one or more arrays of equal shapes. Each element of the result depends only on the inputs' elements at the
+/// same position.
 #[doc(hidden)]
 pub trait Elementwise: Clone + 'static {
-    /// Returns the name for errors and graphs.
+    /// Returns the name that error messages and drawings of the tape show.
     fn name(&self) -> &'static str;
 
-    /// Computes the values.
+    /// Computes the values of the function.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The elementwise functions, each with its name and the function of its elements.
+//! The elementwise functions: their names, and their values at f64 numbers.
 
 use wengert_tensor::{Error, Float, Site, Tensor};
 
@@ -7,9 +7,9 @@ use crate::numeric::{bessel, beta, gamma, inverse, normal};
 /// An elementwise function of one to three arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Function {
-    /// ln Φ(x)
+    /// ln Φ(x), where Φ is the distribution function of the standard normal distribution
     LogNdtr,
-    /// The inverse of Φ.
+    /// The inverse of Φ, the distribution function of the standard normal distribution.
     Ndtri,
     /// exp(x²) erfc x
     Erfcx,
@@ -21,15 +21,17 @@ pub(crate) enum Function {
     Betaln,
     /// xᵃ⁻¹ e⁻ˣ / Γ(a)
     GammaDensity,
-    /// A derivative with respect to a of the regularised incomplete gamma function of (a, x), lower or upper.
+    /// The derivative of order `order` with respect to a of the regularised incomplete gamma function of (a, x): the upper one if `upper`
+    /// is true, else the lower one.
     Gammainc { order: usize, upper: bool },
     /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)
     BetaDensity,
-    /// A derivative with respect to a and b of the regularised incomplete beta function of (a, b, x).
+    /// The derivative of the regularised incomplete beta function of (a, b, x), of order `orders[0]` with respect to a and `orders[1]` with
+    /// respect to b.
     Betainc { orders: [usize; 2] },
-    /// The inverse of the lower or upper incomplete gamma function in x.
+    /// The inverse in x of the regularised incomplete gamma function: the upper one if `upper` is true, else the lower one.
     GammaincInv { upper: bool },
-    /// The inverse of the incomplete beta function in x.
+    /// The inverse in x of the regularised incomplete beta function.
     BetaincInv,
 }
 
@@ -59,7 +61,7 @@ impl Function {
         }
     }
 
-    /// Computes the function of one element of each input.
+    /// Computes the value of the function. A function of one or two arguments ignores the rest of the numbers.
     fn value(self, [x, y, z]: [f64; 3]) -> f64 {
         match self {
             Function::LogNdtr => normal::log_ndtr(x),
@@ -77,7 +79,7 @@ impl Function {
         }
     }
 
-    /// Computes the function of each element on all threads.
+    /// Computes the function for each element, on all threads. The inputs have equal shapes.
     pub(crate) fn values<T: Float>(self, inputs: &[Tensor<T>], _at: Site) -> Result<Tensor<T>, Error> {
         let mut out = inputs[0].clone();
         let value = |elements: [T; 3]| T::from_f64(self.value(elements.map(T::to_f64)));

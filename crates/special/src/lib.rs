@@ -1,8 +1,8 @@
 //! Special functions of tensors and recorded variables, with the names of `torch.special`.
 //!
 //! Each function is a method of the trait [`Special`]. It computes in f64 and rounds to the element type. Its derivative is a formula of
-//! recorded functions, so every order, both modes and `vmap` work. That includes the derivatives of the incomplete gamma and beta functions
-//! with respect to their shape parameters.
+//! recorded functions, so derivatives of every order, both modes and `vmap` work. The incomplete gamma and beta functions also have
+//! derivatives with respect to their shape parameters.
 //!
 //! ```
 //! # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -15,16 +15,16 @@
 //! assert!(slope.value().iter().all(|slope| slope < 0.0));
 //! ```
 //!
-//! | functions | accuracy in f64, over the tables of the tests |
+//! | functions | maximum error in f64 over the tests' tables of reference values |
 //! |---|---|
 //! | [`ndtr`](Special::ndtr), [`log_ndtr`](Special::log_ndtr), [`ndtri`](Special::ndtri), [`erfcx`](Special::erfcx), [`log1mexp`](Special::log1mexp) | relative 3e-15 |
 //! | [`i0`](Special::i0), [`i0e`](Special::i0e), [`i1`](Special::i1), [`i1e`](Special::i1e) | relative 3e-15 |
-//! | [`gammaln`](Special::gammaln), [`betaln`](Special::betaln), [`polygamma`](Special::polygamma), [`multigammaln`](Special::multigammaln) | 2e-14, relative to the larger of 1 and the value |
+//! | [`gammaln`](Special::gammaln), [`betaln`](Special::betaln), [`polygamma`](Special::polygamma), [`multigammaln`](Special::multigammaln) | 2e-14 times the larger of 1 and the value's magnitude |
 //! | [`gammainc`](Special::gammainc), [`gammaincc`](Special::gammaincc), [`betainc`](Special::betainc) | relative 3e-13 |
-//! | their derivatives with respect to the shape parameters | relative 1e-10 |
+//! | derivatives of the previous row's functions with respect to the shape parameters | relative 1e-10 |
 //! | [`gammaincinv`](Special::gammaincinv), [`betaincinv`](Special::betaincinv) | relative 1e-11 |
 //!
-//! In f32 the results are these values, rounded.
+//! In f32 the results are the f64 results, rounded to f32.
 
 mod array;
 mod function;
@@ -35,7 +35,7 @@ mod rules;
 pub use array::{Array, Elementwise};
 pub use ops::Special;
 
-/// The functions of numbers that distributions need.
+/// Special functions of single numbers, for the crate of probability distributions.
 #[doc(hidden)]
 pub mod numbers {
     /// Returns the regularised upper incomplete gamma function of `a` at `x`.
@@ -49,12 +49,12 @@ pub mod numbers {
     }
 }
 
-/// The trait of all functions, without a name of its own.
+/// The trait [`Special`](crate::Special), imported without its name.
 pub mod prelude {
     pub use crate::Special as _;
 }
 
-/// Panics at the caller's line with the whole diagnostic.
+/// Panics with the full text of `error`, at the caller's line.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl std::fmt::Display) -> ! {

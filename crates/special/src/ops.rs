@@ -1,4 +1,4 @@
-//! The methods of tensors and variables.
+//! The special functions as methods of tensors and variables.
 
 use std::f64::consts::PI;
 
@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::function::Function;
 use crate::numeric::jet::factorial;
 
-/// Special functions of each element. Operands broadcast.
+/// Special functions, computed for each element. The shapes of several operands broadcast.
 ///
 /// ```
 /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -38,14 +38,14 @@ pub trait Special: Array {
         apply(Function::Ndtri, [self.clone()], Site::here("ndtri"))
     }
 
-    /// Returns exp(x²) erfc x: 0 at ∞, ∞ below -26.6. Its derivative 2x erfcx x - 2/√π cancels for large x: it loses twice the digits of x.
-    /// PyTorch: `special.erfcx`.
+    /// Returns exp(x²) erfc x: 0 at ∞, ∞ for x < -26.6. Its derivative 2x erfcx x - 2/√π is a difference of nearly equal numbers for large
+    /// x, so its relative error grows like x². PyTorch: `special.erfcx`.
     fn try_erfcx(&self) -> Result<Self> {
         apply(Function::Erfcx, [self.clone()], Site::here("erfcx"))
     }
 
-    /// Returns ln(1 - eˣ), accurate near 0 and for large negative x: -∞ at 0, NaN above. It turns the logarithm of a probability into the
-    /// logarithm of the complement.
+    /// Returns ln(1 - eˣ), accurate near 0 and for large negative x: -∞ at 0, NaN for x > 0. If x is the logarithm of a probability, the
+    /// result is the logarithm of the complementary probability.
     fn try_log1mexp(&self) -> Result<Self> {
         apply(Function::Log1mexp, [self.clone()], Site::here("log1mexp"))
     }
@@ -55,7 +55,8 @@ pub trait Special: Array {
         apply(Function::Bessel { order: 0, scaled: false }, [self.clone()], Site::here("i0"))
     }
 
-    /// Returns exp(-|x|) I₀(x). Its derivative at 0 is 0, the mean of both sides. PyTorch: `special.i0e`.
+    /// Returns exp(-|x|) I₀(x), where I₀ is [`i0`](Self::i0). The derivative at 0 is 0, the mean of the one-sided derivatives. PyTorch:
+    /// `special.i0e`.
     fn try_i0e(&self) -> Result<Self> {
         apply(Function::Bessel { order: 0, scaled: true }, [self.clone()], Site::here("i0e"))
     }
@@ -65,7 +66,7 @@ pub trait Special: Array {
         apply(Function::Bessel { order: 1, scaled: false }, [self.clone()], Site::here("i1"))
     }
 
-    /// Returns exp(-|x|) I₁(x). PyTorch: `special.i1e`.
+    /// Returns exp(-|x|) I₁(x), where I₁ is [`i1`](Self::i1). PyTorch: `special.i1e`.
     fn try_i1e(&self) -> Result<Self> {
         apply(Function::Bessel { order: 1, scaled: true }, [self.clone()], Site::here("i1e"))
     }
@@ -90,8 +91,8 @@ pub trait Special: Array {
         Ok(sum)
     }
 
-    /// Returns the derivative of order `n` of the digamma function, n = 0 being digamma itself: (-1)ⁿ⁺¹ n! ζ(n + 1, x). PyTorch:
-    /// `special.polygamma(n, x)`, whose first order has nine digits; this one has all.
+    /// Returns the derivative of order `n` of the digamma function: (-1)ⁿ⁺¹ n! ζ(n + 1, x) for n > 0, and digamma itself for n = 0.
+    /// PyTorch: `special.polygamma(n, x)`, which has only nine correct digits for n = 1.
     fn try_polygamma(&self, n: usize) -> Result<Self> {
         if n == 0 {
             return self.try_digamma();
@@ -102,15 +103,15 @@ pub trait Special: Array {
         order.try_zeta(self)?.try_mul(if n % 2 == 1 { factorial(n) } else { -factorial(n) })
     }
 
-    /// Returns ln B(`self`, `b`), the logarithm of the beta function: NaN below 0, ∞ at 0.
+    /// Returns ln B(`self`, `b`), the logarithm of the beta function: NaN if an operand is negative, ∞ if one is 0.
     fn try_betaln(&self, b: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betaln");
         apply(Function::Betaln, pair(self, b, at)?, at)
     }
 
-    /// Returns the share of the integral Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt from 0 to `x`: the distribution function of the gamma distribution. NaN
-    /// where an operand is negative. It has gradients with respect to both operands. PyTorch: `special.gammainc`, without the gradient with
-    /// respect to `self`.
+    /// Returns the regularised lower incomplete gamma function: the integral of tᵃ⁻¹ e⁻ᵗ from 0 to `x`, divided by Γ(a), where a is `self`.
+    /// It is the distribution function of the gamma distribution. NaN where an operand is negative. Both operands have gradients. PyTorch:
+    /// `special.gammainc`, which has no gradient for `self`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -124,13 +125,15 @@ pub trait Special: Array {
         apply(Function::Gammainc { order: 0, upper: false }, pair(self, x, at)?, at)
     }
 
-    /// Returns the share of the integral from `x` to ∞, accurate where it is small. PyTorch: `special.gammaincc`.
+    /// Returns the regularised upper incomplete gamma function, which is 1 - [`gammainc`](Self::gammainc) and accurate where it is small.
+    /// PyTorch: `special.gammaincc`.
     fn try_gammaincc(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincc");
         apply(Function::Gammainc { order: 0, upper: true }, pair(self, x, at)?, at)
     }
 
-    /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 at 0, ∞ at 1, NaN outside of [0, 1]. SciPy: `special.gammaincinv`.
+    /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 for p = 0, ∞ for p = 1, NaN outside of [0, 1]. SciPy:
+    /// `special.gammaincinv`.
     fn try_gammaincinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincinv");
         apply(Function::GammaincInv { upper: false }, pair(self, p, at)?, at)
@@ -148,8 +151,8 @@ pub trait Special: Array {
         apply(Function::GammaDensity, pair(self, x, at)?, at)
     }
 
-    /// Returns the derivative of a draw `x` from the gamma distribution with respect to its shape `self`, at a fixed
-    /// [share](Self::gammainc). PyTorch: `_standard_gamma_grad`.
+    /// Returns the derivative of a draw `x` from the gamma distribution with respect to its shape `self`, at a fixed value of
+    /// [`gammainc`](Self::gammainc). PyTorch: `_standard_gamma_grad`.
     fn try_gamma_draw_slope(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_draw_slope");
         let inputs = pair(self, x, at)?;
@@ -157,8 +160,8 @@ pub trait Special: Array {
         apply(Function::Gammainc { order: 1, upper: false }, inputs, at)?.try_neg()?.try_div(&density)
     }
 
-    /// Returns the derivative of a draw `x` from the beta distribution at a fixed [share](Self::betainc). The derivative is with respect to
-    /// `self` if `input` is 0, and to `b` if it is 1. PyTorch: `_dirichlet_grad`.
+    /// Returns the derivative of a draw `x` from the beta distribution, at a fixed value of [`betainc`](Self::betainc). The derivative is
+    /// with respect to `self` if `input` is 0, and to `b` if `input` is 1. PyTorch: `_dirichlet_grad`.
     fn try_beta_draw_slope(&self, b: impl Operand<Self>, x: impl Operand<Self>, input: usize) -> Result<Self> {
         let at = Site::here("beta_draw_slope");
         let inputs = triple(self, b, x, at)?;
@@ -167,8 +170,9 @@ pub trait Special: Array {
         apply(Function::Betainc { orders }, inputs, at)?.try_neg()?.try_div(&density)
     }
 
-    /// Returns the share of the integral B(a, b) = ∫ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt from 0 to `x`, where a is `self`. It is the distribution function of
-    /// the beta distribution. NaN if a or b is negative, or x is outside of [0, 1]. SciPy: `special.betainc`.
+    /// Returns the regularised incomplete beta function: the integral of tᵃ⁻¹ (1 - t)ᵇ⁻¹ from 0 to `x`, divided by B(a, b), where a is
+    /// `self`. It is the distribution function of the beta distribution. NaN if a or b is negative, or x is outside of [0, 1]. SciPy:
+    /// `special.betainc`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -202,7 +206,7 @@ fn apply<A: Array, const N: usize>(function: Function, inputs: [A; N], at: Site)
     A::apply_elementwise(function, &inputs, at)
 }
 
-/// Returns both operands in their joint shape.
+/// Returns both operands, expanded to the shape to which they broadcast.
 fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::Error> {
     let y = match other.into_argument(x) {
         Argument::Array(y) => y,
@@ -212,7 +216,7 @@ fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::
     Ok([x, y])
 }
 
-/// Returns the three operands in their joint shape.
+/// Returns the three operands, expanded to the shape to which they broadcast.
 fn triple<A: Array>(x: &A, y: impl Operand<A>, z: impl Operand<A>, at: Site) -> Result<[A; 3], A::Error> {
     let [x, y] = pair(x, y, at)?;
     let [x, z] = pair(&x, z, at)?;

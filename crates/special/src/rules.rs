@@ -24,7 +24,7 @@ impl Elementwise for Function {
         Some(slope(*self, call.inputs(), call.output(), input))
     }
 
-    /// The derivatives with respect to shape parameters end where a [`Jet`] is full.
+    /// Returns false if the derivative with respect to a shape parameter needs a [`Jet`] with too many coefficients.
     fn is_differentiable(&self) -> bool {
         match *self {
             Function::Gammainc { order, .. } => Jet::fits([order + 1, 0]),
@@ -96,13 +96,13 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
     }
 }
 
-/// The derivative of ln(xᵃ⁻¹ e⁻ˣ / Γ(a)) with respect to a or x.
+/// Returns the derivative of ln(xᵃ⁻¹ e⁻ˣ / Γ(a)) with respect to a (`input` 0) or x (`input` 1).
 fn gamma_log_slope<'t, T: Float>(inputs: &[Var<'t, T>], input: usize) -> Var<'t, T> {
     let (a, x) = (inputs[0], inputs[1]);
     if input == 0 { x.log() - a.digamma() } else { (a - 1.0) / x - 1.0 }
 }
 
-/// The derivative of ln(xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)) with respect to a, b or x.
+/// Returns the derivative of ln(xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)) with respect to a, b or x (`input` 0, 1 or 2).
 fn beta_log_slope<'t, T: Float>(inputs: &[Var<'t, T>], input: usize) -> Var<'t, T> {
     let (a, b, x) = (inputs[0], inputs[1], inputs[2]);
     match input {
@@ -112,15 +112,15 @@ fn beta_log_slope<'t, T: Float>(inputs: &[Var<'t, T>], input: usize) -> Var<'t, 
     }
 }
 
-/// The derivatives of a density with respect to its shape parameters.
+/// A density, whose derivatives with respect to its shape parameters can be recorded.
 struct Densities<'v, 't, T: Float> {
     inputs: &'v [Var<'t, T>],
     of: Function,
 }
 
 impl<'t, T: Float> Densities<'_, 't, T> {
-    /// Returns the derivative of the orders `orders`. The first derivative of a density p is p times the derivative l of its logarithm.
-    /// Leibniz's rule gives the higher derivatives of this product.
+    /// Records the derivative of the density whose orders with respect to the two shape parameters are `orders`. The first derivative of a
+    /// density p is p times the derivative l of its logarithm. Leibniz's rule gives the higher derivatives of this product.
     fn derivative(&self, orders: [usize; 2]) -> Var<'t, T> {
         let [i, j] = orders;
         if orders == [0, 0] {
@@ -139,7 +139,7 @@ impl<'t, T: Float> Densities<'_, 't, T> {
         sum.expect("the sum has a term")
     }
 
-    /// Returns the derivative of the orders `orders` of the derivative of the logarithm with respect to the parameter `input`.
+    /// Records a derivative of ln p: once with respect to the shape parameter `input`, then as often as `orders` says with respect to each.
     fn logarithm(&self, input: usize, orders: [usize; 2]) -> Var<'t, T> {
         let order = orders[0] + orders[1];
         match self.of {
@@ -154,7 +154,7 @@ impl<'t, T: Float> Densities<'_, 't, T> {
     }
 }
 
-/// Returns the number of subsets with k of n elements.
+/// Returns the binomial coefficient n! / (k! (n - k)!).
 fn binomial(n: usize, k: usize) -> f64 {
     (1..=k).fold(1.0, |product, i| product * (n - k + i) as f64 / i as f64)
 }

@@ -12,8 +12,8 @@ use crate::sampling::{Kind, draw};
 use crate::support::{Support, filled, refused};
 
 family! {
-    /// The Poisson distribution: rateᵏ exp(-rate) / k! for k = 0, 1, 2, … `rate` ≥ 0. PyTorch: `Poisson`, without `cdf`, `icdf`
-    /// and `entropy`.
+    /// The Poisson distribution: rateᵏ exp(-rate) / k! for k = 0, 1, 2, … `rate` ≥ 0. PyTorch: `Poisson`, which has no `cdf`, `icdf` and
+    /// `entropy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -45,7 +45,7 @@ impl<A: Array> Family for Poisson<A> {
         quantile(Counts::Poisson, &[&self.rate], p, Site::here("icdf"))
     }
 
-    /// The probability of all counts that the sum leaves out is below 1e-20.
+    /// The counts above the sum's last count have a total probability below 1e-20.
     fn information(&self) -> Result<A> {
         let at = Site::here("entropy");
         let rate = self.rate.to_tensor(at)?.iter().fold(0.0, |most: f64, rate| most.max(rate.to_f64()));
@@ -61,14 +61,15 @@ impl<A: Array> Family for Poisson<A> {
     }
 }
 
-/// The maximum number of counts over which an entropy is summed.
+/// The maximum number of counts over which an entropy is summed. The sum evaluates each count for each copy.
 const MOST_TERMS: f64 = 1e6;
 
-/// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `most`.
+/// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `most`, where p is a count's
+/// probability.
 ///
 /// # Errors
 ///
-/// If `most` is above a million.
+/// If `most` is above [`MOST_TERMS`].
 pub(crate) fn entropy_of_counts<F: Family>(family: &F, most: f64, at: Site) -> Result<F::Array> {
     if most > MOST_TERMS {
         let message =
@@ -81,7 +82,8 @@ pub(crate) fn entropy_of_counts<F: Family>(family: &F, most: f64, at: Site) -> R
     (-times(&logarithm.try_exp()?, &logarithm)?).get()?.try_sum(0)
 }
 
-/// Returns the counts from 0 to `most` along the first of `rank` + 1 dimensions, as an array beside `x`.
+/// Returns the counts from 0 to `most` along the first of `rank` + 1 dimensions, as an array on the tape of `x`. The other dimensions have
+/// size 1.
 pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> {
     let mut sizes = vec![1; rank + 1];
     sizes[0] = most + 1;
@@ -92,6 +94,6 @@ pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> 
 /// Returns count · logarithm, and 0 where the count is 0.
 pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
     let none = count.try_eq(0.0)?;
-    // The logarithm of 0 is replaced, because 0 · ∞ is NaN.
+    // For a count of 0, replaces the logarithm by 0: it may be -∞, and 0 · ∞ is NaN.
     Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
 }

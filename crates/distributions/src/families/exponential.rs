@@ -1,4 +1,4 @@
-//! Distributions made of exponentials: Laplace, Gumbel, exponential, Weibull.
+//! Distributions whose densities consist of exponentials: Laplace, Gumbel, exponential, Weibull.
 
 use std::f64::consts::{LN_2, PI};
 

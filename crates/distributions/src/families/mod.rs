@@ -1,4 +1,4 @@
-//! The families of distributions of one variable. Each is its parameters, its support and its formulas.
+//! The families of distributions of one variable. Each family has its parameters, its support and its formulas.
 
 pub(crate) mod counts;
 pub(crate) mod exponential;
@@ -10,7 +10,7 @@ pub(crate) mod uniform;
 
 /// ln √(2π)
 pub(crate) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
-/// The constant of Euler and Mascheroni.
+/// The Euler-Mascheroni constant γ.
 pub(crate) const EULER: f64 = 0.577_215_664_901_532_9;
 
 /// Defines a distribution with its parameters and their ranges.
@@ -26,8 +26,8 @@ macro_rules! family {
 
         #[wengert_macros::twins]
         impl<A: wengert_special::Array> $name<A> {
-            /// Returns the distribution with these parameters, which broadcast. Their values are not checked: see
-            /// [`validate`](crate::Validate::validate).
+            /// Returns the distribution with these parameters, whose shapes broadcast. Call [`validate`](crate::Validate::validate) to
+            /// check their values.
             ///
             /// # Errors
             ///
@@ -58,7 +58,7 @@ macro_rules! family {
     };
 }
 
-/// Writes the method that returns a parameter.
+/// Defines the method that returns a parameter.
 macro_rules! accessor {
     ($name:ident) => {
         #[doc = concat!("Returns the parameter `", stringify!($name), "`.")]
@@ -68,7 +68,7 @@ macro_rules! accessor {
     };
 }
 
-/// Writes the members of `Family` that are the same for all families of this file's form.
+/// Defines the members of `Family` that are the same for all distributions that `family!` defines.
 macro_rules! members {
     ($name:literal) => {
         type Array = A;

@@ -1,4 +1,4 @@
-//! The normal distribution, and the distributions of the magnitude and the exponential of a normal number.
+//! The normal, half-normal and log-normal distributions.
 
 use std::f64::consts::{FRAC_2_PI, LN_2, PI, SQRT_2};
 
@@ -65,8 +65,8 @@ impl<A: Array> Family for Normal<A> {
 }
 
 family! {
-    /// The distribution of the magnitude of a normal number with mean 0: √(2/π) exp(-x² / (2 scale²)) / scale for x ≥ 0. `scale` > 0.
-    /// PyTorch: `HalfNormal`.
+    /// The half-normal distribution, which is the distribution of |y| for a normal y with mean 0: √(2/π) exp(-x² / (2 scale²)) / scale for
+    /// x ≥ 0. `scale` > 0. PyTorch: `HalfNormal`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -112,8 +112,8 @@ impl<A: Array> Family for HalfNormal<A> {
 }
 
 family! {
-    /// The distribution of the exponential of a normal number: exp(-(ln x - loc)² / (2 scale²)) / (x scale √(2π)) for x > 0. `scale` > 0.
-    /// PyTorch: `LogNormal`.
+    /// The log-normal distribution, which is the distribution of eʸ for a normal y: exp(-(ln x - loc)² / (2 scale²)) / (x scale √(2π)) for
+    /// x > 0. `scale` > 0. PyTorch: `LogNormal`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -13,7 +13,7 @@ use crate::support::{Support, filled};
 
 family! {
     /// Student's t-distribution with z = (x - loc) / scale: (1 + z²/df)^(-(df + 1)/2) / (scale √df B(1/2, df/2)) for all x. `df` > 0,
-    /// `scale` > 0. The mean is NaN for df ≤ 1. The variance is ∞ for df ≤ 2, and NaN for df ≤ 1. PyTorch: `StudentT`, without `cdf`.
+    /// `scale` > 0. The mean is NaN for df ≤ 1. The variance is ∞ for df ≤ 2, and NaN for df ≤ 1. PyTorch: `StudentT`, which has no `cdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -26,7 +26,7 @@ family! {
 }
 
 impl<A: Array> StudentT<A> {
-    /// Returns the logarithm of the density of z.
+    /// Returns the logarithm of the density of the standardised variable z.
     fn standard_density(&self, z: &A) -> Expr<A> {
         let df = || of(&self.df);
         (df() + 1.0) * -0.5 * (of(z).square() / df()).ln_1p()
@@ -34,22 +34,23 @@ impl<A: Array> StudentT<A> {
             - (df() * 0.5).betaln(of(&self.df) * 0.0 + 0.5)
     }
 
-    /// Returns the distribution function of z, with the derivative with respect to df only. z may not be 0.
+    /// Returns the distribution function of the standardised variable z. Its derivative is with respect to df only. z may not be 0.
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;
-        // Each of two formulas gets arguments of its own range, because its derivative is infinite at the end of the other range.
+        // One formula serves z² < df, the other z² ≥ df. Each gets only arguments of its range, because its derivative is infinite at the
+        // end of the other range.
         let is_near = square.try_lt(&self.df)?;
         let near = try_where_(&is_near, &square, &self.df)?;
         let far = try_where_(&is_near, &self.df, &square)?;
-        // The share of the tails outside of ±z, and the share between: each is accurate where it is small.
+        // The probability outside of ±z, and the probability between -z and z. Each is accurate where it is small.
         let tails = half.try_betainc(0.5, &(of(&self.df) / (of(&far) + &self.df)).get()?)?;
         let centre = half
             .number(wengert_tensor::Scalar::from_f64(0.5))
             .try_betainc(&half, &(of(&near) / (of(&near) + &self.df)).get()?)?;
         let sign = of(z).sign().get()?;
         let inner = (of(&centre) * &sign * 0.5 + 0.5).get()?;
-        // tails / 2 below 0, and 1 - tails / 2 above.
+        // The distribution function is tails / 2 for z < 0, and 1 - tails / 2 for z > 0.
         let outer = (of(&sign) * (of(&tails) * -0.5 + 0.5) + 0.5).get()?;
         let lower = (of(&tails) * 0.5).get()?;
         let outer = try_where_(z.try_lt(0.0)?, &lower, &outer)?;
@@ -72,7 +73,7 @@ impl<A: Array> Family for StudentT<A> {
     fn distribution(&self, x: &A) -> Result<A> {
         let at = wengert_tensor::Site::here("cdf");
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        // The formula has no derivative at 0, so the derivative with respect to z is the density.
+        // The formula has no derivative at z = 0. So the derivative with respect to z is set separately: it is the density.
         let zero = z.try_eq(0.0)?;
         let fixed = filled(z.try_detach()?, &[zero], 1e-150)?;
         let values = self.standard_distribution(&fixed)?;
@@ -86,7 +87,7 @@ impl<A: Array> Family for StudentT<A> {
         let distance = (of(&fixed) * 2.0 - 1.0).get()?;
         let half = (of(&df) * 0.5).get()?;
         let shape = half.number(wengert_tensor::Scalar::from_f64(0.5));
-        // The shares of `standard_distribution`, inverted.
+        // Inverts both formulas of `standard_distribution`: this one for values near the centre, the next one for values in the tails.
         let centre = shape.try_betaincinv(&half, &of(&distance).abs().get()?)?;
         let tails = (of(&distance).abs() * -1.0 + 1.0).get()?;
         let lower = (of(&fixed) * 2.0).get()?;
@@ -96,7 +97,7 @@ impl<A: Array> Family for StudentT<A> {
         let near = of(&distance).abs().get()?.try_lt(0.5)?;
         let square = (Expr::from(try_where_(near, &inner, &outer)) * &df).get()?;
         let z = (of(&distance).sign() * of(&square).sqrt()).get()?;
-        // dz = (dp - ∂F/∂df ddf) / density
+        // z is a function of p and df by F(z, df) = p. So dz = (dp - ∂F/∂df ddf) / density.
         let slope = (self.standard_density(&z).exp() * -1.0).get()?.try_reciprocal()?;
         let share = self.standard_distribution(&filled(z.clone(), &[z.try_eq(0.0)?], 1e-150)?)?;
         let terms = || Ok(vec![(p.clone(), Some((-of(&slope)).get()?)), (share.clone(), Some(slope.clone()))]);
@@ -119,7 +120,7 @@ impl<A: Array> Family for StudentT<A> {
         (above * slopes + df().ln() * 0.5 + (df() * 0.5).betaln(df() * 0.0 + 0.5) + of(&self.scale).ln()).get()
     }
 
-    /// A normal number divided by the root of a gamma draw with mean 1.
+    /// Draws a normal number, divided by the square root of a gamma draw with mean 1.
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
         let half = noise.expand(&(of(&self.df) * 0.5).get()?)?;
         let gamma = draw(Kind::Gamma, std::slice::from_ref(&half), noise.generator, noise.at)?;
@@ -129,8 +130,8 @@ impl<A: Array> Family for StudentT<A> {
 }
 
 family! {
-    /// The Cauchy distribution with z = (x - loc) / scale: 1 / (π scale (1 + z²)) for all x. `scale` > 0. The mean is NaN, the variance ∞.
-    /// PyTorch: `Cauchy`.
+    /// The Cauchy distribution with z = (x - loc) / scale: 1 / (π scale (1 + z²)) for all x. `scale` > 0. The mean is NaN, the variance is
+    /// ∞. PyTorch: `Cauchy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -171,8 +172,8 @@ impl<A: Array> Family for Cauchy<A> {
 }
 
 family! {
-    /// The distribution of the magnitude of a Cauchy number around 0: 2 / (π scale (1 + (x / scale)²)) for x ≥ 0. `scale` > 0. Mean and
-    /// variance are ∞. PyTorch: `HalfCauchy`.
+    /// The half-Cauchy distribution, which is the distribution of |y| for a Cauchy y around 0: 2 / (π scale (1 + (x / scale)²)) for x ≥ 0.
+    /// `scale` > 0. The mean and the variance are ∞. PyTorch: `HalfCauchy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

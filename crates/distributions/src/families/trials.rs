@@ -13,7 +13,8 @@ use crate::quantile::{Counts, quantile};
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, Support, filled, joint};
 
-/// Defines a distribution of trials, with the probability of a success or its logit, and other parameters.
+/// Defines a distribution of trials. Its constructors take the probability of a success or the logit of this probability, and other
+/// parameters.
 macro_rules! trials {
     ($(#[$doc:meta])* $name:ident { $($rest:ident: $range:ident)? }) => {
         $(#[$doc])*
@@ -28,7 +29,7 @@ macro_rules! trials {
 
         #[twins]
         impl<A: Array> $name<A> {
-            /// Returns the distribution whose trials succeed with the probability `probs`. The parameters broadcast.
+            /// Returns the distribution whose trials succeed with the probability `probs`. The shapes of the parameters broadcast.
             ///
             /// # Errors
             ///
@@ -41,8 +42,8 @@ macro_rules! trials {
                 Ok($name { $($rest,)? probs, logarithms, validated: false })
             }
 
-            /// Returns the distribution whose trials succeed with the probability sigmoid(`logits`). Probabilities near 0 and 1 keep all
-            /// digits of their logarithms.
+            /// Returns the distribution whose trials succeed with the probability sigmoid(`logits`). The logarithms of probabilities near 0
+            /// and 1 keep all their digits.
             ///
             /// # Errors
             ///
@@ -63,7 +64,7 @@ macro_rules! trials {
             accessor!(probs);
             $(accessor!($rest);)?
 
-            /// Returns k ln p and n ln(1 - p), each 0 where the factor is 0.
+            /// Returns k ln p + n ln(1 - p) for k successes and n failures. A term whose factor k or n is 0 is 0.
             #[allow(dead_code)]
             fn logarithm(&self, successes: &A, failures: &A) -> Result<Expr<A>, A::Error> {
                 let [p, q] = &self.logarithms;
@@ -94,14 +95,14 @@ macro_rules! members {
     };
 }
 
-/// Returns an array of the number `value` beside `x`.
+/// Returns the number `value` as an array on the tape of `x`.
 fn number<A: Array>(x: &A, value: f64) -> A {
     x.number(A::Elem::from_f64(value))
 }
 
 trials! {
-    /// The Bernoulli distribution: p for k = 1 and 1 - p for k = 0, with p = `probs` in [0, 1]. PyTorch: `Bernoulli`, which moves
-    /// `probs` away from 0 and 1.
+    /// The Bernoulli distribution: p for k = 1 and 1 - p for k = 0, with p = `probs` in [0, 1]. PyTorch: `Bernoulli`, which clamps `probs`
+    /// to [ε, 1 - ε].
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -149,7 +150,7 @@ impl<A: Array> Family for Bernoulli<A> {
 
 trials! {
     /// The binomial distribution: C(n, k) pᵏ (1 - p)ⁿ⁻ᵏ for k = 0 to n, with n = `total_count` and p = `probs` in [0, 1]. PyTorch:
-    /// `Binomial`, without `cdf` and `icdf`.
+    /// `Binomial`, which has no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -205,7 +206,7 @@ impl<A: Array> Family for Binomial<A> {
 
 trials! {
     /// The geometric distribution: p (1 - p)ᵏ for k = 0, 1, 2, … failures before the first success, with p = `probs` in (0, 1]. PyTorch:
-    /// `Geometric`, without `cdf` and `icdf`.
+    /// `Geometric`, which has no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -252,8 +253,8 @@ impl<A: Array> Family for Geometric<A> {
 }
 
 trials! {
-    /// The negative binomial distribution: Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ for k = 0, 1, 2, … successes before failure r, with
-    /// r = `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, without `cdf` and `icdf`.
+    /// The negative binomial distribution: Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ for k = 0, 1, 2, … successes before failure number r, with r =
+    /// `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, which has no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -295,7 +296,7 @@ impl<A: Array> Family for NegativeBinomial<A> {
         Ok([mean, variance.get()?])
     }
 
-    /// A Poisson number whose rate is a gamma number.
+    /// Draws a Poisson number whose rate is a gamma draw.
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         let gamma = draw(Kind::Gamma, &[noise.expand(&self.total_count)?], noise.generator, noise.at)?;
         let rate = noise.expand(&(of(&gamma) * &self.probs / (1.0 - of(&self.probs))).get()?)?;

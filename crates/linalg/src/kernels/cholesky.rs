@@ -12,7 +12,7 @@ use crate::matrices::{batch_of, copy_of, sizes};
 use crate::numerics::ranges::cholesky_all;
 use crate::numerics::triangular::Coefficients;
 
-/// The lower triangular L with A = L Lᵀ.
+/// The kernel that computes the lower triangular L with A = L Lᵀ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cholesky;
 
@@ -43,11 +43,12 @@ impl Kernel for Cholesky {
         Ok(vec![l])
     }
 
-    /// With Φ the lower triangle with half of the diagonal, the gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹.
+    /// The gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹, where G is the gradient with respect to L. Φ(X) is the lower triangle of X,
+    /// with half of the diagonal.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let u = transposed(call.outputs[0]);
         let product = u.matmul(gradients[0].tril(0));
-        // The symmetric part of Φ is a quarter of the sum of `twice`, which is 2 Φ, and its transpose.
+        // `twice` is 2 Φ(Lᵀ G). So the symmetric part of Φ(Lᵀ G) is a quarter of the sum of `twice` and its transpose.
         let twice = product.tril(0) + product.tril(-1);
         let symmetric = (twice + transposed(twice)) * 0.25;
         let half = solved(Coefficients::UPPER, u, symmetric);

@@ -14,7 +14,7 @@ use crate::numerics::cofactors::cofactors;
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::factor_all;
 
-/// Calls `from_diagonal` with the diagonal of U and the sign of the row exchanges of each matrix, and writes the results.
+/// Factors each matrix as P L U. Calls `from_diagonal` with the diagonal of U and the sign of the row exchanges, and writes its results.
 fn from_factors<T: Float, const N: usize>(
     a: &Tensor<T>,
     at: Site,
@@ -57,7 +57,7 @@ fn from_factors<T: Float, const N: usize>(
     <[Tensor<T>; N]>::try_from(results).map_err(|_| unreachable!("there are {N} results"))
 }
 
-/// |A|.
+/// The kernel that computes the determinant |A|.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Determinant;
 
@@ -73,24 +73,24 @@ impl Kernel for Determinant {
         Ok(from_factors(inputs[0], at, product)?.into())
     }
 
-    /// The gradient is G times the matrix of cofactors.
+    /// The gradient is the matrix of cofactors times G, the gradient with respect to the determinant.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let cofactors = applied(Cofactors, &[call.inputs[0]]);
         vec![Some(cofactors * as_matrices(gradients[0]))]
     }
 }
 
-/// Appends two dimensions of size 1.
+/// Appends two dimensions of size 1, so that numbers broadcast with matrices.
 fn as_matrices<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
     x.unsqueeze(-1).unsqueeze(-1)
 }
 
-/// Returns the transposed inverses A⁻ᵀ. Singular matrices have infinite elements.
+/// Returns the transposed inverses A⁻ᵀ. The results for singular matrices have infinite elements.
 fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Var<'t, T> {
     transposed(applied(Inverse(Singular::Accepted), &[a]))
 }
 
-/// C = |A| A⁻ᵀ, the matrix of cofactors.
+/// The kernel that computes the matrix of cofactors C = |A| A⁻ᵀ.
 #[derive(Clone, Copy, Debug)]
 struct Cofactors;
 
@@ -116,7 +116,7 @@ impl Kernel for Cofactors {
         Ok(vec![result])
     }
 
-    /// dC = tr(A⁻¹ dA) C - A⁻ᵀ dAᵀ C, so the gradient is ⟨G, C⟩ A⁻ᵀ - C Gᵀ A⁻ᵀ.
+    /// dC = tr(A⁻¹ dA) C - A⁻ᵀ dAᵀ C. So the gradient is ⟨G, C⟩ A⁻ᵀ - C Gᵀ A⁻ᵀ, where G is the gradient with respect to C.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (c, g, inverse) = (call.outputs[0], gradients[0], transposed_inverse(call.inputs[0]));
         let product = as_matrices((g * c).sum([-2, -1]));
@@ -124,7 +124,7 @@ impl Kernel for Cofactors {
     }
 }
 
-/// The sign and the logarithm of the magnitude of |A|.
+/// The kernel that computes the sign and the logarithm of the magnitude of |A|.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignAndLogarithm;
 

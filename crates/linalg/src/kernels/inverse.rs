@@ -1,4 +1,4 @@
-//! The inverse.
+//! The inverse of matrices.
 
 use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
@@ -12,12 +12,12 @@ use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, zeros};
 use crate::numerics::ranges::invert_all;
 
-/// Returns the inverses.
+/// Returns the inverses of the matrices `a`. `singular` says whether a singular matrix is an error, and selects its message.
 pub(crate) fn inverse<A: Array>(a: &A, singular: Singular, at: Site) -> Result<A, A::Error> {
     apply(Inverse(singular), &[a], at)
 }
 
-/// Y = A⁻¹.
+/// The kernel that computes Y = A⁻¹.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inverse(pub(super) Singular);
 
@@ -46,7 +46,7 @@ impl Kernel for Inverse {
         Ok(vec![result])
     }
 
-    /// The gradient is -Yᵀ G Yᵀ.
+    /// The gradient is -Yᵀ G Yᵀ, where G is the gradient with respect to Y.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let y = transposed(call.outputs[0]);
         vec![Some(-y.matmul(gradients[0]).matmul(y))]

@@ -1,4 +1,4 @@
-//! The kernels around the factors P L U.
+//! The kernels that compute and use the factors P L U of a matrix.
 
 use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
@@ -15,7 +15,7 @@ use crate::numerics::lu::exchange_rows;
 use crate::numerics::ranges::{factor_all, lu_solve_all, solve_triangular_all};
 use crate::numerics::triangular::Coefficients;
 
-/// The operation that refuses matrices without an inverse, for its sentence.
+/// The operation that refuses singular matrices, which selects the error message. `Accepted` does not refuse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Singular {
     Accepted,
@@ -25,7 +25,8 @@ pub(crate) enum Singular {
 }
 
 impl Singular {
-    /// Returns PyTorch's sentence. `element` names the matrix of a batch, and `order` the first zero on the diagonal.
+    /// Returns PyTorch's error message. `element` names the matrix of a batch, and `order` is the position of the first zero on the
+    /// diagonal, counted from 1.
     pub(crate) fn sentence(self, element: &str, order: usize) -> String {
         match self {
             Singular::Solve => {
@@ -44,7 +45,7 @@ impl Singular {
     }
 }
 
-/// The matrices L and U in one matrix, and the row exchanges, counted from 1 as in LAPACK.
+/// The kernel that computes L and U, stored in one matrix, and the row exchanges, counted from 1 as in LAPACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factor(pub(crate) Singular);
 
@@ -75,14 +76,14 @@ impl Kernel for Factor {
         Ok(vec![lu, pivots])
     }
 
-    /// For A = P L U and X = L⁻¹ Pᵀ dA U⁻¹: dL = L tril(X, -1), dU = triu(X) U. If A has more columns than rows, or more rows than
-    /// columns, the other part of the longer factor is a product with the square part of A.
+    /// For A = P L U and X = L⁻¹ Pᵀ dA U⁻¹: dL = L tril(X, -1), dU = triu(X) U. If A is not square, this rule applies to its square part.
+    /// The rest of A is the product of L or U with the rest of the other factor.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         vec![Some(factor_rule(call.outputs[0], call.outputs[1], gradients[0]))]
     }
 }
 
-/// Returns the gradient with respect to A from the gradient `g` with respect to L and U in one matrix.
+/// Returns the gradient with respect to A. `lu` has L and U in one matrix, and `g` is the gradient with respect to this matrix.
 fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) -> Var<'t, T> {
     let (rows, columns) = sizes(&lu.shape());
     let least = rows.min(columns);
@@ -99,7 +100,7 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
     if rows > least {
         diagonal -= transposed(below(lu)).matmul(below(g));
     }
-    // Y U⁻ᵀ = (U⁻¹ Yᵀ)ᵀ.
+    // Divides by Uᵀ on the right with a solver for the left side: Y U⁻ᵀ = (U⁻¹ Yᵀ)ᵀ.
     let divided = |y: Var<'t, T>| transposed(solved(Coefficients::UPPER, factors, transposed(y)));
     let by_unit = |y: Var<'t, T>| solved(Coefficients::UNIT_UPPER, transposed(factors), y);
     let mut whole = by_unit(divided(lower.tril(-1) + diagonal.triu(0)));
@@ -112,7 +113,7 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
     applied(Permutation { rows }, &[pivots]).matmul(whole)
 }
 
-/// The permutation matrix P of the row exchanges.
+/// The kernel that computes the permutation matrix P from the row exchanges.
 #[derive(Clone, Copy, Debug)]
 struct Permutation {
     rows: usize,
@@ -146,19 +147,19 @@ impl Kernel for Permutation {
     }
 }
 
-/// Returns the permutation matrices P of row exchanges, with `rows` rows.
+/// Returns the permutation matrices P of the row exchanges `pivots`, for matrices with `rows` rows.
 pub(crate) fn permutation<A: Array>(pivots: &A, rows: usize, at: Site) -> Result<A, A::Error> {
     apply(Permutation { rows }, &[pivots], at)
 }
 
-/// Returns the matrices L and U in one matrix, and the row exchanges.
+/// Returns L and U in one matrix, and the row exchanges. `singular` says whether a singular matrix is an error, and selects its message.
 pub(crate) fn factor<A: Array>(a: &A, singular: Singular, at: Site) -> Result<[A; 2], A::Error> {
     apply_several(Factor(singular), &[a], at)
 }
 
-/// X = A⁻¹ B, or A⁻ᵀ B if `adjoint` is true. The inputs are A, its factors, its row exchanges, and B.
+/// The kernel that computes X = A⁻¹ B, or A⁻ᵀ B if `adjoint` is true. The inputs are A, its factors, its row exchanges, and B.
 ///
-/// The derivative is the derivative with respect to A and B. The factors are known numbers that save the work.
+/// Only A and B have gradients. The factors and row exchanges are inputs so that they are not computed again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SolveWith {
     pub(crate) adjoint: bool,
@@ -200,7 +201,7 @@ impl Kernel for SolveWith {
         Ok(vec![x])
     }
 
-    /// The gradient with respect to B is Y = A⁻ᵀ G. With respect to A it is -Y Xᵀ.
+    /// The gradient with respect to B is Y = A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to A is -Y Xᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let [a, lu, pivots] = [call.inputs[0], call.inputs[1], call.inputs[2]];
         let y = applied(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]]);

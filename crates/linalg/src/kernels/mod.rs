@@ -1,4 +1,4 @@
-//! Kernels: each computes a batch with tensors, and has its derivative rule.
+//! The kernels. Each kernel computes the results of a batch with tensors, and has a derivative rule.
 //!
 //! The rules are formulas over recorded variables, so they can be differentiated again. They are in M. B. Giles, "An extended collection of
 //! matrix derivative results for forward and reverse mode algorithmic differentiation" (2008), unless a rule names another source.
@@ -21,13 +21,13 @@ use wengert_tensor::prelude::*;
 use crate::array::apply_several;
 use crate::kernel::Kernel;
 
-/// Records a kernel with a single result, for a derivative rule.
+/// Records a kernel with a single result. Derivative rules call this function.
 fn applied<'t, T: Float>(kernel: impl Kernel, inputs: &[Var<'t, T>]) -> Var<'t, T> {
     let [result] = all_applied(kernel, inputs);
     result
 }
 
-/// Records a kernel with `N` results, for a derivative rule.
+/// Records a kernel with `N` results. Derivative rules call this function.
 fn all_applied<'t, T: Float, K: Kernel, const N: usize>(kernel: K, inputs: &[Var<'t, T>]) -> [Var<'t, T>; N] {
     let inputs: Vec<&Var<'t, T>> = inputs.iter().collect();
     apply_several(kernel, &inputs, Site::here(K::NAME)).unwrap_or_else(|error| crate::raise(error))
@@ -44,7 +44,7 @@ pub(crate) fn inverse_or_zero<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
     (x + zero).reciprocal() * (zero * -1.0 + 1.0)
 }
 
-/// Returns the matrix of the differences xⱼ - xᵢ, with i for the rows.
+/// Returns the matrix of the differences xⱼ - xᵢ, where i is the row and j is the column.
 pub(crate) fn differences<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
     x.unsqueeze(-2) - x.unsqueeze(-1)
 }

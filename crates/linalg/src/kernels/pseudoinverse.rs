@@ -1,4 +1,5 @@
-//! The pseudoinverse and least squares. Both rules consist of products with the pseudoinverse, so equal singular values do no harm.
+//! The pseudoinverse and least squares. Both derivative rules are products with the pseudoinverse. So they are finite for equal singular
+//! values too.
 
 use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
@@ -10,7 +11,7 @@ use crate::kernel::Kernel;
 use crate::matrices::{batch_of, with_core};
 use crate::numerics::pseudoinverse::{Cutoff, least_squares, pseudoinverse, symmetric_pseudoinverse};
 
-/// The pseudoinverse.
+/// The kernel that computes the pseudoinverse.
 #[derive(Clone, Copy)]
 pub(crate) struct Pinv {
     pub(crate) cutoff: Cutoff,
@@ -43,8 +44,8 @@ impl Kernel for Pinv {
         })
     }
 
-    /// -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A), where P is the pseudoinverse (Golub and Pereyra, "The differentiation of
-    /// pseudo-inverses and nonlinear least squares problems whose variables separate", 1973).
+    /// The gradient is -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A), where P is the pseudoinverse (Golub and Pereyra, "The
+    /// differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973).
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, p, g) = (call.inputs[0], call.outputs[0], gradients[0]);
         let (pt, gt) = (transposed(p), transposed(g));
@@ -55,7 +56,7 @@ impl Kernel for Pinv {
     }
 }
 
-/// The X of smallest length with the least |A X - B|, and the rank of A.
+/// The kernel that computes the X that minimizes |A X - B|, and the rank of A. If several X do, it is the one with the smallest norm.
 #[derive(Clone, Copy)]
 pub(crate) struct Lstsq {
     pub(crate) cutoff: Cutoff,
@@ -83,8 +84,8 @@ impl Kernel for Lstsq {
         })
     }
 
-    /// With the pseudoinverse P of A and X = P B: g_B = Pᵀ g, and g_A = -Pᵀ g Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A). This follows
-    /// from the derivative of P. The rank has no derivative.
+    /// With the pseudoinverse P of A and X = P B: g_B = Pᵀ g, and g_A = -Pᵀ g Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A). This follows from
+    /// the derivative rule of P. The rank has no derivative.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
         let p = applied(Pinv { cutoff: self.cutoff, hermitian: false }, &[a]);

@@ -14,10 +14,10 @@ use crate::numerics::triangular::Coefficients;
 
 const NAME: &str = "linalg.qr";
 
-/// Q with orthonormal columns, and the upper triangle R.
+/// The kernel that computes Q with orthonormal columns, and the upper triangular R.
 #[derive(Clone, Copy)]
 pub(crate) struct Qr {
-    /// True if Q is square.
+    /// True if Q is square, false if Q has min(m, n) columns for a matrix `[m, n]`.
     pub(crate) complete: bool,
 }
 
@@ -43,9 +43,9 @@ impl Kernel for Qr {
         })
     }
 
-    /// For A with at least as many rows as columns: (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q, where copyltu mirrors the lower triangle
-    /// (Seeger et al., "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with U triangular. This rule
-    /// applies to X = Q U, and W = Qᵀ Y.
+    /// For A with at least as many rows as columns, the gradient is (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q. Here copyltu copies
+    /// the lower triangle to the upper one (Seeger et al., "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W]
+    /// with a triangular U. This rule applies to X = Q U. The other part is W = Qᵀ Y.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, q, r) = (call.inputs[0], call.outputs[0], call.outputs[1]);
         let shape = a.shape();

@@ -13,7 +13,7 @@ use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::solve_triangular_all;
 use crate::numerics::triangular::Coefficients;
 
-/// X = A⁻¹ B for a triangular A.
+/// The kernel that computes X = A⁻¹ B for a triangular A.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Substitute(pub(super) Coefficients);
 
@@ -36,7 +36,8 @@ impl Kernel for Substitute {
         Ok(vec![x])
     }
 
-    /// The gradient with respect to B is A⁻ᵀ G. With respect to A it is the triangle of -(A⁻ᵀ G) Xᵀ.
+    /// The gradient with respect to B is A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to A is the triangle
+    /// of -(A⁻ᵀ G) Xᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let right = solved(self.0.transposed(), transposed(call.inputs[0]), gradients[0]);
         let whole = -right.matmul(transposed(call.outputs[0]));
@@ -46,12 +47,12 @@ impl Kernel for Substitute {
     }
 }
 
-/// Solves A X = B with a triangular A. The batch dimensions are equal.
+/// Computes or records the solution X of A X = B with a triangular A. The batch dimensions of A and B are equal.
 pub(crate) fn solve<A: Array>(coefficients: Coefficients, a: &A, b: &A, at: Site) -> Result<A, A::Error> {
     apply(Substitute(coefficients), &[a, b], at)
 }
 
-/// Records the solution of A X = B with a triangular A, for a derivative rule.
+/// Records the solution X of A X = B with a triangular A. Derivative rules call this function.
 pub(super) fn solved<'t, T: Float>(coefficients: Coefficients, a: Var<'t, T>, b: Var<'t, T>) -> Var<'t, T> {
     applied(Substitute(coefficients), &[a, b])
 }

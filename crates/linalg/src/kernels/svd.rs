@@ -13,7 +13,8 @@ use crate::numerics::singular::{Vectors, singular};
 pub(crate) const NAME: &str = "linalg.svd";
 pub(crate) const REASON: &str = "the input matrix is ill-conditioned or has too many repeated singular values";
 
-/// The left vectors U as columns, the singular values in descending order, and the right vectors Vᵀ as rows.
+/// The kernel that computes the left singular vectors U as columns, the singular values in descending order, and the right singular vectors
+/// Vᵀ as rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Svd {
     /// True if U and V are square.
@@ -30,11 +31,11 @@ impl Svd {
     }
 }
 
-/// The singular values alone.
+/// The kernel that computes the singular values without the vectors.
 #[derive(Clone, Copy)]
 pub(crate) struct Svdvals;
 
-/// Returns about how many multiplications the decomposition of one matrix takes.
+/// Returns the approximate number of multiplications for the decomposition of one matrix.
 pub(super) fn cost([rows, columns]: [usize; 2]) -> usize {
     4 * rows * columns * rows.min(columns)
 }
@@ -54,13 +55,14 @@ impl Kernel for Svd {
         })
     }
 
-    /// U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ), with skew(X) = X - Xᵀ and
-    /// Eᵢⱼ = σⱼ² - σᵢ² (Townsend, "Differentiating the singular value decomposition", 2016). Quotients by zeros are left out.
+    /// The gradient is U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ), with
+    /// skew(X) = X - Xᵀ and Eᵢⱼ = σⱼ² - σᵢ² (Townsend, "Differentiating the singular value decomposition", 2016). Quotients by 0 are set to
+    /// 0.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (values, shape) = (call.outputs[1], call.inputs[0].shape());
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let count = rows.min(columns);
-        // The further columns of square U and V are any orthonormal completion, which has no derivative.
+        // The last columns of square U and V are an arbitrary orthonormal completion, so they have no derivative.
         let first = |x: Var<'t, T>, dim: isize| x.narrow(dim, 0, count);
         let (u, gu) = (first(call.outputs[0], -1), first(gradients[0], -1));
         let (v, gv) = (transposed(first(call.outputs[2], -2)), transposed(first(gradients[2], -2)));
@@ -101,7 +103,7 @@ impl Kernel for Svdvals {
         )
     }
 
-    /// U diag(g_S) Vᵀ.
+    /// The gradient is U diag(g_S) Vᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let [u, _, vh] = all_applied(Svd { full: false }, &[call.inputs[0]]);
         vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))]

@@ -133,14 +133,14 @@ fn rotate<T: Float>(panel: &mut [[T; WIDTH]], sweeps: &Sweeps<T>) {
             let rows = &mut panel[sweep.first - count..=sweep.first];
             let mut x = rows[count];
             for (k, &(c, s)) in rotations.iter().enumerate() {
-                (rows[count - k], x) = turned(&x, &rows[count - k - 1], c, s);
+                (rows[count - k], x) = rotated(&x, &rows[count - k - 1], c, s);
             }
             rows[0] = x;
         } else {
             let rows = &mut panel[sweep.first..=sweep.first + count];
             let mut x = rows[0];
             for (k, &(c, s)) in rotations.iter().enumerate() {
-                (rows[k], x) = turned(&x, &rows[k + 1], c, s);
+                (rows[k], x) = rotated(&x, &rows[k + 1], c, s);
             }
             rows[count] = x;
         }
@@ -149,7 +149,7 @@ fn rotate<T: Float>(panel: &mut [[T; WIDTH]], sweeps: &Sweeps<T>) {
 
 /// Returns c x + s y and c y - s x.
 #[inline(always)]
-fn turned<T: Float>(x: &[T; WIDTH], y: &[T; WIDTH], c: T, s: T) -> ([T; WIDTH], [T; WIDTH]) {
+fn rotated<T: Float>(x: &[T; WIDTH], y: &[T; WIDTH], c: T, s: T) -> ([T; WIDTH], [T; WIDTH]) {
     let (mut first, mut second) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
     for lane in 0..WIDTH {
         first[lane] = c * x[lane] + s * y[lane];

@@ -25,23 +25,23 @@ pub enum QrMode {
     R,
 }
 
-/// Decompositions of matrices, and functions of square matrices.
+/// Decompositions of matrices, and functions of matrices.
 ///
-/// The last two dimensions are the matrices, the dimensions before are a batch. A computed product of the factors differs from the matrix
-/// by at most 10 n ε times its largest element. Here n is the larger size, and ε is the distance from 1 to the next number. The products of
-/// two computed vectors differ from 0 or 1 by at most 10 n ε. The tests check these bounds.
+/// The last two dimensions are the matrices, the dimensions before are a batch. The product of the computed factors differs from the matrix
+/// by at most 10 n ε times the matrix's largest element. Here n is the larger size, and ε is the distance from 1 to the next number. The
+/// inner products of computed vectors differ from 0 or 1 by at most 10 n ε. The tests check these bounds.
 ///
-/// Elements that are NaN or infinite are an error in eigenvalue and singular value problems. (PyTorch's `eigh` returns numbers for some of
-/// these matrices.)
+/// Eigenvalue and singular value problems return an error for elements that are NaN or infinite. (PyTorch's `eigh` returns numbers for some
+/// of these matrices.)
 #[twins]
 pub trait Decompositions: Array {
     /// Returns Q with orthonormal columns and the upper triangle R, with Q R = A.
     ///
-    /// The diagonal of R has LAPACK's signs: a negative element where the reflected column begins with a positive number, and the other way
-    /// round. The shapes follow from the [`QrMode`]. NaN and infinite elements give NaN.
+    /// The signs on the diagonal of R are LAPACK's: each element has the opposite sign of its column's first element before the Householder
+    /// reflection. The shapes follow from the [`QrMode`]. NaN and infinite elements give NaN.
     ///
-    /// A has a derivative where its first k columns are linearly independent. [`QrMode::Complete`] has none for matrices with more rows
-    /// than columns. [`QrMode::R`] has one, unlike PyTorch's. PyTorch: `torch.linalg.qr`.
+    /// The derivative exists if the first min(m, n) columns of A are linearly independent. [`QrMode::Complete`] has no derivative for
+    /// matrices with more rows than columns. [`QrMode::R`] has a derivative, unlike in PyTorch. PyTorch: `torch.linalg.qr`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -68,12 +68,12 @@ pub trait Decompositions: Array {
     }
 
     /// Returns the eigenvalues `[…, n]` of symmetric matrices `[…, n, n]` in ascending order, and orthonormal eigenvectors `[…, n, n]` as
-    /// columns: A = V diag(λ) Vᵀ. The other triangle than `triangle` is not read.
+    /// columns: A = V diag(λ) Vᵀ. Only the triangle `triangle` of A is read.
     ///
-    /// Each eigenvector has any sign. Vectors of equal eigenvalues are any orthonormal basis. So only functions of the vectors that do
-    /// not depend on these choices have a derivative. Where eigenvalues are exactly equal, the rule leaves out the infinite terms. So
-    /// gradients through the values are right there, but gradients through the vectors lack terms. PyTorch gives infinities or NaN. The
-    /// gradient is PyTorch's, which belongs to symmetric changes of A.
+    /// The sign of each eigenvector is arbitrary. The eigenvectors of equal eigenvalues are an arbitrary orthonormal basis. So only
+    /// functions of the vectors that do not depend on these choices have a derivative. Where eigenvalues are exactly equal, the rule leaves
+    /// out the infinite terms. So gradients through the values are right there, but gradients through the vectors lack terms. PyTorch gives
+    /// infinities or NaN there. As in PyTorch, the gradient assumes that A stays symmetric when it changes.
     /// PyTorch: `torch.linalg.eigh`.
     ///
     /// ```
@@ -98,7 +98,7 @@ pub trait Decompositions: Array {
         Ok((values, vectors))
     }
 
-    /// Returns the eigenvalues `[…, n]` of symmetric matrices in ascending order, without vectors. Their first derivatives exist for equal
+    /// Returns the eigenvalues `[…, n]` of symmetric matrices in ascending order, without eigenvectors. First derivatives exist for equal
     /// eigenvalues too. PyTorch: `torch.linalg.eigvalsh`.
     ///
     /// # Errors
@@ -110,12 +110,13 @@ pub trait Decompositions: Array {
         apply(Eigvalsh(Eigh { upper: triangle == Triangle::Upper }), &[self], at)
     }
 
-    /// Returns U, the singular values σ in descending order, and Vᵀ, with A = U diag(σ) Vᵀ. For matrices `[…, m, n]` and k = min(m, n) they have
-    /// the shapes `[…, m, k]`, `[…, k]` and `[…, k, n]`. With `full_matrices`, U is `[…, m, m]` and Vᵀ is `[…, n, n]`.
+    /// Returns U, the singular values σ in descending order, and Vᵀ, with A = U diag(σ) Vᵀ. For matrices `[…, m, n]` and k = min(m, n),
+    /// these have the shapes `[…, m, k]`, `[…, k]` and `[…, k, n]`. With `full_matrices`, U is `[…, m, m]` and Vᵀ is `[…, n, n]`.
     ///
-    /// A pair of vectors has any common sign, and vectors of equal values are any orthonormal basis. So only functions that do not depend on
-    /// these choices have a derivative. The rule leaves out quotients by zero values and by differences of equal ones. So gradients through the
-    /// values are right there, but gradients through the vectors lack terms. PyTorch gives infinities or NaN. PyTorch: `torch.linalg.svd`.
+    /// The common sign of a left and its right singular vector is arbitrary. The vectors of equal singular values are an arbitrary
+    /// orthonormal basis. So only functions that do not depend on these choices have a derivative. The rule leaves out quotients by
+    /// singular values of 0 and by differences of equal values. So gradients through the values are right there, but gradients through the
+    /// vectors lack terms. PyTorch gives infinities or NaN there. PyTorch: `torch.linalg.svd`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -137,7 +138,7 @@ pub trait Decompositions: Array {
         Ok((u, values, vh))
     }
 
-    /// Returns the singular values `[…, k]` in descending order, without vectors. Their first derivatives exist for equal values too.
+    /// Returns the singular values `[…, k]` in descending order, without singular vectors. First derivatives exist for equal values too.
     /// PyTorch: `torch.linalg.svdvals`.
     ///
     /// # Errors
@@ -151,8 +152,8 @@ pub trait Decompositions: Array {
 
     /// Returns the matrix exponential I + A + A² / 2 + A³ / 6 + … of square matrices.
     ///
-    /// Scaling and squaring approximates it to a few ε times the norm of A, relative to the norm of the result. All elements of the result are
-    /// NaN if an element of the matrix is NaN or infinite. PyTorch: `torch.linalg.matrix_exp`.
+    /// The algorithm is scaling and squaring. The error is a few ε times the norm of A, relative to the norm of the result. All elements of
+    /// the result are NaN if an element of the matrix is NaN or infinite. PyTorch: `torch.linalg.matrix_exp`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -172,8 +173,8 @@ pub trait Decompositions: Array {
         apply(MatrixExp, &[self], at)
     }
 
-    /// Returns the Vandermonde matrices of vectors: `[…, n]` gives `[…, n, count]`, whose columns are the powers 0 to `count` - 1. The default
-    /// of `count` is n. PyTorch: `torch.linalg.vander`.
+    /// Returns the Vandermonde matrices of vectors: `[…, n]` gives `[…, n, count]`. Column k has the elements to the power k, for k from 0
+    /// to `count` - 1. The default of `count` is n. PyTorch: `torch.linalg.vander`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -186,7 +187,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If `count` is below 2, or `self` has no dimension. (PyTorch takes a number for a vector with one element.)
+    /// If `count` is below 2, or `self` has no dimension. (PyTorch treats an array without dimensions as a vector with one element.)
     fn try_vander(&self, count: impl Into<Option<usize>>) -> Result<Self> {
         let at = Site::here("vander");
         let shape = self.shape();

@@ -14,8 +14,8 @@ pub trait Determinants: Array {
     /// Returns the determinants `[…]` of square matrices `[…, n, n]`. A matrix without elements has the determinant 1. PyTorch:
     /// `linalg.det`.
     ///
-    /// The first derivative is the matrix of cofactors, also for singular matrices. Higher derivatives are not finite for singular
-    /// matrices. The determinant of a large matrix overflows easily; [`slogdet`](Determinants::slogdet) does not.
+    /// The first derivative is the matrix of cofactors, for singular matrices too. Higher derivatives are not finite for singular matrices.
+    /// The determinant of a large matrix overflows easily; the logarithm from [`slogdet`](Determinants::slogdet) does not.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -41,7 +41,7 @@ pub trait Determinants: Array {
     /// Returns the signs `[…]` of the determinants of square matrices `[…, n, n]`, and the logarithms `[…]` of their magnitudes. A singular
     /// matrix has sign 0 and logarithm -∞. PyTorch: `linalg.slogdet`.
     ///
-    /// The sign has no derivative. The derivative of the logarithm is A⁻ᵀ; it is not finite for singular matrices.
+    /// The sign has no derivative. The derivative of the logarithm is A⁻ᵀ, which is not finite for singular matrices.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }

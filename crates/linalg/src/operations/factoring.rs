@@ -1,4 +1,4 @@
-//! Factors of matrices: Cholesky, and P L U.
+//! Factors of matrices: the Cholesky factor, and the factors P L U.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Diagonals as _, Views as _};
@@ -15,10 +15,10 @@ pub trait Factoring: Array {
     /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ. Reads only the
     /// lower triangle of A. PyTorch: `linalg.cholesky`.
     ///
-    /// The upper triangular U with A = Uᵀ U is the transpose of L (PyTorch: `upper=True`). If only the upper triangle of A has its values,
+    /// The upper triangular U with A = Uᵀ U is the transpose of L (PyTorch: `upper=True`). If only the upper triangle of A is filled,
     /// transpose A first.
     ///
-    /// The gradient is symmetric, as in PyTorch. The derivative is in I. Murray, "Differentiation of the Cholesky decomposition" (2016).
+    /// The gradient is symmetric, as in PyTorch. Its formula is in I. Murray, "Differentiation of the Cholesky decomposition" (2016).
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -38,8 +38,8 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or one of them is not positive-definite (also if it contains NaN). A variable reports the latter
-    /// when its value is computed.
+    /// If the matrices are not square, or a matrix is not positive-definite. A matrix with a NaN is not positive-definite. For a variable,
+    /// the second error occurs when its value is computed.
     fn try_cholesky(&self) -> Result<Self, Self::Error> {
         let at = Site::here("cholesky");
         check_square("linalg.cholesky", &self.shape(), at)?;
@@ -78,9 +78,9 @@ pub trait Factoring: Array {
         Ok([permutation(&pivots, rows, at)?, l, lu.try_narrow(-2, 0, least)?.try_triu(0)?])
     }
 
-    /// Returns L and U of matrices `[…, m, n]` in one matrix `[…, m, n]`, and the row exchanges `[…, min(m, n)]`. L is below the diagonal,
-    /// without its ones, and U is the rest. Row i was exchanged with the row of the i-th number, counted from 1 as in LAPACK. PyTorch:
-    /// `linalg.lu_factor`, whose row exchanges are integers.
+    /// Returns L and U of matrices `[…, m, n]` in one matrix `[…, m, n]`, and the row exchanges `[…, min(m, n)]`. L is the part below the
+    /// diagonal, without its ones, and U is the rest. Exchange number i, counted from 1 as in LAPACK, exchanges row i with the row of this
+    /// number. PyTorch: `linalg.lu_factor`, whose row exchanges are integers.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -96,8 +96,8 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the array has less than two dimensions, or U has a zero on its diagonal. A variable reports the latter when its value is
-    /// computed.
+    /// If the array has less than two dimensions, or U has a zero on its diagonal. For a variable, the second error occurs when its value
+    /// is computed.
     fn try_lu_factor(&self) -> Result<[Self; 2], Self::Error> {
         let at = Site::here("lu_factor");
         check_matrix("torch.lu_factor", &self.shape(), at)?;

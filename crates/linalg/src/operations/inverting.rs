@@ -32,7 +32,7 @@ pub trait Inverting: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or one of them is singular. A variable reports the latter when its value is computed.
+    /// If the matrices are not square, or a matrix is singular. For a variable, the second error occurs when its value is computed.
     #[doc(alias("inverse"))]
     fn try_inv(&self) -> Result<Self, Self::Error> {
         let at = Site::here("inv");
@@ -55,7 +55,7 @@ pub trait Inverting: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or the exponent is negative and one of them is singular.
+    /// If the matrices are not square, or the exponent is negative and a matrix is singular.
     fn try_matrix_power(&self, exponent: i64) -> Result<Self, Self::Error> {
         let at = Site::here("matrix_power");
         check_square("linalg.matrix_power", &self.shape(), at)?;

@@ -13,10 +13,11 @@ use crate::triangle::Triangle;
 
 use super::decompositions::Decompositions as _;
 
-/// Which singular values count as zeros: those up to the larger of `atol` and `rtol` times the largest value. PyTorch: the keyword arguments
-/// of `pinv` and `matrix_rank`.
+/// The rule for which singular values count as zeros: those up to the larger of `atol` and `rtol` times the largest singular value.
+/// PyTorch: the keyword arguments of `pinv` and `matrix_rank`.
 ///
-/// The default of `rtol` is max(m, n) ε for matrices `[m, n]`. If only `atol` is given and is above 0, then `rtol` is 0.
+/// The default of `rtol` is max(m, n) ε for matrices `[m, n]`, where ε is the distance from 1 to the next number. If only `atol` is given
+/// and is above 0, then `rtol` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Tolerance {
@@ -26,7 +27,7 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// Returns the default.
+    /// Returns the default tolerance.
     pub fn new() -> Self {
         Tolerance::default()
     }
@@ -43,13 +44,13 @@ impl Tolerance {
         self
     }
 
-    /// Declares that the matrices are symmetric. Eigenvalues then replace singular values, and only the lower triangle is read.
+    /// Declares that the matrices are symmetric. Eigenvalues then replace singular values, and only the lower triangle of a matrix is read.
     pub fn hermitian(mut self) -> Self {
         self.hermitian = true;
         self
     }
 
-    /// Returns the bounds for matrices of this shape.
+    /// Returns the bounds for matrices of the shape `shape`.
     fn cutoff<T: Float>(self, shape: &Shape) -> Cutoff {
         let sizes = &shape[shape.rank() - 2..];
         let default = match self.atol {
@@ -65,22 +66,22 @@ impl Tolerance {
 pub struct LeastSquares<A> {
     /// The solutions `[…, n, k]`, or `[…, n]` for a vector on the right side.
     pub solution: A,
-    /// The squared lengths of the columns of A X - B, `[…, k]`. For m ≤ n, an empty array `[0]`. PyTorch gives an empty array too if a
+    /// The squared lengths `[…, k]` of the columns of A X - B, or an empty array `[0]` if m ≤ n. PyTorch also gives an empty array if a
     /// matrix does not have full rank.
     pub residuals: A,
-    /// The ranks `[…]` of the matrices, as numbers of the element type. They have no derivative.
+    /// The ranks `[…]` of the matrices, as numbers of the element type. The ranks have no derivative.
     pub rank: A,
 }
 
 /// Least squares, the pseudoinverse and the rank.
 #[twins]
 pub trait LeastSquaresProblems: Array {
-    /// Returns the X of smallest length with the least |A X - B|. The matrices A are `[…, m, n]`, and the right sides B are `[…, m, k]` or
-    /// `[…, m]`. The leading dimensions broadcast.
+    /// Returns the X that minimizes |A X - B|. If several X do, returns the one with the smallest norm. The matrices A are `[…, m, n]`, and
+    /// the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
     ///
-    /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest count as zeros; the default
-    /// is max(m, n) ε. A matrix of full rank with m ≥ n is solved by QR with column pivoting, other matrices by singular values. The derivative
-    /// assumes that the rank does not change. PyTorch: `torch.linalg.lstsq`.
+    /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest one count as zeros;
+    /// the default of `rcond` is max(m, n) ε. A matrix of full rank with m ≥ n is solved by QR with column pivoting, other matrices by
+    /// singular values. The derivative assumes that the rank does not change. PyTorch: `torch.linalg.lstsq`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -116,8 +117,8 @@ pub trait LeastSquaresProblems: Array {
         Ok(LeastSquares { solution, residuals, rank: rank_of.apply_detach(at)? })
     }
 
-    /// Returns the pseudoinverse (Moore and Penrose) `[…, n, m]` of matrices `[…, m, n]`. The [`Tolerance`] says which singular values count
-    /// as zeros. The derivative assumes that the rank does not change, and exists for equal singular values too. PyTorch: `torch.linalg.pinv`.
+    /// Returns the Moore-Penrose pseudoinverse `[…, n, m]` of matrices `[…, m, n]`. The [`Tolerance`] says which singular values count as
+    /// zeros. The derivative assumes that the rank does not change. It exists for equal singular values too. PyTorch: `torch.linalg.pinv`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -143,7 +144,7 @@ pub trait LeastSquaresProblems: Array {
         apply(kernel, &[self], at)
     }
 
-    /// Returns the ranks `[…]` of matrices: the numbers of singular values that do not count as zeros. Evaluates a variable. PyTorch:
+    /// Returns the rank `[…]` of each matrix: the number of singular values that do not count as zeros. Evaluates a variable. PyTorch:
     /// `torch.linalg.matrix_rank`.
     ///
     /// ```
@@ -192,7 +193,7 @@ fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result
     check_square("linalg.eigh", shape, at)
 }
 
-/// Returns whether the right sides are vectors, or a sentence about sizes that do not match.
+/// Returns true if the right sides are vectors, false if they are matrices. Returns PyTorch's message if the sizes do not match.
 fn check_sizes(left: &Shape, right: &Shape) -> std::result::Result<bool, String> {
     let name = "torch.linalg.lstsq";
     if left.rank() < 2 {

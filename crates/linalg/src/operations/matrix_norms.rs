@@ -11,15 +11,15 @@ use super::decompositions::Decompositions as _;
 use super::least_squares::{LeastSquaresProblems as _, Tolerance};
 use crate::array::Array;
 
-/// The norm of a matrix. Numbers convert to [`Number`](Self::Number).
+/// The kind of a matrix norm. A number converts to [`Number`](Self::Number).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MatrixOrder {
-    /// The root of the sum of squares. PyTorch: `"fro"`.
+    /// The square root of the sum of the squared elements. PyTorch: `"fro"`.
     Frobenius,
     /// The sum of the singular values. PyTorch: `"nuc"`.
     Nuclear,
-    /// For 1, the largest sum of magnitudes of a column; for ∞, of a row; for 2, the largest singular value. For -1, -∞ and -2, the
-    /// smallest. There are no others.
+    /// For 1, the largest sum of the magnitudes in a column. For ∞, the largest sum in a row. For 2, the largest singular value. For -1, -∞
+    /// and -2, the smallest instead of the largest. Other numbers are an error.
     Number(f64),
 }
 
@@ -48,11 +48,11 @@ impl fmt::Display for MatrixOrder {
 /// Norms and condition numbers of matrices.
 #[twins]
 pub trait MatrixNorms: Array {
-    /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. These are removed. With
+    /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. The result does not have these dimensions. With
     /// `matrix_norm_keepdim` they stay, with size 1.
     ///
-    /// At zeros and ties the derivatives follow the vector norms, `amax` and `amin`, and the singular values.
-    /// PyTorch: `torch.linalg.matrix_norm`.
+    /// At zeros and ties, the derivatives are as in the vector norms, in `amax` and `amin`, and in the singular values. PyTorch:
+    /// `torch.linalg.matrix_norm`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -68,18 +68,18 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If the array has fewer than two dimensions, the two are equal or missing, or the order is no matrix norm. The negative orders refuse
-    /// empty matrices.
+    /// If the array has fewer than two dimensions, the two dimensions are equal or do not exist, or `ord` is not a matrix norm. Negative
+    /// orders also return an error for empty matrices.
     #[keepdim]
     fn try_matrix_norm(&self, ord: impl Into<MatrixOrder>, dims: [isize; 2]) -> Result<Self, Self::Error> {
         matrix_norm(self, ord.into(), dims, keepdim, Site::here("matrix_norm"))
     }
 
-    /// Returns the condition numbers `[…]` of matrices: the norm of A times the norm of its inverse. For ±2, it is the quotient of the largest
-    /// and the smallest singular value (or the reverse), also for matrices that are not square.
+    /// Returns the condition numbers `[…]` of matrices: the norm of A times the norm of A⁻¹. For order 2, the result is the largest
+    /// singular value divided by the smallest, and for -2 the reverse. These orders accept matrices that are not square.
     ///
-    /// The result is ∞ if the smallest computed singular value is 0, and 0 for empty matrices. A matrix that is singular up to rounding has
-    /// a result of about 1 / ε. There PyTorch gives ∞ in some cases. PyTorch: `torch.linalg.cond`.
+    /// The result is ∞ if the smallest computed singular value is 0. The result is 0 for empty matrices. For a matrix that is singular up
+    /// to rounding, the result is about 1 / ε. There PyTorch gives ∞ in some cases. PyTorch: `torch.linalg.cond`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -92,8 +92,8 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, an element is NaN or infinite, or the order is no matrix norm. Orders other than ±2 need square
-    /// matrices.
+    /// If A has fewer than two dimensions, an element is NaN or infinite, or `ord` is not a matrix norm. Orders other than ±2 return an
+    /// error for matrices that are not square.
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
         condition(self, ord.into(), Site::here("cond"))
     }
@@ -121,7 +121,7 @@ fn matrix_norm<A: Array>(
         let message = format!("linalg.matrix_norm: dims must be different. Got ({}, {})", dims[0], dims[1]);
         return refused::<A, _>(message, at);
     }
-    // The first sum is over `inner`; the size of this dimension becomes 1.
+    // Sums the magnitudes along the dimension `inner`, whose size becomes 1.
     let sums = |inner: usize| x.try_abs()?.try_sum_keepdim(inner as isize);
     let singular = |of: &dyn Fn(&A) -> Result<A, <A as TensorLike>::Error>| {
         let values = x.try_movedim([rows as isize, columns as isize], [-2isize, -1])?.try_svdvals()?;
@@ -161,7 +161,7 @@ fn matrix_norm<A: Array>(
     }
 }
 
-/// Returns the largest or the smallest sums along `dim`, which stays with size 1. The largest of no sums is 0.
+/// Returns the largest or the smallest element along `dim`, which stays with size 1. The largest element of an empty dimension is 0.
 fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as TensorLike>::Error> {
     if largest && x.shape()[dim as usize] == 0 {
         return x.try_sum_keepdim(dim);

@@ -7,10 +7,10 @@ use wengert_tensor::{Error, Shape, Site};
 use crate::array::Array;
 use crate::matrices::refusal;
 
-/// Returns the product of two or more matrices, computed in the order with the fewest multiplications. The first and the last may be vectors.
-/// PyTorch: `torch.linalg.multi_dot`.
+/// Returns the product of two or more matrices, computed in the order with the fewest multiplications. The first and the last array may be
+/// vectors. PyTorch: `torch.linalg.multi_dot`.
 ///
-/// The order is found in time n³ for n matrices (Cormen et al., "Introduction to Algorithms", section 15.2).
+/// Dynamic programming finds the order, in n³ steps for n matrices (Cormen et al., "Introduction to Algorithms", section 15.2).
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -24,7 +24,7 @@ use crate::matrices::refusal;
 ///
 /// # Errors
 ///
-/// If there are fewer than two arrays, one has other dimensions, or the sizes do not match.
+/// If there are fewer than two arrays, an array has the wrong number of dimensions, or the sizes do not match.
 #[twins]
 pub fn try_multi_dot<A: Array>(arrays: &[A]) -> Result<A> {
     let at = Site::here("multi_dot");
@@ -80,7 +80,8 @@ fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
     Ok(())
 }
 
-/// Returns for each range of matrices, from `i` to `j`, the last matrix of the first factor. Matrix k has the sizes k and k + 1.
+/// Returns the best split `splits[i][j]` of the product of the matrices i to j: the last matrix of its left factor. Matrix k has `sizes[k]`
+/// rows and `sizes[k + 1]` columns.
 fn splits(sizes: &[usize]) -> Vec<Vec<usize>> {
     let count = sizes.len() - 1;
     let size = |i: usize| sizes[i] as f64;
@@ -97,7 +98,7 @@ fn splits(sizes: &[usize]) -> Vec<Vec<usize>> {
     splits
 }
 
-/// Returns the product of the matrices `i` to `j`.
+/// Returns the product of the matrices `i` to `j`, in the order of `splits`.
 fn multiplied<A: Array>(matrices: &[A], splits: &[Vec<usize>], i: usize, j: usize) -> Result<A> {
     if i == j {
         return Ok(matrices[i].clone());
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(multi_dot(&[x.clone(), y.clone(), z.clone(), v.clone()]), x.matmul(&y).matmul(&z).matmul(&v));
         assert_eq!(multi_dot(&[v.clone(), z.t(), y.t()]).shape(), &[3]);
         assert_eq!(multi_dot(&[v.clone(), v.clone()]).item(), 6.0);
-        // A column times a row has the most elements, so it comes last.
+        // A column times a row takes the most multiplications and has the most elements. So the best order does not compute it.
         assert_eq!(splits(&[9, 1, 9, 1])[0][2], 0);
         assert_eq!(splits(&[1, 9, 1, 9])[0][2], 1);
     }

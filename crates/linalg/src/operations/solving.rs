@@ -11,14 +11,15 @@ use crate::matrices::{check_equation, check_rank, check_square, joined, refusal,
 use crate::numerics::triangular::Coefficients;
 use crate::triangle::{Triangle, TriangularSystem};
 
-/// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch, which broadcasts.
+/// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch. The batches of several arrays
+/// broadcast.
 #[twins]
 pub trait Solving: Array {
-    /// Returns the solution X `[…, n, k]` of A X = B, where A is `self`, square matrices `[…, n, n]`. The batch dimensions broadcast.
-    /// PyTorch: `linalg.solve`.
+    /// Returns the solution X `[…, n, k]` of A X = B. A is `self` and consists of square matrices `[…, n, n]`. The batch dimensions
+    /// broadcast. PyTorch: `linalg.solve`.
     ///
-    /// `b` may be one vector `[n]`, or a batch of vectors `[…, n]` whose batch dimensions are the batch dimensions of A. The result
-    /// is then of the same kind. A `b` of any other shape is matrices `[…, n, k]`.
+    /// B is a vector if `b` is `[n]`, or if `b` is `[…, n]` and has exactly the batch dimensions of A. The result then has vectors too. A
+    /// `b` of any other shape consists of matrices `[…, n, k]`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -35,7 +36,7 @@ pub trait Solving: Array {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a matrix is singular. A variable reports the latter when its value is computed.
+    /// If the shapes do not fit, or a matrix is singular. For a variable, the second error occurs when its value is computed.
     fn try_solve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let (b, at) = (&b.into_array(self), Site::here("solve"));
         check_square("linalg.solve", &self.shape(), at)?;
@@ -54,12 +55,12 @@ pub trait Solving: Array {
         if is_vector { x.try_squeeze(-1) } else { Ok(x) }
     }
 
-    /// Returns the solution X of A X = B, where A is `self`, triangular matrices `[…, n, n]`. B is `[…, n, k]`. The batch dimensions broadcast.
-    /// PyTorch: `linalg.solve_triangular`.
+    /// Returns the solution X of A X = B. A is `self` and consists of triangular matrices `[…, n, n]`. B is `[…, n, k]`. The batch
+    /// dimensions broadcast. PyTorch: `linalg.solve_triangular`.
     ///
-    /// A is the [`Triangle`] of `self`. The other triangle is not read. `Triangle::Lower.right()` solves X A = B, with B `[…, k, n]`.
-    /// `Triangle::Lower.unitriangular()` takes the diagonal as ones and does not read it. A zero on the diagonal gives ∞ or NaN, without an
-    /// error.
+    /// The [`Triangle`] says which triangle of `self` is A. The other triangle is not read. `Triangle::Lower.right()` solves X A = B, with
+    /// B `[…, k, n]`. `Triangle::Lower.unitriangular()` takes the diagonal as ones and does not read it. A zero on the diagonal gives ∞ or
+    /// NaN, without an error.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -95,10 +96,10 @@ pub trait Solving: Array {
         transposed(&substitution::solve(coefficients.transposed(), &transposed(&a)?, &transposed(&b)?, at)?)
     }
 
-    /// Returns the solution X `[…, n, k]` of A X = B, where B is `self` `[…, n, k]` and `factor` is the Cholesky factor of A: L with
-    /// A = L Lᵀ for [`Triangle::Lower`], U with A = Uᵀ U for [`Triangle::Upper`]. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
+    /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `factor` is the Cholesky factor of A: L with A = L Lᵀ
+    /// for [`Triangle::Lower`], U with A = Uᵀ U for [`Triangle::Upper`]. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
     ///
-    /// The other triangle of `factor` is not read, and its gradient is zero. In PyTorch its gradient is not zero.
+    /// The other triangle of `factor` is not read, and its gradient is 0, unlike in PyTorch.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -157,7 +158,8 @@ pub trait Solving: Array {
 
 impl<A: Array> Solving for A {}
 
-/// Calls `solve` for all columns of a batch `[…, n, k]` in one matrix. So a single factor on the left side is not repeated for the batch.
+/// Calls `solve` for a single matrix that has all columns of the batch `[…, n, k]`. So a coefficient matrix without batch dimensions is not
+/// repeated for each matrix of the batch.
 fn one_matrix<A: Array>(columns: &A, solve: impl FnOnce(&A) -> Result<A, A::Error>) -> Result<A, A::Error> {
     let shape = columns.shape();
     let rank = shape.rank();

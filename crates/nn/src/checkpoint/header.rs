@@ -55,7 +55,8 @@ pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::res
     Ok(parse())
 }
 
-/// A visitor that collects the tensors of a header in order. It reports a repeated name. A map would silently drop it.
+/// A visitor that collects the tensors of a header in order. It returns an error for a repeated name, where a map would silently keep only
+/// one of the entries.
 struct Entries;
 
 impl<'de> Visitor<'de> for Entries {

@@ -10,11 +10,11 @@
 //! | name | element type | contents |
 //! |---|---|---|
 //! | `@optimizer.{name}.{path}.{state}` | as the model | a state of the parameter at `path`, with PyTorch's names |
-//! | `@optimizer.{name}.{path}.step` | u64 | the steps of that parameter |
+//! | `@optimizer.{name}.{path}.step` | u64 | the number of steps that the optimiser has made for the parameter at `path` |
 //! | `@settings.{name}.{setting}` | f64 or bool | a setting of the optimiser |
-//! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of its groups |
+//! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of the optimiser's parameter groups |
 //! | `@number.{name}`, `@integer.{name}` | f64, u64 | numbers that the program adds: epoch, step, best loss |
-//! | `@generator` | u64 | the seed and the count of the generator |
+//! | `@generator` | u64 | the generator's seed, and the number of words that it has drawn |
 //!
 //! Two lines of Python load the model of such a file:
 //!
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn similar_names_have_the_same_shape() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        // The most similar names have other shapes.
+        // The tensors with the most similar names have other shapes, so the error does not suggest them.
         save(&model::<f32>(&[("fc2.bias", &[7]), ("layer.fc1.bias", &[3]), ("fc1.bia", &[9])]), &file).unwrap();
         let mut other = model::<f32>(&[("fc1.bias", &[3]), ("fc3.bias", &[4])]);
         let Err(Error::Keys { renamed, .. }) = load(&mut other, &file) else { panic!("the names differ") };
@@ -500,7 +500,7 @@ mod tests {
         };
         load(&mut model, &file).unwrap();
         assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![0.5, 0.25], 3));
-        // The other buffers, and a count that is not beside running statistics, must be in the file.
+        // Only a count of batches beside running statistics may be missing in the file. All other buffers must be there.
         let count = written(&[("num_batches_tracked", Dtype::I64, &[], &7i64.to_le_bytes())]);
         assert!(matches!(load(&mut model, &count), Err(Error::Keys { missing, .. }) if missing == ["running_mean"]));
         let mut alone = crate::BatchNorm1d::<f32>::new(2);

@@ -161,8 +161,8 @@ impl Saved {
     /// - The file does not fit the model: [`Error::Keys`], with all missing, unexpected and mismatched names.
     /// - Two parameters of the model, or two tensors of the file after renaming, have the same name:
     ///   [`Error::DuplicateName`].
-    /// - The file cannot be read: [`Error::Read`].
-    ///
+    /// Reads the parameters and buffers of `model`. Returns the names that were not loaded. The report is empty unless the load is
+    /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
     /// After an error the model is unchanged.
     pub fn load_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<LoadReport> {
         load_leaves(self, model.as_module_mut())
@@ -267,7 +267,8 @@ impl Saved {
         Err(self.misfit(report))
     }
 
-    /// Reads the bytes of a tensor. A model's tensor was compared with the model before, so that the file does not choose the size.
+    /// Reads the bytes of a tensor. For a tensor of a model, the caller has compared the shapes, so a damaged file cannot request too much
+    /// memory.
     pub(super) fn bytes_of(&self, info: &TensorInfo) -> Result<Vec<u8>> {
         let read = self.contents.tensor(self.start, info);
         read.map_err(|source| Error::Read { path: self.path.clone(), source })
@@ -285,7 +286,7 @@ pub(super) fn kind(info: &TensorInfo) -> (Shape, String) {
     (Shape::from(&info.shape[..]), info.dtype.to_string())
 }
 
-/// Converts the bytes of an entry of an optimiser, whose shape and type fit.
+/// Converts the bytes of an optimiser's entry. The caller has checked the entry's shape and type.
 fn entry<T: Float>(bytes: &[u8], info: &TensorInfo) -> Result<Entry<T>> {
     let word = || *bytes.first_chunk().unwrap_or(&[0; 8]);
     Ok(match (info.dtype, info.shape.len()) {
@@ -359,8 +360,8 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
     Ok(report)
 }
 
-/// Returns the names of the counts of batches beside running statistics. A file may lack them, as in PyTorch, whose
-/// first versions did not save them. The model then keeps its counts.
+/// Returns the paths of the counts `num_batches_tracked` that belong to running statistics. A file may lack these counts, as in PyTorch,
+/// whose first versions did not save them. The model then keeps its counts.
 fn counts_of_batches<T: Float>(model: &dyn Module<T>) -> HashSet<String> {
     let leaves: HashMap<String, Leaf<'_, T>> = model.leaves().into_iter().collect();
     let is_count = |(name, leaf): &(&String, &Leaf<'_, T>)| {

@@ -62,11 +62,11 @@ use crate::{Error, Result};
 #[must_use = "a checkpoint is written by `save`"]
 pub struct Checkpoint {
     tensors: Vec<Named>,
-    /// The error for the first name that cannot be written.
+    /// The error for the first name that a checkpoint cannot have.
     refused: Option<Error>,
 }
 
-/// A tensor in the form of the file.
+/// A tensor with its name, as it is written to the file.
 #[derive(Debug)]
 struct Named {
     name: String,
@@ -144,7 +144,7 @@ impl Checkpoint {
         self
     }
 
-    /// Adds a generator: its seed and its count.
+    /// Adds a generator: its seed, and the number of words that it has drawn.
     pub fn generator(mut self, generator: &Generator) -> Self {
         let (seed, count) = generator.state();
         let bytes = [seed, count].map(u64::to_le_bytes).concat();
@@ -158,7 +158,7 @@ impl Checkpoint {
         self
     }
 
-    /// Adds a number, which keeps its bits, for example the best loss so far.
+    /// Adds a number, for example the best loss so far. The file keeps all bits of the number.
     pub fn number(mut self, name: &str, value: f64) -> Self {
         self.scalar(format!("@number.{name}"), Dtype::F64, value.to_le_bytes().to_vec());
         self

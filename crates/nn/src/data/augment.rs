@@ -159,8 +159,8 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
     Ok(result)
 }
 
-/// Sets a random rectangle of each image to 0, with probability `p`. Its sides are at most `most` times the sides of the image. T. DeVries
-/// and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision: `RandomErasing`.
+/// Sets a random rectangle of each image to 0 with probability `p`. The rectangle's sides are up to `most` times the image's sides. T.
+/// DeVries and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision: `RandomErasing`.
 ///
 /// # Errors
 ///
@@ -199,9 +199,9 @@ pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generat
     Ok(x.try_add(&Tensor::try_randn(x.shape(), generator)?.try_mul(std)?)?)
 }
 
-/// Mixes each sample of a batch with another one, inputs and targets in the same way: λ · sample + (1 - λ) · other (H.
-/// Zhang et al., "mixup: beyond empirical risk minimization", 2017). λ is the same for the whole batch, drawn from the
-/// beta distribution with both parameters `alpha`. torchvision: `MixUp`.
+/// Mixes each sample of a batch with another sample, the inputs and the targets in the same way: λ · sample + (1 - λ) · other (H. Zhang et
+/// al., "mixup: beyond empirical risk minimization", 2017). λ is the same for the whole batch, drawn from the beta distribution with both
+/// parameters `alpha`. torchvision: `MixUp`.
 ///
 /// Targets must be floating-point numbers. Give classes as [`one_hot`](wengert_tensor::ops::one_hot) probabilities, `[n, classes]`.
 ///
@@ -367,13 +367,15 @@ mod tests {
     fn an_affine_map_scales_about_the_centre_and_shifts() {
         let (images, generator) = (images(), &mut Generator::new(3));
         assert_eq!(random_affine(&images, 0.0, 0.0, 1.0..=1.0, generator).unwrap(), images);
-        // A square of 3 x 3 in 9 x 9 pixels has the double side after scaling by 2, so about four times the area.
+        // After scaling by 2, the sides of a square of 3 x 3 pixels in 9 x 9 pixels are twice as long. So its area is about four times as
+        // large.
         let square =
             Tensor::<f64>::from_fn([6, 1, 9, 9], |i| f64::from((3..6).contains(&i[2]) && (3..6).contains(&i[3])));
         let scaled = random_affine(&square, 0.0, 0.0, 2.0..=2.0, generator).unwrap();
         assert!((scaled.select(0, 0).sum(..).item() - 36.0).abs() < 1e-9, "{scaled}");
         assert!((scaled.get(&[0, 0, 4, 4]).unwrap() - 1.0).abs() < 1e-12);
-        // A shift of at most a pixel keeps the square inside, so its sum, and moves its centre by at most a pixel.
+        // A shift of at most a pixel keeps the square inside the image, so the sum of the pixels stays the same. The centre of the square
+        // moves by at most a pixel.
         let shifted = random_affine(&square, 0.0, 1.0 / 9.0, 1.0..=1.0, generator).unwrap();
         let places = Tensor::<f64>::from_fn([9, 1], |i| i[0] as f64 - 4.0);
         let mut centres = Vec::new();

@@ -21,7 +21,7 @@ pub struct Batches<B> {
     pub(super) ahead: VecDeque<Prefetch>,
 }
 
-/// A batch behind `dyn Any`: the code of the thread is compiled only once for all types of batches.
+/// A batch of any type. Because the type is hidden behind `dyn Any`, the code of the thread is compiled only once for all types of batches.
 type AnyBatch = Box<dyn Any + Send>;
 
 /// Makes the batch with an index.
@@ -79,7 +79,7 @@ impl<B: Send + 'static> Batches<B> {
         self.next
     }
 
-    /// Starts the threads. Each makes every `workers`-th batch. Returns `None` if the system refuses to start one of them.
+    /// Starts the threads. Each thread makes every `workers`-th batch. Returns `None` if the system cannot start one of the threads.
     fn start(&self) -> Option<VecDeque<Prefetch>> {
         let workers = self.workers.clamp(1, self.count - self.next);
         let start = |first| {
@@ -129,7 +129,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
     }
 }
 
-/// Converts a batch of any type to its actual type.
+/// Converts a batch behind `dyn Any` back to its own type.
 fn own<B: 'static>(batch: AnyBatch) -> B {
     *batch.downcast().unwrap_or_else(|_| unreachable!("the threads make batches of one type"))
 }

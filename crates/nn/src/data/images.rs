@@ -125,7 +125,7 @@ impl ImageFolder {
     }
 }
 
-/// Returns the problem of a folder of a class without images. It may be the folder to open.
+/// Returns the message for a class folder without images. If the folder has subfolders, the message suggests opening this folder instead.
 fn without_images(class: &Path) -> String {
     let has_folders = entries(class).is_ok_and(|paths| paths.iter().any(|path| path.is_dir()));
     let hint = if has_folders { ", but subfolders: if they are the classes, open this folder" } else { "" };
@@ -262,7 +262,7 @@ impl ImageReader {
             (image, true) => image.into_luma8().into_raw(),
             (image, false) => image.into_rgb8().into_raw(),
         };
-        // Channel by channel: the tensor has the channels first, the image has them last.
+        // Copies channel by channel, because the tensor has the channels first, and the image has them last.
         let mut values = Vec::new();
         values.try_reserve_exact(bytes.len()).map_err(|error| unreadable(path, error.into()))?;
         for channel in 0..self.channels() {
@@ -372,7 +372,7 @@ mod tests {
         assert!(images.clone().max_pixels(6).batch(&[0]).is_ok());
         let text = images.max_pixels(5).batch(&[0]).unwrap_err().to_string();
         assert!(text.contains("the image has 3 x 2 pixels, but at most 5 pixels are read"), "{text}");
-        // Above the default, an image that is large is read.
+        // A limit above the default lets a large image be read.
         let path = folder.path().join("wide.png");
         image::GrayImage::new(1 << 15, 3).save(&path).unwrap();
         assert_eq!(ImageReader::new().grayscale().read(&path).unwrap().shape().sizes(), [1, 3, 1 << 15]);

@@ -41,7 +41,7 @@ impl<E: Element> Sequences<E> {
     ///
     /// # Errors
     ///
-    /// If another size than the length differs, or a sequence has no dimension.
+    /// If two sequences differ in a size other than the length, or a sequence has no dimension.
     pub fn new(sequences: Vec<Tensor<E>>, padding: E) -> Result<Self> {
         common_sizes(&sequences)?;
         Ok(Sequences { sequences, padding })
@@ -92,7 +92,7 @@ impl<E: Element> Padded<E> {
 ///
 /// # Errors
 ///
-/// If another size than the length differs, or a sequence has no dimension.
+/// If two sequences differ in a size other than the length, or a sequence has no dimension.
 pub fn pad_sequence<E: Element>(sequences: &[Tensor<E>], padding: E) -> Result<Padded<E>> {
     let rest = common_sizes(sequences)?;
     let lengths: Vec<usize> = sequences.iter().map(|sequence| sequence.shape()[0]).collect();

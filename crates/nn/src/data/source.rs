@@ -54,7 +54,7 @@ pub(super) struct Limited<R> {
     inner: R,
     left: u64,
     limit: u64,
-    /// The program that decompresses the file without a limit.
+    /// The name of a program that decompresses the file without a limit. The error suggests this program.
     unpack: &'static str,
 }
 

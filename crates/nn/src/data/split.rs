@@ -98,7 +98,7 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 ///
 /// # Errors
 ///
-/// If `k` is less than 2, or more than the samples of a class.
+/// If `k` is less than 2, or a class has fewer than `k` samples.
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
     let mut fold = vec![0; classes.numel()];

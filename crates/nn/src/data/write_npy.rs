@@ -9,7 +9,7 @@ use crate::Result;
 use crate::bytes::to_bytes;
 use crate::file::write_atomically;
 
-/// The alignment of the first number in a file, in bytes, which the format asks for.
+/// The alignment of the first number in a file, in bytes, as the format requires.
 const ALIGNMENT: usize = 64;
 
 /// A tensor of any element type, as an array of NumPy.
@@ -32,8 +32,8 @@ impl<E: Element> NumpyArray for Tensor<E> {
         // Python writes a tuple of one element with a comma.
         let shape = if sizes.len() == 1 { format!("({},)", sizes[0]) } else { format!("({})", sizes.join(", ")) };
         let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-        // The start of a file of version 1 has 10 bytes: the name, the version and the length of the header in 2 bytes. Version 2 has 4
-        // bytes for the length.
+        // A file of version 1 starts with 10 bytes: the format's signature, the version, and the length of the header in 2 bytes. Version 2
+        // has 4 bytes for the length.
         let start = if header.len() + ALIGNMENT < usize::from(u16::MAX) { 10 } else { 12 };
         let length = (start + header.len() + 1).next_multiple_of(ALIGNMENT) - start;
         header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));
@@ -165,7 +165,7 @@ mod tests {
         assert!(write_npy(folder.path().join("missing/x.npy"), &Tensor::scalar(1.0)).is_err());
     }
 
-    /// A header beyond 65,535 bytes has another version. The longest header that `read_npy` accepts is shorter.
+    /// A header of more than 65,535 bytes needs version 2 of the format. `read_npy` refuses such long headers.
     #[test]
     fn a_long_header_has_version_2() {
         let bytes = Tensor::<u8>::ones(vec![1usize; 30_000]).to_npy();

@@ -78,7 +78,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A file that cannot be written. An existing file has its old contents.
+    /// A file that cannot be written. An existing file keeps its old contents.
     #[error("cannot write '{}': {source}", at(path))]
     Write {
         /// The file.
@@ -202,12 +202,12 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// A tensor of a step whose shape differs from the shape of its gradient or of its states.
+    /// A tensor that was passed to a step of an optimiser, and whose shape differs from the shape of its gradient or of its states.
     #[error(
         "tensor {position} of the step has shape {shape}, but its gradient or state has shape {other}; nothing was changed"
     )]
     StepShape {
-        /// The position of the tensor.
+        /// The position of the tensor among the tensors of the step.
         position: usize,
         /// The shape of the tensor.
         shape: Shape,
@@ -226,7 +226,7 @@ pub enum Error {
         names: Vec<String>,
     },
 
-    /// A name that two parameters share. A checkpoint could not tell them apart.
+    /// A name that two parameters share. In a checkpoint, these parameters could not be distinguished.
     #[error("two parameters of the model have the name '{}'", shown(name))]
     DuplicateName {
         /// The name.

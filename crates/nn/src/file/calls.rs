@@ -80,8 +80,8 @@ pub(crate) mod faults {
         })
     }
 
-    /// Counts a write, and returns its error if it is planned to fail. Then `half` writes the first half, unless the
-    /// process was killed before.
+    /// Counts a write, and returns its error if the plan lets it fail. A write that fails stops half way: `half` writes the first half,
+    /// unless the process was killed before.
     pub(in crate::file) fn before_write(half: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         before(Call::Write).inspect_err(|_| {
             let dead = STATE.with_borrow(|state| matches!(state.plan, Plan::Kill(at) if at < state.calls.len() - 1));

@@ -1,8 +1,8 @@
 //! Temporary files: their names, and the removal of files that killed processes left.
 //!
-//! A process holds a lock on its temporary file until it has renamed it. The system releases the locks of a process
-//! that ends. A temporary file without a lock is therefore a leftover. A name is random and never used again, so that
-//! the worst result of a wrong removal is an error of the other process, which keeps the old file.
+//! A process holds a lock on its temporary file until it has renamed it. The system releases the locks of a process that ends. A temporary
+//! file without a lock is therefore a leftover. Names are random and never used again. So at worst, a wrong removal makes another process's
+//! write fail, and the old file stays.
 
 use std::fs::{self, DirEntry, File, TryLockError};
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
@@ -21,8 +21,8 @@ pub(super) const SUFFIX: &str = ".tmp";
 /// The number of names that are tried for a new file.
 const ATTEMPTS: usize = 100;
 
-/// The age after which the leftover of another target is removed. On some network file systems a lock is seen by one
-/// machine only. A write of another machine takes less time.
+/// The age after which a temporary file for another target counts as a leftover too. On some network file systems only one machine sees a
+/// lock. A write by another machine takes less time than this.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Creates and locks a temporary file in `folder` for the contents of `target`. Returns its path and the open file.
@@ -59,7 +59,7 @@ pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
     }
 }
 
-/// Returns true for a temporary file whose name begins with `prefix`, and for any other that is old enough.
+/// Returns true for a temporary file whose name begins with `prefix`, and for every other temporary file that is old enough.
 fn may_be_leftover(entry: &DirEntry, prefix: &str) -> bool {
     let name = entry.file_name();
     let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) else {

@@ -15,12 +15,11 @@ pub(crate) use calls::{Call, faults};
 
 use crate::{Error, Result};
 
-/// Writes `bytes` to the file `path`, completely or not at all. They are first written to a temporary file in the same
-/// folder and flushed to the disk. Then that file replaces the old one. At any time a reader sees the old or the new
-/// contents, also after a crash.
+/// Writes `bytes` to the file `path`, completely or not at all. The bytes are first written to a temporary file in the same folder and
+/// flushed to the disk. Then this file replaces the old one. At any time a reader sees the old or the new contents, also after a crash.
 ///
-/// A process that is killed may leave a temporary file, `.wengert-….tmp`. The next write to the same path removes it.
-/// Any write in the folder removes it after an hour. Files of running processes stay.
+/// A process that is killed may leave a temporary file, `.wengert-….tmp`. The next write to the same path removes this file. After an hour,
+/// any write in the folder removes it. Temporary files of running processes stay.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -41,8 +40,8 @@ pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 
 /// Opens the file `path` for reading, and returns it with its size in bytes.
 ///
-/// Only regular files are opened, so their kind is checked first. A device such as `/dev/zero` never ends, and opening a pipe may wait
-/// forever for a writer.
+/// The kind of the file is checked before it is opened, and only regular files are opened. A device such as `/dev/zero` never ends, and
+/// opening a pipe may wait forever for a writer.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
     let open = || {
         let metadata = fs::metadata(path)?;

@@ -31,7 +31,7 @@ fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .and_then(|()| call(Call::Sync, || file.sync_all()))
         .and_then(|()| call(Call::Rename, || fs::rename(&temporary, &target)));
     if let Err(error) = replaced {
-        // If the removal fails too, a later write removes the file.
+        // If the temporary file cannot be removed either, a later write removes it.
         let _ = call(Call::Remove, || fs::remove_file(&temporary));
         return Err(error);
     }

@@ -120,7 +120,7 @@ fn only_regular_files_are_replaced() {
     assert!(!error.contains(PREFIX), "{error}");
 }
 
-/// A folder of the kernel is not writable for any user.
+/// A folder that the kernel provides, such as `/proc/self`, is not writable for any user.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_error_of_a_folder_that_is_not_writable_names_the_file() {
@@ -152,7 +152,7 @@ fn links_are_followed_and_permissions_equal_a_new_file() {
     write_atomically(&dangling, b"made").unwrap();
     assert_eq!(fs::read(folder.path().join("future")).unwrap(), b"made");
     assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink());
-    // A circle of links is an error.
+    // A cycle of links is an error.
     let circle = folder.path().join("circle");
     symlink("circle", &circle).unwrap();
     let text = write_atomically(&circle, b"x").unwrap_err().to_string();

@@ -124,8 +124,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Sets how the best epoch is found, and when to stop: by `"loss"` or the name of a metric. The measure is taken from the validation
-    /// samples, or from the training samples if there are none. By default the measure is the loss, and the training does not stop early.
+    /// Sets the measure that determines the best epoch and when to stop: `"loss"` or the name of a metric. The measure is taken from the
+    /// validation samples, or from the training samples if there are none. By default the measure is the loss, and the training does not
+    /// stop early.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }
@@ -147,9 +148,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Resumes after the last epoch in the folder, or starts from the beginning if there is none. The result is the same as
-    /// after a training without an interruption. `run` returns an error if `last.safetensors` cannot be read, or the log has
-    /// fewer epochs than it.
+    /// Resumes after the last epoch in the folder, or starts from the beginning if the folder has no checkpoint. The result is the same as
+    /// after a training without an interruption. `run` returns an error if `last.safetensors` cannot be read, or the log has fewer epochs
+    /// than this checkpoint.
     #[must_use]
     pub fn resume(mut self) -> Self {
         self.settings.resume = true;
@@ -249,7 +250,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Updates the plateau, and writes the checkpoint of an epoch.
+    /// Updates the plateau schedule after an epoch, and writes the checkpoint of the epoch.
     fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,
@@ -318,7 +319,7 @@ fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation of the loss or its derivative whose result is not finite. The step was recorded again on `tape`.
+/// Returns the first operation of the loss or its derivative whose result is not finite. The caller has recorded the step again on `tape`.
 #[precompiled]
 fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());

@@ -31,7 +31,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     }
 
     /// Adds the weights to `average` after each step, as an exponential average needs. The validation and the best model in the
-    /// [folder](Self::folder) use the average. After the training, `average.apply_to(&mut model)` sets the weights to it. PyTorch:
+    /// [folder](Self::folder) use the average. After the training, `average.apply_to(&mut model)` sets the weights to the average. PyTorch:
     /// `AveragedModel.update_parameters`.
     ///
     /// ```
@@ -71,8 +71,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Reduces the learning rate when a measure stops improving: `"loss"` or the name of a metric, of the validation samples if there are
-    /// any. The rate begins at the rate of `plateau`. Replaces other schedules. PyTorch: `scheduler.step(loss)` after each epoch.
+    /// Reduces the learning rate when a measure stops improving: `"loss"` or the name of a metric. The measure is taken from the validation
+    /// samples, or from the training samples if there are none. The first rate is the rate of `plateau`. Replaces other schedules. PyTorch:
+    /// `scheduler.step(loss)` after each epoch.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }
@@ -87,8 +88,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Calls `callback` after each epoch with the history and the model. `ControlFlow::Break(())` ends the training, an error too. Several
-    /// callbacks are called in this order. Lightning: `on_train_epoch_end`.
+    /// Calls `callback` after each epoch with the history and the model. The training ends if the callback returns `ControlFlow::Break(())`
+    /// or an error. Several callbacks are called in the order in which they were added. Lightning: `on_train_epoch_end`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use crate::history::Epoch;
 
-/// The display of the progress of [`Fit`](crate::Fit). A training never ends because its output is closed or the disk
-/// of the output is full. It continues without a display.
+/// The display of the progress of [`Fit`](crate::Fit). If the output is closed or its disk is full, the training continues without a
+/// display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
     /// Prints a line on the standard output for each epoch. With the feature `progress`, and if the standard error is a terminal, it also

@@ -19,14 +19,14 @@ use crate::{Error, Result};
 pub(super) struct Settings<'a, T: Float> {
     pub(super) epochs: u64,
     pub(super) schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
-    /// The measure that the plateau watches, and the schedule.
+    /// The name of the measure that the plateau schedule watches, and the schedule itself.
     pub(super) plateau: Option<(String, ReduceLROnPlateau)>,
     pub(super) clip_norm: Option<f64>,
     /// The number of batches in a step.
     pub(super) accumulate: usize,
     pub(super) average: Option<(Pace, &'a mut WeightAverage<T>)>,
     pub(super) callbacks: Vec<Callback<'a, T>>,
-    /// The measure that finds the best epoch.
+    /// The name of the measure that determines the best epoch.
     pub(super) monitor: String,
     pub(super) stopping: EarlyStopping,
     pub(super) folder: Option<PathBuf>,
@@ -64,7 +64,8 @@ impl<T: Float> Settings<'_, T> {
 
 #[precompiled]
 impl<T: Float> Settings<'_, T> {
-    /// Returns the learning rate of the step at a batch, or `None` without a schedule. An epoch has `batches` batches.
+    /// Returns the learning rate of the step that the batch with index `batch` belongs to, or `None` without a schedule. An epoch has
+    /// `batches` batches.
     pub(super) fn rate(&self, epoch: u64, batch: usize, batches: usize) -> Option<f64> {
         let (pace, schedule) = self.schedule.as_ref()?;
         let steps = batches.div_ceil(self.accumulate) as u64;
@@ -119,7 +120,7 @@ impl<T: Float> Settings<'_, T> {
         }
     }
 
-    /// Returns the learning rate of the next epoch by the plateau, or `None` without a plateau.
+    /// Returns the learning rate that the plateau schedule sets for the next epoch, or `None` without a plateau schedule.
     pub(super) fn plateau_rate(&mut self, history: &History) -> Result<Option<f64>> {
         let Some((name, plateau)) = &mut self.plateau else { return Ok(None) };
         Ok(Some(plateau.step(measure(history, "plateau", name)?)))

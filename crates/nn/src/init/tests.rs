@@ -75,7 +75,7 @@ fn bounds_and_variances_follow_the_formulas() {
 #[test]
 fn a_truncated_normal_stays_within_its_bounds() {
     let generator = &mut Generator::new(4);
-    // The expected values: within two standard deviations, the normal distribution has variance 0.773741 and kurtosis 2.366.
+    // A normal distribution that is truncated at two standard deviations has variance 0.773741 and kurtosis 2.366.
     let drawn = truncated_normal::<f64>([100, 200], 1.0, 0.5, 0.0, 2.0, generator);
     assert!(drawn.iter().all(|x| (0.0..=2.0).contains(&x)));
     check(&(drawn - 1.0), 0.5 * 0.773741f64.sqrt(), 2.366);

@@ -121,7 +121,7 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = (**self).try_forward(x)?;
-        // The path of this part in a model leads to the box and not to the layer inside.
+        // The paths of a model lead to the box and not to the layer inside. So the box has its own key for hooks and recorded shapes.
         Ok(trace::pass(|| trace::key(self, self.kind()), y))
     }
 }
@@ -157,7 +157,7 @@ fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, 
     let key = || trace::key(layer, layer.kind());
     let before = trace::calls(key);
     let y = layer.try_forward(x)?;
-    // The layers of this crate pass their outputs themselves, so that `try_forward` does so too. Others do not.
+    // The layers of this crate pass their outputs to `trace` in `try_forward`. For any other layer, this function does it.
     let passed = trace::calls(key) > before;
     Ok(if passed { y } else { trace::pass(key, y) })
 }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(model.forward(&x), expected);
         assert_eq!(model.forward(x.clone()), expected);
         assert_eq!(model.layers()[0].forward(&x).shape(), &[5, 4], "boxed");
-        // The dropout of a training tape shows that the tensor was not trained on.
+        // On a training tape, dropout sets elements to 0. The outputs above have no 0, so they come from an evaluation.
         let trained = model.forward(Tape::training(generator).constant(&x)).value();
         assert!(trained.iter().any(|y| y == 0.0) && expected.iter().all(|y| y != 0.0));
     }

@@ -71,7 +71,7 @@ impl<T: Float> Sequential<T> {
     }
 }
 
-/// Boxes the layer in this function, so that its methods are compiled in this crate.
+/// Boxes a linear layer in a function of this crate, so that the layer's methods are compiled here and not in the caller's crate.
 #[wengert_macros::precompiled]
 fn boxed<T: Float>(layer: Linear<T>) -> Box<dyn Layer<T>> {
     Box::new(layer)

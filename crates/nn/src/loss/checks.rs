@@ -37,8 +37,8 @@ pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Erro
     }
 }
 
-/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape of the scores before [`as_batch`]. If it has no batch
-/// dimension, the loss is `[]`.
+/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape of the scores before [`as_batch`]. If the scores had
+/// no batch dimension, the loss is `[]`.
 #[track_caller]
 pub(super) fn reduce_batch<A: TensorLike<Elem: Float>>(
     losses: A,

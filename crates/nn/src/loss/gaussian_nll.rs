@@ -46,7 +46,7 @@ impl GaussianNllLoss {
         Self { formula: GaussianNll { full, ..self.formula }, ..self }
     }
 
-    /// Sets the smallest variance; 1e-6 by default. Smaller variances are replaced by it.
+    /// Sets the smallest variance; 1e-6 by default. This value replaces smaller variances.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: GaussianNll { eps, ..self.formula }, ..self }
     }

@@ -85,7 +85,7 @@ pub enum Average {
 pub struct ClassScores {
     /// The share of the predictions of this class that are correct.
     pub precision: f64,
-    /// The share of the samples of this class that are predicted.
+    /// The share of the samples of this class that are predicted correctly.
     pub recall: f64,
     /// The harmonic mean of precision and recall.
     pub f1: f64,

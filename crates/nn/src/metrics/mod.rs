@@ -38,8 +38,8 @@ pub use regression::RegressionErrors;
 
 use crate::{Error, Result};
 
-/// The interface of metrics for a training loop, with outputs `Tensor<T>` and targets `Y`. The metrics of this module
-/// also have these methods themselves.
+/// The interface of metrics for a training loop, with outputs `Tensor<T>` and targets `Y`. The metrics of this module have inherent methods
+/// with the same names too.
 pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     /// Adds a batch.
     ///
@@ -55,7 +55,7 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     fn reset(&mut self);
 }
 
-/// A metric with another of its scores as its value. The method `by` of a metric creates it.
+/// A metric whose [`value`](Metric::value) is another one of its scores. The method `by` of a metric creates it.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

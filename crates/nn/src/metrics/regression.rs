@@ -46,7 +46,7 @@ impl RegressionErrors {
     ///
     /// # Errors
     ///
-    /// If the shapes differ (also `[n, 1]` and `[n]`), or another size than `n` differs from earlier batches.
+    /// If the shapes differ (also `[n, 1]` and `[n]`), or a size other than `n` differs from earlier batches.
     pub fn update<T: Float>(&mut self, predictions: &Tensor<T>, targets: &Tensor<T>) -> Result<()> {
         let (shape, of) = (predictions.shape(), targets.shape());
         let features = shape.iter().skip(1).product();

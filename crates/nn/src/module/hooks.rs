@@ -175,7 +175,7 @@ mod tests {
         let (plain, tripled) = (Hooks::new(), Hooks::new().output("0", |y| y.map_gradient(|g| g * 3.0)));
         let difference = (gradients(&plain).of(weight) * 3.0 - gradients(&tripled).of(weight)).abs().amax(..).item();
         assert!(difference < 1e-12, "{difference}");
-        // Two hooks of one layer run in their order: (y + 1) 0, and not y 0 + 1.
+        // Two hooks of one layer run in their order: the result is (y + 1) · 0, and not y · 0 + 1.
         let both = Hooks::new().output("2", |y| y + 1.0).output("2", |y| y * 0.0);
         assert_eq!(both.run(&model, || model.forward(&x)).to_vec(), [0.0; 10]);
     }
@@ -208,7 +208,7 @@ mod tests {
         let twins = Twins { linear: Linear::new(2, 2, &mut Generator::new(0)), first: ReLU, second: ReLU };
         let hooks = Hooks::<f64>::new().output("second", |y| y);
         let result = hooks.try_run(&twins, || twins.second.forward(&Tensor::<f64>::zeros([1])));
-        // The compiler chooses the addresses of fields without data.
+        // The compiler may give two fields without data the same address.
         if std::ptr::eq(&raw const twins.first, &raw const twins.second) {
             let text = result.unwrap_err().to_string();
             assert_eq!(text, "the hook at 'second': it cannot be distinguished from its neighbours: first, second");

@@ -91,7 +91,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
     }
 }
 
-/// Applies the recorded changes of one buffer.
+/// Applies to one buffer the changes that the tape recorded.
 pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {

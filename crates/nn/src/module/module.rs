@@ -36,11 +36,11 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 
 /// A module: a layer or a model with parameters. PyTorch: `torch.nn.Module`.
 ///
-/// `#[derive(Module)]` implements it for a struct of modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`,
-/// arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Plain data (numbers,
-/// `bool`, text, and `Option`, `Vec`, arrays and tuples of them) is no part of the module. Mark other fields that are not
-/// modules with `#[module(skip)]`. The element type is the one that the fields name: a struct with a `Parameter<f64>` is
-/// a `Module<f64>`. A struct whose fields are other structs of f64 says so with `#[module(f64)]`.
+/// `#[derive(Module)]` implements it for a struct of modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`, arrays and tuples of
+/// them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Plain data (numbers, `bool`, text, and `Option`, `Vec`,
+/// arrays and tuples of them) is not part of the module. Mark other fields that are not modules with `#[module(skip)]`. The derive takes
+/// the element type from the types of the fields: a struct with a `Parameter<f64>` is a `Module<f64>`. For a struct whose fields are other
+/// structs of f64, write `#[module(f64)]`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -137,14 +137,14 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         to_vector(self.as_module())
     }
 
-    /// Returns a table of all leaves with path, kind of the module that has the leaf, shape and number of elements. The last line has the
-    /// total.
+    /// Returns a table of all leaves: the path, the kind of the module that has the leaf, the shape, and the number of elements. The last
+    /// line has the total.
     fn summary(&self) -> String {
         summary(self.as_module())
     }
 
-    /// Returns a table of the layers with path, kind, shape of the output in `forward`, and number of parameters. The last line has the
-    /// total. Nothing is computed, because recording alone determines the shapes. PyTorch: the package `torchinfo`.
+    /// Returns a table of the layers: the path, the kind, the shape of the output in `forward`, and the number of parameters. The last line
+    /// has the total. Nothing is computed, because recording alone determines the shapes. PyTorch: the package `torchinfo`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -382,8 +382,8 @@ pub(super) fn walk_modules<'m, T: Float>(
     });
 }
 
-/// Calls `visit` with every leaf, its path, and the kind of the module that contains it. If `module` itself is a leaf, `owner` is that
-/// kind.
+/// Calls `visit` with every leaf, its path, and the kind of the module that contains the leaf. If `module` itself is a leaf, this kind is
+/// `owner`.
 fn walk_with_owners<'m, T: Float>(
     module: &'m dyn Module<T>,
     owner: &'static str,

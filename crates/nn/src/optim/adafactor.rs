@@ -22,8 +22,8 @@ use crate::{Error, Result};
 /// Adafactor: an adaptive optimiser whose states need little memory. For a matrix `[r, c]` it keeps r + c numbers, where
 /// [`Adam`](crate::Adam) keeps 2 r c. PyTorch: `torch.optim.Adafactor`.
 ///
-/// For parameters of several dimensions, the last two are the rows and columns. For vectors and numbers, it keeps a number for each
-/// element. The weight decay is always decoupled. It cannot be sharded: a step depends on whole parameters.
+/// For parameters of several dimensions, the last two are the rows and columns. For vectors and numbers, the optimiser keeps a number for
+/// each element. The weight decay is always decoupled. The optimiser cannot be sharded: a step depends on whole parameters.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
@@ -55,14 +55,15 @@ impl<T: Float> Adafactor<T> {
         Adafactor { beta2_decay: -0.8, eps: [smallest, 1e-3], clip: 1.0, common }
     }
 
-    /// Sets the exponent of the step in the share of the newest gradient, not positive; -0.8 by default.
+    /// Sets the exponent of the step's number t in the weight that the newest gradient has in the running means. It must not be positive;
+    /// -0.8 by default.
     #[must_use]
     pub fn beta2_decay(self, beta2_decay: f64) -> Self {
         Adafactor { beta2_decay, ..self }
     }
 
-    /// Sets the smallest root of the estimated variance (`first`; by default the distance of 1 to the next number of type `T`), and the
-    /// smallest size of a parameter (`second`; 1e-3 by default).
+    /// Sets two lower bounds. `first` is the smallest root of the estimated variance, by default the distance of 1 to the next number of
+    /// type `T`. `second` is the smallest size of a parameter, to which the rate is relative, and 1e-3 by default.
     #[must_use]
     pub fn eps(self, first: f64, second: f64) -> Self {
         Adafactor { eps: [first, second], ..self }

@@ -30,7 +30,7 @@ pub struct Archive<T: Float> {
     failed: Option<Error>,
 }
 
-/// A function that reads the entry of a name.
+/// A function that returns the entry with the given name.
 type ReadEntry<T> = Box<dyn Fn(&Key) -> Result<Entry<T>>>;
 
 /// The entries of a file. An entry is read when its shape and its element type fit, so that a damaged file cannot ask
@@ -44,7 +44,7 @@ pub(crate) struct Stored<T: Float> {
     pub(crate) read: ReadEntry<T>,
 }
 
-/// Writes the names.
+/// Prints the collected entries, the missing names and the mismatches.
 impl<T: Float> fmt::Debug for Archive<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Archive { entries, missing, mismatched, .. } = self;
@@ -207,8 +207,8 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// When saving, stores `own`. When restoring, reads the entry of the file if its shape and type fit, and passes it to
-    /// `set`, which returns false if it has another kind.
+    /// When saving, stores `own`. When restoring, reads the entry of the file if its shape and type fit, and passes it to `set`. `set`
+    /// returns false if the entry is of another kind.
     fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
         let Some(stored) = &mut self.stored else {
             self.entries.insert(key, own);

@@ -165,7 +165,7 @@ impl<T: Float> Resume<T> for WeightAverage<T> {
     }
 }
 
-/// Does [`WeightAverage::archive`].
+/// Saves or restores the averages; see [`WeightAverage::archive`].
 #[precompiled]
 fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive<T>) {
     let mut decay = average.decay.unwrap_or(f64::NAN);

@@ -40,15 +40,15 @@ impl<O, T: Float> Common<O, T> {
         Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
     }
 
-    /// Returns the function that prepares the gradient for an update: it negates it if [`maximize`](Self::maximize) is set, and adds the L2
-    /// penalty.
+    /// Returns the function that prepares the gradient for an update. It negates the gradient if [`maximize`](Self::maximize) is set, and
+    /// adds the L2 penalty.
     pub fn penalized_gradient(&self) -> PenalizedGradient<T> {
         let sign = if self.maximize { -T::ONE } else { T::ONE };
         let has_penalty = self.weight_decay != 0.0 && !self.decoupled;
         PenalizedGradient { sign, has_penalty, penalty: T::from_f64(self.weight_decay) }
     }
 
-    /// Returns the function that prepares the parameter for an update: it applies decoupled weight decay.
+    /// Returns the function that prepares the parameter for an update, by applying decoupled weight decay.
     pub fn decayed_parameter(&self) -> DecayedParameter<T> {
         DecayedParameter { factor: T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 }) }
     }

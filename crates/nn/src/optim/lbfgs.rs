@@ -124,7 +124,7 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { tolerance_grad: tolerance, ..self }
     }
 
-    /// Ends a step when the loss changes by no more than `tolerance`, or every parameter does; 1e-9 by default.
+    /// Ends a step when a move changes the loss by at most `tolerance`, or every parameter by at most `tolerance`; 1e-9 by default.
     #[must_use]
     pub fn tolerance_change(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_change: tolerance, ..self }
@@ -136,8 +136,8 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { history_size: moves, ..self }
     }
 
-    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. It tries the learning rate as the first
-    /// length.
+    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The first length that is tried is the learning
+    /// rate.
     ///
     /// The evaluations of a search count towards [`max_eval`](Self::max_eval), as in PyTorch 2.10. Older versions allow 25 in each search, so
     /// their path differs after a long search. The coefficients of a direction are f64 for either element type. PyTorch: `line_search_fn="strong_wolfe"`.

@@ -24,10 +24,10 @@ const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 
 /// Muon: an optimiser for matrices, whose steps have nearly equal singular values. PyTorch: `torch.optim.Muon`.
 ///
-/// It is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser, such
-/// as [`AdamW`](crate::AdamW): each takes its own part of the model, and both take the same gradients. The weight decay is always
-/// decoupled. PyTorch computes the iteration in bfloat16; here it has the type of the parameter. It cannot be sharded: a step
-/// depends on whole matrices.
+/// It is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser, such as
+/// [`AdamW`](crate::AdamW): each optimiser takes its own part of the model, and both take the same gradients. The weight decay is always
+/// decoupled. PyTorch computes the iteration in bfloat16; here the iteration has the type of the parameter. The optimiser cannot be
+/// sharded: a step depends on whole matrices.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -205,7 +205,8 @@ mod tests {
     fn singular_values_are_near_one() {
         let x = Tensor::<f64>::randn([5, 3], &mut Generator::new(0));
         let u = Muon::new(0.1).orthogonal(&x).unwrap();
-        // The trace of UᵀU is the sum of the squared singular values. Each is from 0.5 to 1.5 if the smallest of x is not tiny.
+        // The trace of UᵀU is the sum of the squared singular values. Each singular value is from 0.5 to 1.5 if the smallest one of x is
+        // not tiny.
         let trace = u.square().sum(..).item();
         assert!((3.0 * 0.25..3.0 * 2.25).contains(&trace), "{trace}");
         let no_steps = Muon::new(0.1).iterations(0).orthogonal(&x).unwrap();

@@ -107,7 +107,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to it, always in the same order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
-    /// Checks that the settings are consistent with each other. The ranges are already checked.
+    /// Checks that the settings are consistent with each other. The caller has already checked their ranges.
     ///
     /// # Errors
     ///
@@ -176,9 +176,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
         }
     }
 
-    /// Warns if the gradients come from a tape that does not train, through a layer that behaves differently in training and is not frozen.
     /// Makes one step: updates the parameters that are not frozen with `gradients`. Updates the model's buffers (running statistics) with
-    /// the changes that the tape recorded.
+    /// the changes that the tape recorded. Warns if the gradients come from a tape that does not train, through a layer that behaves
+    /// differently in training and is not frozen.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ const CURVATURE: f64 = 0.9;
 /// A point on the line.
 #[derive(Clone, Debug)]
 pub(super) struct Point<T: Float> {
-    /// The distance from the start, in lengths of the direction.
+    /// The distance from the start, as a multiple of the direction's length.
     pub(super) length: f64,
     pub(super) loss: f64,
     pub(super) gradient: Tensor<T>,
@@ -112,8 +112,8 @@ impl<T: Float> Search<T> {
             let [a, b] = [bracket[0].length, bracket[1].length];
             let (least, most) = (a.min(b), a.max(b));
             let mut length = cubic_minimum(&bracket[0], &bracket[1], [least, most]);
-            // A point near an end of the bracket barely narrows it. If this happens twice in a row, or at the end itself, the point is
-            // moved away from the end by a tenth of the bracket.
+            // A point near an end of the bracket barely narrows the bracket. After two such points in a row, or if the point is the end
+            // itself, the point moves away from the end by a tenth of the bracket.
             let margin = 0.1 * (most - least);
             let near = (most - length).min(length - least) < margin;
             let at_end = near && (stuck || length >= most || length <= least);

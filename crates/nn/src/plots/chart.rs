@@ -14,7 +14,8 @@ use crate::{Error, Result};
 /// The width and height of a chart in pixels.
 const SIZE: (u32, u32) = (800, 500);
 
-/// The ratio of the largest to the smallest value from which on the vertical axis of a chart that need not begin at 0 is logarithmic.
+/// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one. This holds for charts that need
+/// not show 0.
 const LOGARITHMIC: f64 = 1e4;
 
 /// The colour of the line for random guesses.
@@ -28,11 +29,12 @@ pub(super) struct Chart<'c> {
     pub(super) lines: Vec<(String, Vec<(f64, f64)>)>,
     /// True if points have markers, which make a single point visible.
     pub(super) markers: bool,
-    /// True if the vertical axis begins at 0 or below. If all values are positive and span more than a factor of 100, it is logarithmic.
+    /// True if the vertical axis begins at 0 or below. If all values are positive and span more than a factor of 100, the axis is
+    /// logarithmic instead.
     pub(super) from_zero: bool,
     /// True if both axes go from 0 to 1.
     pub(super) rates: bool,
-    /// The corner of the legend; `None` for a corner on the right away from the ends of the lines.
+    /// The corner of the legend. `None` selects a corner on the right, away from the ends of the lines.
     pub(super) corner: Option<SeriesLabelPosition>,
 }
 
@@ -100,8 +102,8 @@ impl Chart<'_> {
         Ok(in_pixels(&svg, SIZE))
     }
 
-    /// Removes points that are too large to be drawn. A training that diverges has such losses. A logarithmic axis shows almost every
-    /// number, and a linear axis with one of them shows nothing else.
+    /// Removes points that are too large to be drawn, such as the losses of a training that diverges. A logarithmic axis can show almost
+    /// every number. On a linear axis, a single huge number would make all other points look like 0.
     fn remove_huge(&mut self) {
         let points = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         let largest = if points().all(|point| point.1 > 1e-12) { 1e300 } else { 1e12 };

@@ -24,8 +24,8 @@ pub(super) const INK: RGBColor = RGBColor(60, 60, 60);
 /// The colour of grid lines.
 pub(super) const GRID: RGBColor = RGBColor(232, 232, 232);
 
-/// The units of a drawing in a pixel of its picture. plotters rounds each coordinate to a whole unit, and tenths of a pixel are
-/// invisible. One more digit for each coordinate is the price.
+/// The number of drawing units per pixel of the picture. plotters rounds each coordinate to a whole unit, and a tenth of a pixel is
+/// invisible. The cost is one more digit for each coordinate.
 pub(super) const UNITS: u32 = 10;
 
 /// Returns the style of a text whose size is given in pixels.
@@ -33,7 +33,8 @@ pub(super) fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size * UNITS).into_font().color(&INK)
 }
 
-/// Returns a drawing of `size` pixels in units as an SVG image with this size: its `viewBox` stays, and its width and height change.
+/// Returns a drawing, whose coordinates are units, as an SVG image of `size` pixels. Changes the width and the height, and keeps the
+/// `viewBox`.
 pub(super) fn in_pixels(drawing: &str, size: (u32, u32)) -> String {
     let header = |(width, height): (u32, u32)| format!("width=\"{width}\" height=\"{height}\"");
     drawing.replacen(&header((size.0 * UNITS, size.1 * UNITS)), &header(size), 1)

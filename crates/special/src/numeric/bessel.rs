@@ -4,8 +4,8 @@ use std::f64::consts::PI;
 
 /// Computes Iₙ(x), times exp(-|x|) if `scaled` is true.
 ///
-/// Near 0 it uses the power series, whose terms are all positive (NIST Digital Library of Mathematical Functions, 10.25.2); otherwise the
-/// asymptotic series (10.40.1).
+/// Near 0 the function sums the power series, whose terms are all positive (NIST Digital Library of Mathematical Functions, 10.25.2).
+/// Otherwise it sums the asymptotic series (10.40.1).
 pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
     let (size, n) = (x.abs(), order as f64);
     let sign = if x < 0.0 && order % 2 == 1 { -1.0 } else { 1.0 };
@@ -41,7 +41,7 @@ pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
         sum += term;
     }
     let scaled_value = sign * sum / (2.0 * PI * size).sqrt();
-    // Half of the exponential at a time, because eˣ overflows earlier than the result.
+    // Multiplies by the root of eˣ twice, because eˣ overflows for smaller x than the result.
     let half = (size / 2.0).exp();
     if scaled { scaled_value } else { scaled_value * half * half }
 }

@@ -5,8 +5,9 @@ use std::f64::consts::PI;
 use super::gamma::{log1p_minus, polygamma, stirling_error};
 use super::jet::{Jet, continued_fraction, factorial};
 
-/// Computes xᵃ yᵇ / B(a, b) for x + y = 1. The exponent has two parts. One is computed from the distances of x and y from their shares
-/// a / (a + b) and b / (a + b). The other is the errors of Stirling's formula (the method of C. Loader, "Fast and accurate computation of binomial probabilities", 2000).
+/// Computes xᵃ yᵇ / B(a, b) for x + y = 1, as the exponential of a sum of two parts. The first part comes from the deviations of x and y
+/// from a / (a + b) and b / (a + b). The second part consists of errors of Stirling's formula (C. Loader, "Fast and accurate computation of
+/// binomial probabilities", 2000).
 fn weight(a: f64, b: f64, [x, y]: [f64; 2]) -> f64 {
     let total = a + b;
     let distance = x * b - y * a; // (x - a / total) · total
@@ -34,11 +35,11 @@ pub(crate) fn beta_density(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// Computes a derivative of the regularised incomplete beta function I(a, b, x), for x + y = 1. Its orders with respect to a and b are
-/// `orders`. The arguments x and y are both given, so that neither loses digits near 0.
+/// Computes a derivative of the regularised incomplete beta function I(a, b, x). `orders` has its orders with respect to a and b. The
+/// caller passes both x and y = 1 - x, so that neither loses digits near 0.
 ///
-/// It uses the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on [jets](Jet). Where the fraction of
-/// the complement converges faster, it uses I(a, b, x) = 1 - I(b, a, y).
+/// The function evaluates the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on [jets](Jet). If the
+/// fraction of I(b, a, y) converges faster, it computes I(a, b, x) = 1 - I(b, a, y).
 pub(crate) fn betainc(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
     let is_value = orders == [0, 0];
     if !(a >= 0.0 && b >= 0.0 && x >= 0.0 && y >= 0.0) || a == 0.0 && b == 0.0 || a.is_infinite() && b.is_infinite() {
@@ -58,7 +59,8 @@ pub(crate) fn betainc(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f
 }
 
 fn lower(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
-    // The weight xᵃ yᵇ / (a B(a, b)), divided by its value.
+    // The logarithm of the weight w = xᵃ yᵇ / (a B(a, b)), as Taylor coefficients in a and b without the constant term. So `exp` gives w
+    // divided by its value.
     let logarithm = |i, j| {
         let slope = match (i, j) {
             (0, 0) => return 0.0,

@@ -1,4 +1,4 @@
-//! The gamma function, its logarithm's derivatives, and the incomplete gamma function with its derivatives.
+//! The gamma function, the derivatives of its logarithm, and the incomplete gamma function with its derivatives.
 
 use std::f64::consts::PI;
 
@@ -7,12 +7,13 @@ use libm::lgamma;
 use super::jet::{Jet, continued_fraction, factorial};
 use super::polynomial;
 
-/// Computes ln(1 + d) - d, accurately near 0. The argument 1 + d is given too, because d near -1 has lost its digits.
+/// Computes ln(1 + d) - d, accurately near 0. `sum` is 1 + d, passed by the caller because 1 + d computed from a d near -1 has few correct
+/// digits.
 pub(crate) fn log1p_minus(d: f64, sum: f64) -> f64 {
     if !(-0.4..0.6).contains(&d) {
         return sum.ln() - d;
     }
-    // With r = d / (2 + d), ln(1 + d) = 2 artanh r. The term 2 r - d of its series equals -r d.
+    // With r = d / (2 + d), ln(1 + d) = 2 artanh r = 2 r + 2 r³ / 3 + … The first term gives 2 r - d = -r d.
     let r = d / (2.0 + d);
     let square = r * r;
     let (mut power, mut sum) = (2.0 * square, 0.0);
@@ -38,7 +39,8 @@ pub(crate) fn stirling_error(z: f64) -> f64 {
     (1.0 / 12.0 - w * (1.0 / 360.0 - w * polynomial(w, &series))) / z
 }
 
-/// Computes ln B(a, b) from Stirling's formula and its errors, without a difference of large numbers. NaN below 0, ∞ at 0, -∞ at ∞.
+/// Computes ln B(a, b) from Stirling's formula and its errors, without a difference of large numbers. An argument below 0 gives NaN, 0
+/// gives ∞, and ∞ gives -∞.
 pub(crate) fn betaln(a: f64, b: f64) -> f64 {
     let (a, b) = if a <= b { (a, b) } else { (b, a) };
     if a.is_nan() || b.is_nan() || a < 0.0 || a == 0.0 && b.is_infinite() {
@@ -59,10 +61,10 @@ pub(crate) fn betaln(a: f64, b: f64) -> f64 {
     (a - 0.5) * share.ln() - b * (a / b).ln_1p() - 0.5 * b.ln() + 0.5 * (2.0 * PI).ln() + (stirling_error(a) + rest)
 }
 
-/// Computes the derivative of order `n` of the digamma function ψ at x > 0; ψ itself for 0. Uses the recurrence, then the asymptotic
-/// series (NIST Digital Library of Mathematical Functions, 5.5.2, 5.11.2, 5.15.8).
+/// Computes the derivative of order `n` of the digamma function ψ at x > 0. For n = 0, this is ψ itself. Uses the recurrence, then the
+/// asymptotic series (NIST Digital Library of Mathematical Functions, 5.5.2, 5.11.2, 5.15.8).
 pub(crate) fn polygamma(n: usize, x: f64) -> f64 {
-    // The numbers B₂ₖ of Bernoulli.
+    // The Bernoulli numbers B₂ₖ.
     const BERNOULLI: [f64; 10] = [
         1.0 / 6.0,
         -1.0 / 30.0,
@@ -94,7 +96,7 @@ pub(crate) fn polygamma(n: usize, x: f64) -> f64 {
     sign * (size + series.sum::<f64>())
 }
 
-/// Computes xᵃ e⁻ˣ / Γ(a + 1) from Stirling's formula and its error.
+/// Computes xᵃ e⁻ˣ / Γ(a + 1) from Stirling's formula and the error of this formula.
 fn weight(a: f64, x: f64) -> f64 {
     (a * log1p_minus((x - a) / a, x / a) - stirling_error(a)).exp() / (2.0 * PI * a).sqrt()
 }
@@ -112,10 +114,11 @@ pub(crate) fn gamma_density(a: f64, x: f64) -> f64 {
     }
 }
 
-/// Computes the derivative of order `order` with respect to a of the regularised incomplete gamma function, lower or upper.
+/// Computes the derivative of order `order` with respect to a of the regularised incomplete gamma function: the upper one if `upper` is
+/// true, else the lower one.
 ///
-/// For x < a + 1 it uses a series (NIST Digital Library of Mathematical Functions, 8.7.1), else a continued fraction (8.9.2), on
-/// [jets](Jet).
+/// For x < a + 1 the function sums a series (NIST Digital Library of Mathematical Functions, 8.7.1). Otherwise it evaluates a continued
+/// fraction (8.9.2). Both work on [jets](Jet).
 pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;
@@ -125,7 +128,8 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
         return f64::from(u8::from(order == 0 && is_none == upper));
     }
     let orders = [order, 0];
-    // The weight xᵃ e⁻ˣ / Γ(a + 1), divided by its value.
+    // The logarithm of the weight w = xᵃ e⁻ˣ / Γ(a + 1), as Taylor coefficients in a without the constant term. So `exp` gives w divided by
+    // its value.
     let logarithm = |i, _| match i {
         0 => 0.0,
         1 => x.ln() - polygamma(0, a + 1.0),
@@ -146,7 +150,7 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     }
 }
 
-/// Sums 1 + x / (a + 1) + x² / ((a + 1) (a + 2)) + …
+/// Sums the series 1 + x / (a + 1) + x² / ((a + 1) (a + 2)) + …
 fn series(a: f64, x: f64, orders: [usize; 2]) -> Jet {
     let mut term = Jet::linear(orders, 1.0, [0.0; 2]);
     let mut sum = term;
@@ -161,7 +165,7 @@ fn series(a: f64, x: f64, orders: [usize; 2]) -> Jet {
     sum
 }
 
-/// Computes x + 1 - a - (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)).
+/// Computes the continued fraction x + 1 - a - (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)).
 fn fraction(a: f64, x: f64, orders: [usize; 2]) -> Jet {
     continued_fraction(Jet::linear(orders, x + 1.0 - a, [-1.0, 0.0]), |k| {
         (Jet::linear(orders, k * (a - k), [k, 0.0]), Jet::linear(orders, x + 2.0 * k + 1.0 - a, [-1.0, 0.0]))

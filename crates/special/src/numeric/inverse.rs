@@ -1,25 +1,26 @@
 //! The inverses of the incomplete gamma and beta functions.
 //!
-//! Both solve for the logarithm of a tail probability as a function of ln x or of the logit of x. In these variables the densities are
-//! logarithmically concave, hence the tail probabilities too. Newton's method converges for each concave increasing function from every
-//! start: after the first step it approaches the root from one side.
+//! Both functions solve for the logarithm of a tail probability as a function of ln x or of the logit of x. In these variables the
+//! densities are logarithmically concave, hence the tail probabilities too. For a concave increasing function Newton's method converges
+//! from every start: after the first step it approaches the root from one side.
 
 use super::beta::{beta_density, betainc};
 use super::gamma::{gamma_density, gammainc};
 use super::normal::ndtri;
 use libm::lgamma;
 
-/// Finds the root of `logarithm` = `target` by Newton's method. `logarithm` returns the function and its slope.
+/// Finds the root u of `logarithm`(u) = `target` by Newton's method. `logarithm` returns a value and its derivative with respect to u.
 fn solve(start: f64, target: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 {
     let mut u = start;
     let mut last = f64::INFINITY;
     for _ in 0..200 {
         let (value, slope) = logarithm(u);
-        // At an underflow of the probability both are infinite or NaN: go toward the mass.
+        // If the tail probability underflows to 0, its logarithm is infinite. Then the step is 2 in the direction of the slope, in which
+        // the probability grows.
         let step = if value.is_finite() && slope != 0.0 { (target - value) / slope } else { slope.signum() * 2.0 };
         let step = step.clamp(-50.0, 50.0);
         u += step;
-        // Once the step is at the level of rounding, it does not shrink any more.
+        // A step as small as the rounding errors does not shrink any more.
         if step.abs() <= 2.0 * f64::EPSILON * u.abs() || step.abs() < 1e-13 && step.abs() >= last {
             break;
         }
@@ -28,7 +29,8 @@ fn solve(start: f64, target: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 
     u
 }
 
-/// Computes the x at which the lower (or upper) incomplete gamma function with shape a equals p. NaN unless a > 0 and p is in [0, 1].
+/// Computes the x at which the regularised incomplete gamma function with shape a equals p: the upper one if `upper` is true, else the
+/// lower one. NaN unless a > 0 and p is in [0, 1].
 pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     if !(a > 0.0 && a.is_finite() && (0.0..=1.0).contains(&p)) {
         return f64::NAN;
@@ -36,9 +38,10 @@ pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     if p == 0.0 || p == 1.0 {
         return if (p == 0.0) == upper { f64::INFINITY } else { 0.0 };
     }
-    // The smaller tail is the one to solve for. Its probability keeps its digits.
+    // Solves for the smaller of the two tail probabilities, because its logarithm is accurate.
     let (upper, p) = if p > 0.5 { (!upper, 1.0 - p) } else { (upper, p) };
-    // E. B. Wilson and M. M. Hilferty (1931): the cube root of x is nearly normal. For small x, the lower share is nearly xᵃ / Γ(a + 1).
+    // E. B. Wilson and M. M. Hilferty (1931): the cube root of x is nearly normal. For small x, the lower tail probability is nearly xᵃ /
+    // Γ(a + 1).
     let z = if upper { -ndtri(p) } else { ndtri(p) };
     let root = 1.0 - 1.0 / (9.0 * a) + z / (3.0 * a.sqrt());
     let share = if upper { (-p).ln_1p() } else { p.ln() };
@@ -53,7 +56,8 @@ pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     u.exp()
 }
 
-/// Computes the x at which the incomplete beta function with parameters a and b equals p. NaN unless a, b > 0 and p is in [0, 1].
+/// Computes the x at which the regularised incomplete beta function with parameters a and b equals p. NaN unless a, b > 0 and p is in [0,
+/// 1].
 pub(crate) fn betaincinv(a: f64, b: f64, p: f64) -> f64 {
     if !(a > 0.0 && b > 0.0 && (a + b).is_finite() && (0.0..=1.0).contains(&p)) {
         return f64::NAN;
@@ -63,7 +67,7 @@ pub(crate) fn betaincinv(a: f64, b: f64, p: f64) -> f64 {
     }
     let upper = p > 0.5;
     let (sign, tail) = if upper { (-1.0, 1.0 - p) } else { (1.0, p) };
-    // The logit of x is nearly normal.
+    // The logit of x is nearly normal, which gives the start.
     let start = (a / b).ln() + ndtri(p) * (1.0 / a + 1.0 / b).sqrt();
     let parts = |t: f64| [1.0 / (1.0 + (-t).exp()), 1.0 / (1.0 + t.exp())];
     let t = solve(start, tail.ln(), |t| {

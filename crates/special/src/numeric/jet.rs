@@ -1,4 +1,5 @@
-//! Truncated Taylor series in two variables. An algorithm that runs on them computes derivatives of a function with its value.
+//! Truncated Taylor series in two variables. An algorithm that computes with these series gets a function's value and its derivatives
+//! together.
 //!
 //! The method is known as Taylor arithmetic: A. Griewank and A. Walther, "Evaluating Derivatives" (2008), chapter 13.
 
@@ -7,7 +8,7 @@ use std::ops::{Add, Div, Mul};
 /// The maximum number of coefficients.
 pub(crate) const TERMS: usize = 16;
 
-/// The coefficients of εⁱ δʲ of a function of (a + ε, b + δ), for i and j up to two orders.
+/// A Taylor series: the coefficients of εⁱ δʲ of a function of (a + ε, b + δ), where i and j run from 0 to the two `orders`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jet {
     orders: [usize; 2],
@@ -20,7 +21,7 @@ impl Jet {
         (rows + 1).saturating_mul(columns + 1) <= TERMS
     }
 
-    /// Returns the jet of the coefficients that `coefficient` gives.
+    /// Returns the jet whose coefficient of εⁱ δʲ is `coefficient`(i, j).
     pub(crate) fn new(orders: [usize; 2], coefficient: impl Fn(usize, usize) -> f64) -> Self {
         let mut jet = Jet { orders, coefficients: [0.0; TERMS] };
         for (i, j) in jet.indices() {
@@ -57,18 +58,18 @@ impl Jet {
         self.coefficients[0]
     }
 
-    /// Returns the derivative of the highest orders.
+    /// Returns the derivative whose orders are `orders`, the highest that the jet has.
     pub(crate) fn derivative(&self) -> f64 {
         let [i, j] = self.orders;
         self.at(i, j) * factorial(i) * factorial(j)
     }
 
-    /// Returns the exponential.
+    /// Returns the jet of the exponential of the function.
     pub(crate) fn exp(&self) -> Self {
         let mut e = Jet { orders: self.orders, coefficients: [0.0; TERMS] };
         e.coefficients[0] = self.value().exp();
         for (i, j) in self.indices().skip(1) {
-            // The derivative of the exponential with respect to one variable is E L'. Its coefficients give the next coefficient of E.
+            // The derivative of E = exp L with respect to one variable is E L'. The product's coefficients give the next coefficient of E.
             let mut sum = 0.0;
             for p in 0..=i {
                 for q in 0..=j {
@@ -83,7 +84,8 @@ impl Jet {
         e
     }
 
-    /// Returns the largest magnitude of a coefficient after the first, divided by `scale`'s coefficient where this is above 1.
+    /// Returns the largest magnitude of the coefficients after the first. Each is first divided by the magnitude of `scale`'s coefficient
+    /// relative to its value, if this is above 1.
     fn distance_from_constant(&self, scale: &Jet) -> f64 {
         let size = scale.value().abs();
         let relative = |k: usize| self.coefficients[k].abs() / (scale.coefficients[k].abs() / size).max(1.0);
@@ -96,7 +98,7 @@ impl Jet {
         self
     }
 
-    /// Returns true if each coefficient of `self` is negligible beside the same coefficient of `sum`.
+    /// Returns true if each coefficient of `self` is too small to change the same coefficient of `sum` when it is added.
     pub(crate) fn is_negligible(&self, sum: &Jet) -> bool {
         let count = (self.orders[0] + 1) * (self.orders[1] + 1);
         (0..count).all(|k| self.coefficients[k].abs() <= f64::EPSILON / 4.0 * sum.coefficients[k].abs())
@@ -154,7 +156,7 @@ pub(crate) fn factorial(n: usize) -> f64 {
 }
 
 /// Computes the continued fraction b₀ + a₁ / (b₁ + a₂ / (b₂ + …)) by W. J. Lentz's method, with the changes of I. J. Thompson and A. R.
-/// Barnett (1986). `term` returns aₖ and bₖ.
+/// Barnett (1986). `first` is b₀, and `term`(k) returns aₖ and bₖ.
 pub(crate) fn continued_fraction(first: Jet, term: impl Fn(f64) -> (Jet, Jet)) -> Jet {
     const TINY: f64 = 1e-300;
     let nonzero = |mut jet: Jet| {

@@ -6,17 +6,17 @@ use libm::{erf, erfc};
 
 use super::polynomial;
 
-/// Computes exp(`factor` x²). The square is a sum of two numbers, because the exponential multiplies the rounding error of the square by its
-/// size. `factor` is a power of 2 with either sign.
+/// Computes exp(`factor` x²). x² is kept as a sum of two numbers: the exponential would turn the rounding error of one number into a large
+/// relative error. `factor` is a power of 2, positive or negative.
 fn exp_of_square(x: f64, factor: f64) -> f64 {
     let square = x * x;
     let rest = x.mul_add(x, -square);
     (factor * square).exp() * if rest.is_finite() { 1.0 + factor * rest } else { 1.0 }
 }
 
-/// Computes exp(x²) erfc x. It overflows below -26.6.
+/// Computes exp(x²) erfc x, which overflows for x < -26.6.
 ///
-/// Above 10 it uses the asymptotic series (NIST Digital Library of Mathematical Functions, 7.12.1).
+/// For x > 10 the function sums the asymptotic series (NIST Digital Library of Mathematical Functions, 7.12.1).
 pub(crate) fn erfcx(x: f64) -> f64 {
     if x < -26.7 {
         return f64::INFINITY;
@@ -35,7 +35,7 @@ pub(crate) fn erfcx(x: f64) -> f64 {
     sum / (x * PI.sqrt())
 }
 
-/// Computes ln Φ(x).
+/// Computes ln Φ(x), where Φ is the distribution function of the standard normal distribution.
 pub(crate) fn log_ndtr(x: f64) -> f64 {
     if x < -1.0 {
         return (0.5 * erfcx(-x * FRAC_1_SQRT_2)).ln() - 0.5 * x * x;
@@ -51,15 +51,15 @@ pub(crate) fn log1mexp(x: f64) -> f64 {
     if x > -LN_2 { (-x.exp_m1()).ln() } else { (-x.exp()).ln_1p() }
 }
 
-/// Computes φ(y) / Φ(y), where φ is the normal density.
+/// Computes the derivative of ln Φ at y: φ(y) / Φ(y), where φ is the normal density.
 fn slope_of_log(y: f64) -> f64 {
     (2.0 / PI).sqrt() / erfcx(-y * FRAC_1_SQRT_2)
 }
 
 /// Computes the inverse of Φ: ∓∞ at 0 and 1, NaN outside of [0, 1].
 ///
-/// Newton steps improve the rational approximation of Abramowitz and Stegun, 26.2.23. In the middle they solve for the error function, which
-/// keeps the digits of p - 1/2. In the tails they solve for ln Φ, which is nearly a parabola there.
+/// Newton steps improve the rational approximation of Abramowitz and Stegun, 26.2.23. In the middle the steps solve an equation with the
+/// error function, which keeps the digits of p - 1/2. In the tails they solve an equation with ln Φ, which is nearly a parabola there.
 pub(crate) fn ndtri(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;

@@ -27,7 +27,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, keys or values have another width than queries, or variables belong to different tapes.
+    /// If shapes do not fit, keys or values have more or fewer features than queries, or variables belong to different tapes.
     pub fn try_self_attend<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
         Ok(self.try_self_attend_with_weights(x, masks)?.0)
     }

@@ -42,8 +42,8 @@ impl<T: Float> Default for AttentionCache<T> {
 
 #[twins]
 impl<T: Float> MultiheadAttention<T> {
-    /// Computes causal self-attention for the next positions, one or several. They attend to the positions in `cache`, to themselves and to
-    /// the new positions before them. Their keys and values are added to the cache.
+    /// Computes causal self-attention for the next positions, one or several. The new positions attend to the positions in `cache`, to
+    /// themselves and to the new positions before them. Their keys and values are added to the cache.
     ///
     /// The output is the same as the output of [`self_attend`](Self::self_attend) over the whole sequence with
     /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), at the cost of only the new positions. The values are computed
@@ -56,8 +56,8 @@ impl<T: Float> MultiheadAttention<T> {
         output_of(self, self.decode_next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
-    /// Returns the keys and values of `memory`, for many calls of [`attend_cached`](Self::attend_cached). The values are computed
-    /// immediately.
+    /// Returns the keys and values of `memory`, which any number of calls of [`attend_cached`](Self::attend_cached) can use. The values are
+    /// computed immediately.
     ///
     /// # Errors
     ///

@@ -33,13 +33,13 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct MultiheadAttention<T: Float = f32> {
-    /// The weights of queries, keys and values in one tensor, `[3 e, e]`; `None` if keys or values have another width.
+    /// The weights of queries, keys and values in one tensor, `[3 e, e]`; `None` if keys or values do not have `e` features.
     pub in_proj_weight: Option<Parameter<T>>,
-    /// The weight of queries, `[e, e]`, if keys or values have another width.
+    /// The weight of queries, `[e, e]`, if keys or values do not have `e` features.
     pub q_proj_weight: Option<Parameter<T>>,
-    /// The weight of keys, `[e, kdim]`, if keys or values have another width.
+    /// The weight of keys, `[e, kdim]`, if keys or values do not have `e` features.
     pub k_proj_weight: Option<Parameter<T>>,
-    /// The weight of values, `[e, vdim]`, if keys or values have another width.
+    /// The weight of values, `[e, vdim]`, if keys or values do not have `e` features.
     pub v_proj_weight: Option<Parameter<T>>,
     /// The biases of queries, keys and values, `[3 e]`.
     pub in_proj_bias: Option<Parameter<T>>,

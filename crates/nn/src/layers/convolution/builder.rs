@@ -18,9 +18,9 @@ pub struct ConvBuilder<const D: usize, const TRANSPOSED: bool = false> {
 }
 
 impl<const D: usize, T: Float> Conv<D, T> {
-    /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1,
-    /// no padding and one group. [`builder`](Self::builder) has the other settings. Weight and bias are drawn from
-    /// U(-1/√n, 1/√n) as in PyTorch, where n is in / groups times the size of the window.
+    /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1, no padding and one
+    /// group. [`builder`](Self::builder) has the other settings. Weight and bias are drawn from U(-1/√n, 1/√n) as in PyTorch, where n is
+    /// `in_channels` / groups times the number of elements of a window.
     ///
     /// # Panics
     ///
@@ -40,9 +40,9 @@ impl<const D: usize> Conv<D, f32> {
 }
 
 impl<const D: usize, T: Float> ConvTranspose<D, T> {
-    /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1,
-    /// no padding and one group. [`builder`](ConvTranspose::builder) has the other settings. Weight and bias are drawn
-    /// from U(-1/√n, 1/√n) as in PyTorch, where n is out / groups times the size of the window.
+    /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1, no padding and one
+    /// group. [`builder`](ConvTranspose::builder) has the other settings. Weight and bias are drawn from U(-1/√n, 1/√n) as in PyTorch,
+    /// where n is `out_channels` / groups times the number of elements of a window.
     ///
     /// # Panics
     ///

@@ -45,7 +45,7 @@ macro_rules! channel_norm_settings {
         ///
         /// # Panics
         ///
-        /// If there is not enough memory for them.
+        /// If there is not enough memory for weight and bias.
         #[must_use]
         #[track_caller]
         pub fn affine(mut self, affine: bool) -> Self {
@@ -57,7 +57,7 @@ macro_rules! channel_norm_settings {
         ///
         /// # Panics
         ///
-        /// If there is not enough memory for them.
+        /// If there is not enough memory for the statistics.
         #[must_use]
         #[track_caller]
         pub fn track_running_stats(mut self, track: bool) -> Self {

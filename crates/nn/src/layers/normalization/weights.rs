@@ -1,4 +1,4 @@
-//! Normalized weights: a weight whose lengths are parameters of their own, and a weight that is divided by its largest singular value.
+//! Normalized weights: a weight whose lengths are separate parameters, and a weight that is divided by its largest singular value.
 //!
 //! The first is from Salimans and Kingma, "Weight normalization" (2016), the second from Miyato et al., "Spectral normalization for
 //! generative adversarial networks" (2018).
@@ -15,7 +15,7 @@ use crate::module::Module;
 const EPS: f64 = 1e-12;
 
 /// A weight w = g v / ‖v‖, with the length g and the direction v as parameters. The norm is over all dimensions except one, so each output
-/// of a linear layer or a convolution has its own length. A part of v that is zero gives NaN. PyTorch:
+/// of a linear layer or a convolution has its own length. A direction whose norm is 0 gives NaN. PyTorch:
 /// `torch.nn.utils.parametrizations.weight_norm`.
 ///
 /// ```
@@ -43,7 +43,7 @@ pub struct WeightNorm<T: Float = f32> {
 
 #[twins]
 impl<T: Float> WeightNorm<T> {
-    /// Returns `weight` in this form, with a length for each position of dimension 0.
+    /// Returns `weight` as lengths and directions, with one length for each index of dimension 0.
     ///
     /// # Errors
     ///
@@ -53,7 +53,8 @@ impl<T: Float> WeightNorm<T> {
         WeightNorm::split(weight, Some(axis).filter(|_| weight.rank() > 0))
     }
 
-    /// Returns `weight` in this form, with a length for each position of dimension `dim`, or one length if `dim` is `None`.
+    /// Returns `weight` as lengths and directions. There is one length for each index of dimension `dim`, or a single length if `dim` is
+    /// `None`.
     ///
     /// # Errors
     ///
@@ -76,7 +77,7 @@ impl<T: Float> WeightNorm<T> {
         Ok(g.try_mul(v.try_div(norm)?)?)
     }
 
-    /// Splits a weight into its lengths and itself.
+    /// Splits a weight into its norms, which become the lengths, and the weight itself, which becomes the directions.
     #[track_caller]
     fn split(weight: &Tensor<T>, dim: Option<usize>) -> Result<Self> {
         let axes = others(dim, weight.rank());
@@ -100,8 +101,8 @@ fn norm_over<'t, T: Float>(v: &Var<'t, T>, dim: Option<usize>, axes: &[usize]) -
     Ok(if dim.is_some() { v.try_vector_norm_keepdim(2, axes)? } else { v.try_vector_norm(2, ..)? })
 }
 
-/// A weight that is divided by its largest singular value σ, as a matrix of dimension 0 and all others. So the layer enlarges no distance.
-/// PyTorch: `torch.nn.utils.parametrizations.spectral_norm`.
+/// A weight that is divided by its largest singular value σ. For σ, the weight is a matrix whose rows are dimension 0 and whose columns are
+/// all other dimensions. So the layer enlarges no distance. PyTorch: `torch.nn.utils.parametrizations.spectral_norm`.
 ///
 /// σ is estimated by uᵀ W v. Each step on a training tape improves the vectors u and v by one power iteration, which the optimiser's
 /// step stores. No gradient flows through the iteration.
@@ -130,7 +131,7 @@ pub struct SpectralNorm<T: Float = f32> {
 
 #[twins]
 impl<T: Float> SpectralNorm<T> {
-    /// Returns `weight` in this form. The vectors begin at random and are improved by 15 iterations, as in PyTorch.
+    /// Returns the layer for `weight`. The vectors begin at random and are improved by 15 iterations, as in PyTorch.
     ///
     /// # Errors
     ///

@@ -87,7 +87,7 @@ impl<const D: usize> LPPool<D> {
         };
         // As in PyTorch, the sum is the mean times the size of a whole window, even if the window ends outside of the input.
         let sums = self.mean.pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
-        // The root has no derivative at 0. Where the sum is 0, the root of 1 is taken and the result is replaced by 0.
+        // The root has no derivative at 0. Where the sum is 0, the code takes the root of 1 and replaces the result by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
     }

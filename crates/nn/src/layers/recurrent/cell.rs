@@ -38,7 +38,7 @@ pub type GRUCell<T = f32> = RecurrentCell<Gated, T>;
 /// A recurrent cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]. The networks [`RNN`](crate::RNN), [`LSTM`](crate::LSTM) and
 /// [`GRU`](crate::GRU) have one cell for each layer and direction.
 ///
-/// The layout of the parameters is PyTorch's. As in PyTorch, all are drawn from U(-1/√hidden, 1/√hidden).
+/// The layout of the parameters is PyTorch's. As in PyTorch, all parameters are drawn from U(-1/√hidden, 1/√hidden).
 #[derive(Clone, Debug, Module)]
 pub struct RecurrentCell<K, T: Float = f32> {
     /// The weight of the input, `[g · hidden, in]` with `g` gates.

@@ -15,11 +15,11 @@ use crate::layers::recurrent::state::RecurrentState;
 pub struct CellVariables<'t, T: Float> {
     /// The weight of the input, `[g · hidden, in]`.
     pub(super) input: Var<'t, T>,
-    /// The bias that is added to the product of the input, `[g · hidden]`.
+    /// The bias that is added to the product of the input and its weight, `[g · hidden]`.
     pub(super) bias: Option<Var<'t, T>>,
     /// The transposed weight of the state, `[hidden, g · hidden]`.
     pub(super) hidden: Var<'t, T>,
-    /// The bias that is added to the product of the state, `[g · hidden]`; see [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].
+    /// The bias that is added to the product of the state and its weight, `[g · hidden]`; see [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].
     pub(super) hidden_bias: Option<Var<'t, T>>,
     /// The transposed projection of an LSTM's output, `[hidden, proj]`.
     pub(super) projection: Option<Var<'t, T>>,
@@ -66,8 +66,8 @@ pub enum Simple {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LongShortTerm;
 
-/// A gated recurrent unit with three gates: reset, update, new (Cho et al. 2014). The reset gate multiplies the product
-/// of the state, as in cuDNN.
+/// A gated recurrent unit with three gates: reset, update, new (Cho et al. 2014). The reset gate multiplies the product of the state and
+/// its weight, as in cuDNN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gated;
 
@@ -116,7 +116,8 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
 impl<T: Float> RecurrentKind<T> for Gated {
     const NAME: &'static str = "GRU";
     const GATES: usize = 3;
-    // The reset gate multiplies U h + c, so the bias c of the state cannot be added to the bias of the input.
+    // The reset gate multiplies U h + c, where U is the weight and c the bias of the state h. So c cannot be added to the bias of the
+    // input.
     const SEPARATE_HIDDEN_BIAS: bool = true;
     type State<'t> = Var<'t, T>;
 

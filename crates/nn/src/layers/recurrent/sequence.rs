@@ -1,6 +1,7 @@
 //! Runs a cell over all steps of a batch of sequences.
 //!
-//! A single product multiplies the inputs of all steps, so that each step only multiplies its state.
+//! A single matrix product multiplies the inputs of all steps by their weight. So each step only multiplies its state by the weight of the
+//! state.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
@@ -55,7 +56,7 @@ impl Sequences {
         }
     }
 
-    /// Returns the shapes of the state that the caller passes for `cells` cells. It has no batch dimension if the input has none.
+    /// Returns the shapes of the state that the caller passes for `cells` cells. The state has no batch dimension if the input has none.
     pub(super) fn outer_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
         let batched = self.batched_state(cells, sizes);
         if self.has_batch { batched } else { sizes.map(|size| Shape::from([cells, size])) }

@@ -6,8 +6,8 @@ use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::layers::forward::refused;
 
-/// The state that a recurrent layer passes from step to step: one variable, or for an LSTM the pair `(h, c)` of output
-/// and cell.
+/// The state that a recurrent layer passes from step to step: one variable, or for an LSTM the pair `(h, c)` of the output and the cell
+/// state.
 pub trait RecurrentState<'t, T: Float>: Copy {
     /// Returns the variable that is the output of a step.
     fn output(self) -> Var<'t, T>;

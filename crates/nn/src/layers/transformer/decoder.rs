@@ -119,8 +119,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
         Ok(DecoderCache { own: AttentionCache::new(), memory, memory_padding: memory_padding.cloned() })
     }
 
-    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new positions before
-    /// them. Their keys and values are added to the cache. The output equals the output of [`forward`](Self::forward) with
+    /// Returns the output at the next positions. The new positions attend to the positions in `cache`, to themselves and to the new
+    /// positions before them. Their keys and values are added to the cache. The output equals the output of [`forward`](Self::forward) with
     /// [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors

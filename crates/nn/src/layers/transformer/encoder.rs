@@ -72,9 +72,9 @@ impl<T: Float> TransformerEncoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new positions before
-    /// them. Their keys and values are added to the cache. The output equals the output of [`forward_masked`](Self::forward_masked) with
-    /// [`AttentionMasks::causal`]. No gradient flows through the attention.
+    /// Returns the output at the next positions. The new positions attend to the positions in `cache`, to themselves and to the new
+    /// positions before them. Their keys and values are added to the cache. The output equals the output of
+    /// [`forward_masked`](Self::forward_masked) with [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ use crate::{Element, Layout, Reduction};
 
 /// The values to which a product is added.
 #[derive(Clone, Copy)]
-pub(crate) enum Onto<'a, T> {
+pub(crate) enum Addend<'a, T> {
     Nothing,
     /// The current elements of `out`.
     Out,
@@ -28,40 +28,40 @@ pub(crate) enum Onto<'a, T> {
     Elements(Source<'a, T>),
 }
 
-/// The batch of products `x[b] y[b] + onto[b]`.
+/// The batch of products `x[b] y[b] + addend[b]`.
 struct Batch<'a, T> {
     x: Source<'a, T>,
     y: Source<'a, T>,
-    onto: Onto<'a, T>,
-    /// The iteration space of the elements of [`Onto::Elements`].
-    onto_space: Option<IterationSpace<1>>,
+    addend: Addend<'a, T>,
+    /// The iteration space of the elements of [`Addend::Elements`].
+    addend_space: Option<IterationSpace<1>>,
     /// For each product, the position of the first element of both operands' matrices.
     matrices: IterationSpace<2>,
     sizes: Sizes,
 }
 
 impl<'a, T: Element> Batch<'a, T> {
-    fn new(x: Source<'a, T>, y: Source<'a, T>, onto: Onto<'a, T>) -> Self {
+    fn new(x: Source<'a, T>, y: Source<'a, T>, addend: Addend<'a, T>) -> Self {
         let rank = x.layout.shape().rank();
         let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
         let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
-        let onto_space = match onto {
-            Onto::Elements(Source { layout, .. }) => Some(IterationSpace::new(layout.shape(), [layout])),
-            Onto::Nothing | Onto::Out => None,
+        let addend_space = match addend {
+            Addend::Elements(Source { layout, .. }) => Some(IterationSpace::new(layout.shape(), [layout])),
+            Addend::Nothing | Addend::Out => None,
         };
         let sizes = Sizes {
             m: x.layout.shape()[rank - 2],
             n: y.layout.shape()[rank - 1],
             k: x.layout.shape()[rank - 1],
-            add: !matches!(onto, Onto::Nothing),
+            add: !matches!(addend, Addend::Nothing),
         };
         let matrices = IterationSpace::new(outer_x.shape(), [&outer_x, &outer_y]);
-        Batch { x, y, onto, onto_space, matrices, sizes }
+        Batch { x, y, addend, addend_space, matrices, sizes }
     }
 
-    /// Writes the elements of [`Onto::Elements`] from `start` on to `out`. Does nothing for the other variants.
+    /// Writes the elements of [`Addend::Elements`] from `start` on to `out`. Does nothing for the other variants.
     fn begin(&self, start: usize, out: &mut [T]) {
-        if let (Onto::Elements(Source { data, .. }), Some(space)) = (self.onto, &self.onto_space) {
+        if let (Addend::Elements(Source { data, .. }), Some(space)) = (self.addend, &self.addend_space) {
             fill::spread(space, data, start, out);
         }
     }
@@ -121,18 +121,18 @@ impl<'a, T: Element> Batch<'a, T> {
     }
 }
 
-/// Computes `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, and adds the values of `onto`. The batch dimensions of both
+/// Computes `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, and adds the values of `addend`. The batch dimensions of both
 /// operands have the same sizes.
 pub(crate) fn matmul<T: Element>(
     x: Source<T>,
     y: Source<T>,
-    onto: Onto<T>,
+    addend: Addend<T>,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     if out.is_empty() {
         return Ok(());
     }
-    let batch = Batch::new(x, y, onto);
+    let batch = Batch::new(x, y, addend);
     let Sizes { m, n, k, add } = batch.sizes;
     if k == 0 {
         if !add {
@@ -244,16 +244,16 @@ mod tests {
             let (x, y) = (Tensor::from_fn([m, k], element(1)), Tensor::from_fn([k, n], element(2)));
             let turned = (x.t().contiguous().t(), y.t().contiguous().t());
             for (x, y) in [(&x, &y), (&turned.0, &y), (&x, &turned.1), (&turned.0, &turned.1)] {
-                let onto = Tensor::from_fn([1, n], element(3)).expand([m as isize, -1]);
+                let added_to = Tensor::from_fn([1, n], element(3)).expand([m as isize, -1]);
                 let product = |threads: usize| {
                     set_num_threads(threads);
-                    let added = onto.clone().plus_product(x, y, Site::here("test")).unwrap();
+                    let added = added_to.clone().plus_product(x, y, Site::here("test")).unwrap();
                     let again = added.clone().contiguous().plus_product(x, y, Site::here("test")).unwrap();
                     (x.matmul(y), x.cast::<f64>().matmul(y.cast::<f64>()), added, again)
                 };
                 let expected = product(1);
                 let (plain, _, added, again) = &expected;
-                assert_relative_eq!(*added, plain + &onto, max_relative = 1e-4);
+                assert_relative_eq!(*added, plain + &added_to, max_relative = 1e-4);
                 assert_relative_eq!(*again, added + plain, max_relative = 1e-4);
                 for threads in [2, 3, 7, 16] {
                     assert_eq!(product(threads), expected, "[{m}, {k}] x [{k}, {n}] with {threads} threads");

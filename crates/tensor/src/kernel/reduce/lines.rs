@@ -25,14 +25,14 @@ const SHORT_LINE: usize = 128;
 const STREAMS: usize = 8;
 
 /// The number of elements of a line that are read before the next line's turn.
-const TURN: usize = 256;
+const INTERLEAVED_RUN: usize = 256;
 
 /// A call with at least this many elements is assumed to read memory and not a cache.
 const LARGE: usize = 1 << 16;
 
-/// Returns whether [`lines_in_turns`] should reduce `lines` lines of `len` elements.
-fn in_turns(len: usize, lines: usize) -> bool {
-    len * lines >= LARGE && len >= 2 * TURN && !cpu::is_amd()
+/// Returns whether [`interleaved_lines`] should reduce `lines` lines of `len` elements.
+fn is_interleaved(len: usize, lines: usize) -> bool {
+    len * lines >= LARGE && len >= 2 * INTERLEAVED_RUN && !cpu::is_amd()
 }
 
 /// Computes `out[i] = total of x[i * stride .. i * stride + len]`.
@@ -41,8 +41,8 @@ pub(super) fn reduce<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize
     // and took a quarter longer.
     if !T::ROUNDS {
         exact_lines::<T, F>(x, len, stride, out);
-    } else if in_turns(len, out.len()) {
-        lines_in_turns::<T, F>(x, len, stride, out);
+    } else if is_interleaved(len, out.len()) {
+        interleaved_lines::<T, F>(x, len, stride, out);
     } else {
         lines::<T, F>(x, len, stride, out);
     }
@@ -69,15 +69,15 @@ dispatched! {
     }
 
     /// Computes [`reduce`] for long lines of a large array. Several lines are read in turns.
-    pub(super) fn lines_in_turns<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+    pub(super) fn interleaved_lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
         let whole = len / 64 * 64;
         for (group, out) in out.chunks_mut(STREAMS).enumerate() {
             let x = &x[group * STREAMS * stride..];
             let mut chains = [([F::START; 64], [F::START; 64]); STREAMS];
-            for from in (0..whole).step_by(TURN) {
+            for from in (0..whole).step_by(INTERLEAVED_RUN) {
                 for line in 0..out.len() {
                     let (mut totals, mut nans) = chains[line];
-                    for chunk in x[line * stride..][from..whole.min(from + TURN)].as_chunks::<64>().0 {
+                    for chunk in x[line * stride..][from..whole.min(from + INTERLEAVED_RUN)].as_chunks::<64>().0 {
                         extend::<T, F>(&mut totals, &mut nans, chunk);
                     }
                     chains[line] = (totals, nans);

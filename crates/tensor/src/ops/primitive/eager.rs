@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use wengert_macros::precompiled;
 
 use crate::engine::elementwise;
-use crate::kernel::matmul::batched::{self, Onto};
+use crate::kernel::matmul::batched::{self, Addend};
 use crate::kernel::reduce::strided;
 use crate::kernel::rows;
 use crate::kernel::scan::lanes;
@@ -186,12 +186,12 @@ impl<T: Element> TensorLike for Tensor<T> {
             let first = |x: &Self, axis: usize| x.with_layout(x.layout().slice(axis, 0, 1, 1));
             let (x, y) = (first(self, rank - 1), first(other, rank - 2));
             return Tensor::build(&result, at, |out| {
-                batched::matmul(x.source(), y.source(), Onto::Nothing, out)?;
+                batched::matmul(x.source(), y.source(), Addend::Nothing, out)?;
                 strided::repeat_totals(Reduction::Sum, out, self.shape()[rank - 1]);
                 Ok::<(), AllocationError>(())
             });
         }
-        Tensor::build(&result, at, |out| batched::matmul(self.source(), other.source(), Onto::Nothing, out))
+        Tensor::build(&result, at, |out| batched::matmul(self.source(), other.source(), Addend::Nothing, out))
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
@@ -260,11 +260,11 @@ impl<T: Float> Tensor<T> {
         {
             let out = &mut data[layout.offset()..][..layout.numel()];
             let refused = |_| Error::out_of_memory(layout.shape(), T::DTYPE, at);
-            batched::matmul(x.source(), y.source(), Onto::Out, out).map_err(refused)?;
+            batched::matmul(x.source(), y.source(), Addend::Out, out).map_err(refused)?;
             return Ok(Tensor::from_parts(storage, layout));
         }
         let own = Tensor::from_parts(storage, layout);
-        Tensor::build(own.shape(), at, |out| batched::matmul(x.source(), y.source(), Onto::Elements(own.source()), out))
+        Tensor::build(own.shape(), at, |out| batched::matmul(x.source(), y.source(), Addend::Elements(own.source()), out))
     }
 
     /// Computes a composite reduction. A contiguous tensor is reduced as a planned expression, which needs few passes over memory.
