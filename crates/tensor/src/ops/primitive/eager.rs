@@ -264,7 +264,9 @@ impl<T: Float> Tensor<T> {
             return Ok(Tensor::from_parts(storage, layout));
         }
         let own = Tensor::from_parts(storage, layout);
-        Tensor::build(own.shape(), at, |out| batched::matmul(x.source(), y.source(), Addend::Elements(own.source()), out))
+        Tensor::build(own.shape(), at, |out| {
+            batched::matmul(x.source(), y.source(), Addend::Elements(own.source()), out)
+        })
     }
 
     /// Computes a composite reduction. A contiguous tensor is reduced as a planned expression, which needs few passes over memory.
