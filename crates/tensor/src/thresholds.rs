@@ -198,8 +198,8 @@ pub(crate) mod matmul {
     /// The largest number of columns for the kernel that keeps the sum of each column in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// The number of terms of each sum that the kernel for few columns adds before the next terms of any sum. So these terms' elements stay
-    /// in the first-level cache.
+    /// The kernel for few columns adds this number of terms to every sum before it continues with the next terms. So the elements of these
+    /// terms stay in the first-level cache.
     pub(crate) const SEGMENT: usize = 1024;
 
     /// The number of columns that are computed at once in a product of a single row and a matrix.

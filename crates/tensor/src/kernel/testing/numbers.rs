@@ -322,8 +322,8 @@ macro_rules! floats {
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
                         }
                     }),
-                    // PyTorch has no single operation for this function. The kernel adds two logarithms in the element type, and these
-                    // terms may cancel.
+                    // PyTorch has no single operation for this function. The kernel subtracts two logarithms in the element type, which may
+                    // cancel.
                     Binary::LogitWithin => {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
