@@ -54,8 +54,8 @@
 //!
 //! # Rules that hold everywhere
 //!
-//! - A mistake in a program (shapes that do not fit) panics at the line that made it. Each operation and each layer has a twin whose name begins with
-//!   `try_` and that returns the error. Functions that read or write files return a `Result`.
+//! - A mistake in a program, such as shapes that do not fit, panics at the line that made it. Each operation and each layer has a twin
+//!   whose name begins with `try_`. The twin returns the error instead. Functions that read or write files return a `Result`.
 //! - The same program gives the same bits on any number of threads. All random numbers come from a [`nn::Generator`].
 //! - Tensors copy on write: an in-place operation changes no other tensor.
 
@@ -81,8 +81,8 @@ pub mod tensor {
     //! assert_eq!((maps + bias).shape(), &[4, 32, 14, 14]);
     //! ```
 
-    // The glob imports everything, also items that the documentation hides. The list below it is the documented part. Two imports
-    // are needed because rustdoc would copy `prelude` too, whose traits have no names.
+    // The glob imports everything, also items that the documentation hides. The list below it is the documented part. If the glob were
+    // documented, rustdoc would also copy the pages of `prelude`, whose traits have no names.
     #[doc(hidden)]
     pub use wengert_tensor::*;
     #[doc(inline)]
@@ -119,7 +119,7 @@ pub mod autograd {
     //! assert_eq!(dx.value().to_vec(), [3.0, 12.0, 27.0]);
     //! ```
 
-    // See the comment in `tensor`.
+    // The comment in `tensor` explains the two imports.
     #[doc(hidden)]
     pub use wengert_autograd::*;
     #[doc(inline)]
@@ -158,7 +158,8 @@ pub use wengert_tensor::{Shape, Tensor, compat};
 /// | tensors | [`Tensor`], [`Shape`], [`DType`](tensor::DType), [`Generator`](tensor::Generator), and the traits of all operations |
 /// | element types | [`Float`](tensor::Float), [`Number`](tensor::Number), [`Scalar`](tensor::Scalar), [`Element`](tensor::Element) |
 /// | functions of tensors and variables | [`cat`](tensor::ops::cat), [`stack`](tensor::ops::stack), [`where_`](tensor::ops::where_), [`einsum`](tensor::ops::einsum), [`one_hot`](tensor::ops::one_hot), [`mse_loss`](tensor::ops::mse_loss) and other losses |
-/// | derivatives | [`Tape`], [`Var`], [`Parameter`], [`Gradients`] |
+/// | derivatives | [`Tape`], [`Var`], [`Parameter`], [`Gradients`], [`formula`](autograd::formula) |
+/// | predictions | [`infer`](autograd::transforms::infer) |
 /// | layers | [`Linear`](nn::Linear), [`Conv2d`](nn::Conv2d), [`BatchNorm2d`](nn::BatchNorm2d), [`Dropout`](nn::Dropout), [`Embedding`](nn::Embedding), [`LSTM`](nn::LSTM), [`Sequential`](nn::Sequential) and others; the traits [`Module`](nn::Module) and [`Layer`](nn::Layer) |
 /// | training | [`Optimizer`](nn::Optimizer), [`Sgd`](nn::Sgd), [`Adam`](nn::Adam), [`AdamW`](nn::AdamW), [`cross_entropy`](nn::cross_entropy), [`accuracy`](nn::accuracy()) |
 /// | data and files | [`Samples`](nn::Samples), [`DataLoader`](nn::DataLoader), [`save`](nn::save), [`load`](nn::load) |

@@ -270,3 +270,18 @@ fn a_size_beyond_isize_is_refused_even_without_elements() {
     }
     assert_eq!(Tensor::<f64>::zeros([0, isize::MAX as usize]).shape(), &[0, isize::MAX as usize]);
 }
+
+/// Adding or multiplying the terms one by one would take hours.
+#[test]
+fn many_equal_terms_are_computed_at_once() {
+    let half = Tensor::<f64>::scalar(0.5).expand([3, TEBI]);
+    let expected = Tensor::full([3, 3], 0.25 * TEBI as f64);
+    assert_eq!(half.matmul(half.t()), expected);
+    let ones = Tensor::<f64>::ones([3, 3]);
+    assert_eq!(ones.addmm(&half, &half.t(), 1, 1), &expected + 1.0);
+    assert_eq!(Tensor::<f64>::scalar(-1.0).expand([TEBI]).prod(..).item(), 1.0);
+    assert_eq!(Tensor::<f64>::scalar(0.999).expand([TEBI]).prod(..).item(), 0.0);
+    // An f32 does not represent this odd number.
+    let odd = Tensor::<f32>::scalar(-1.0).expand([(1 << 25) + 1]);
+    assert_eq!((odd.prod(..).item(), odd.expand([2, (1 << 25) + 1]).prod(..).item()), (-1.0, 1.0));
+}

@@ -111,7 +111,7 @@ def front(site, results):
     picture = ROOT / "docs/guide/pictures/burgers.svg"
     (site / "burgers.svg").write_bytes(picture.read_bytes())
     body.append('<p><img src="burgers.svg" alt="Burgers\' equation solved by a network, beside the exact solution, at three times"></p>')
-    body.append('<p class="small">A network that solves an equation in seconds on two cores. The dashes are the network; the line is the exact solution.</p>')
+    body.append('<p class="small">A network that solves an equation in seconds on two cores. The dashes are the network; the wide line is the exact solution.</p>')
     (site / "index.html").write_text(PAGE.format(title=f"{name}: autograd for small models", body="\n".join(body)), encoding="utf-8")
 
 

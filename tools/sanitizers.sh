@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Runs the tests of wengert-tensor with checks of the unsafe code, and prints one line per run.
 #
-#     tools/sanitizers.sh [address] [thread] [valgrind]
+#     tools/sanitizers.sh [address] [thread] [miri] [valgrind]
 #
-# Without arguments, runs all three.
+# Without arguments, runs all four.
 #   address   AddressSanitizer, with every instruction set of this machine. The pool keeps no buffers, so that an access to a released
 #             buffer is found.
-#   thread    ThreadSanitizer over the memory and the threads. Needs a nightly toolchain with the sources of the standard library:
-#             rustup component add rust-src --toolchain nightly
+#   thread    ThreadSanitizer over the memory and the threads.
+#   miri      Miri over the shapes and the memory. It interprets a program and knows no vector instructions.
 #   valgrind  Memcheck over the memory and a part of the kernels. It does not know AVX-512, so it uses AVX2.
+# thread and miri use the package of the lower folders, which tools/mutants.py writes. They need a nightly toolchain with the sources
+# of the standard library: rustup component add rust-src miri --toolchain nightly
 # The builds go to target/sanitizers. FILTER names the tests; the default is all for address, and those of the memory otherwise.
 set -euo pipefail
 if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
-    sed -n '2,13s/^# \{0,1\}//p' "$0"
+    sed -n '2,17s/^# \{0,1\}//p' "$0"
     exit 0
 fi
 cd "$(dirname "$0")/.."
@@ -47,12 +49,34 @@ check_address() {
     unset RUSTC_BOOTSTRAP RUSTFLAGS WENGERT_TEST_NO_POOL
 }
 
-check_thread() {
-    if ! [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src" ]; then
-        echo "thread: NOT RUN, the nightly toolchain has no rust-src"
+# Runs the tests of the lower folders with a nightly toolchain. The arguments are the name of the check, the command of cargo and its
+# options, and after -- the options of the tests.
+on_nightly() {
+    local name=$1 package=$CARGO_TARGET_DIR/lower-folders
+    shift
+    if ! [ -d "$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src" ]; then
+        echo "$name: NOT RUN, there is no nightly toolchain with rust-src"
         return
     fi
-    RUSTFLAGS=-Zsanitizer=thread report thread cargo +nightly "${tests[@]}" -Zbuild-std -- ${FILTER:-memory}
+    tools/mutants.py --package "$package"
+    pushd "$package" >/dev/null
+    report "$name" cargo +nightly "$@"
+    popd >/dev/null
+}
+
+check_thread() {
+    RUSTFLAGS=-Zsanitizer=thread on_nightly thread test --lib --target "$target" -Zbuild-std -- "${FILTER:-memory::}"
+}
+
+check_miri() {
+    if ! cargo +nightly miri --version >/dev/null 2>&1; then
+        echo "miri: NOT RUN, the nightly toolchain has no Miri"
+        return
+    fi
+    # The skipped tests start processes, run for hours in the interpreter, or test how the system schedules threads.
+    MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 on_nightly miri miri test --lib -- ${FILTER:-shape:: memory::} \
+        --skip a_process_reads_its_environment_once --skip every_view_selects --skip every_small_layout --skip a_reshape_keeps \
+        --skip threads:: --skip released_buffers_are_reused --skip memory::scratch
 }
 
 check_valgrind() {
@@ -68,7 +92,7 @@ check_valgrind() {
     done
 }
 
-for check in "${@:-address thread valgrind}"; do
+for check in "${@:-address thread miri valgrind}"; do
     for each in $check; do "check_$each"; done
 done
 exit "$failed"

@@ -23,15 +23,18 @@ missing=()
 # its own paths, and alone it gives each of them once in the search. `wengert-distributed` links to the pages of these crates themselves.
 rm -rf "$site/api" "$site/distributed"
 built=${given:-${CARGO_TARGET_DIR:-target}/doc}
-document() {
-    rm -rf "$built"
-    cargo doc --quiet --no-deps "${@:2}"
-    rm -f "$built/.lock"
-    cp -r "$built" "$1"
-}
 if [ -z "$given" ]; then
-    document "$site/distributed" -p wengert-distributed -p wengert-tensor -p wengert-autograd -p wengert-nn -p wengert-macros
-    document "$site/api" -p wengert --features wengert/images,wengert/npz,wengert/plots,wengert/progress,wengert/linalg,wengert/fft,wengert/special,wengert/distributions
+    # rustdoc links to another crate only if it finds its pages. So the crates are documented one after the other, in the order of their imports.
+    rm -rf "$built"
+    for package in wengert-{macros,tensor,autograd,nn,distributed}; do
+        cargo doc --quiet --no-deps -p "$package"
+    done
+    rm -f "$built/.lock"
+    cp -r "$built" "$site/distributed"
+    rm -rf "$built"
+    cargo doc --quiet --no-deps -p wengert --features images,npz,plots,progress,linalg,fft,special,distributions
+    rm -f "$built/.lock"
+    cp -r "$built" "$site/api"
 else
     cp -r "$built" "$site/api"
 fi

@@ -6,7 +6,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::prelude::*;
 use wengert_course::{Options, Result, moons, moons_chart, row_svg, run};
 

@@ -12,7 +12,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::metrics::{Accuracy, ConfusionMatrix, worst_mistakes};
 use wengert::nn::plots::{Page, filters};
 use wengert::nn::schedule::CosineAnnealingLR;

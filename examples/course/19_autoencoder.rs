@@ -6,7 +6,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::plots::image_grid;
 use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, run};

@@ -6,7 +6,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::{Checkpoint, Flatten, Normalize};
 use wengert::prelude::*;
 use wengert_course::{DIGITS, Options, Result, run};

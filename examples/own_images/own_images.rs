@@ -19,7 +19,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::nn::metrics::{Accuracy, ConfusionMatrix, worst_mistakes};
 use wengert::nn::plots::Page;
 use wengert::nn::schedule::CosineAnnealingLR;

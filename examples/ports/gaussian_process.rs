@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use wengert::autograd::transforms::infer;
 use wengert::distributions::prelude::*;
 use wengert::linalg::prelude::*;
 use wengert::nn::Lbfgs;

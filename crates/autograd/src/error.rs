@@ -5,8 +5,8 @@ use std::panic::Location;
 
 use wengert_tensor::{self as tensor, Shape, Site};
 
-/// An error of recording, evaluating or differentiating. `Debug` writes the same text as `Display`, so that `main() -> Result` and `unwrap` show
-/// it.
+/// An error of recording, evaluating or differentiating. `Debug` writes the same text as `Display`, so that `main() -> Result` and `unwrap`
+/// show this text.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -53,9 +53,9 @@ pub enum Error {
     SeedShape {
         /// The position of the output (or input).
         position: usize,
-        /// The output's shape.
+        /// The shape of the output (or input).
         expected: Box<Shape>,
-        /// The seed's shape.
+        /// The shape of the seed (or tangent).
         got: Box<Shape>,
         /// The operation and its line.
         at: Site,
@@ -82,7 +82,7 @@ pub enum Error {
         if at.operation == "of" { "of_or_zeros" } else { "grad_or_zeros" }
     )]
     Unreached {
-        /// The name of the parameter, or the line of the variable.
+        /// A description of the parameter or variable, with the line that made it.
         what: String,
         /// The operation and its line.
         at: Site,
@@ -224,7 +224,7 @@ impl Error {
     }
 }
 
-/// Returns the value, or panics at the caller's line. (A closure would panic at a line of this crate.)
+/// Returns the value, or panics at the caller's line. With `unwrap_or_else` and a closure, the panic would be at a line of this crate.
 #[track_caller]
 pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     match result {

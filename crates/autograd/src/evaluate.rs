@@ -11,8 +11,8 @@ use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested ones. If more would be
-/// needed, they are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
+/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested ones. If later evaluations
+/// would need more values, they are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
 const FRONTIER: usize = 16;
 
 /// The number of evaluations of a tape after which any number of values is kept for later evaluations.
@@ -100,7 +100,7 @@ impl<T: Float> Tape<T> {
         Ok(values.into_iter().take(roots.len()).collect())
     }
 
-    /// Drops the tape, and returns the values of `roots` in order. No value is kept on the tape.
+    /// Returns the values of `roots` in order, and drops the tape. So no value is stored for later evaluations.
     pub(crate) fn last_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let record = self.record.borrow();
         if record.evaluated.is_some() {
@@ -120,10 +120,11 @@ struct Evaluated<T: Float> {
 
 #[precompiled]
 impl<T: Float> Record<T> {
-    /// Returns the values of `wanted` on a tape that was evaluated before. Only the nodes after `last`, the last evaluated node, are
-    /// visited. `times` is the number of evaluations.
+    /// Returns the values of `wanted` on a tape that was evaluated before. `last` is the last evaluated node, and `times` is the number of
+    /// evaluations.
     ///
-    /// If later nodes read a node up to `last`, it is computed again and kept from now on. Its value follows the values of `wanted`.
+    /// If later nodes read a node up to `last` whose value is not stored, that node is computed again. Within the limits of [`FRONTIER`]
+    /// and [`KEPT`], its value is then kept. The kept values follow the values of `wanted`.
     fn evaluated_further(
         &self,
         mut wanted: Vec<Index>,
@@ -151,7 +152,7 @@ impl<T: Float> Record<T> {
 pub(crate) struct PartOf<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph<T>,
-    /// The parameters whose values are not in the model's memory, if there may be any.
+    /// The parameters whose values are not in the model's memory. `None` if the values of all parameters are there.
     remote: Option<RemoteParameters<'r, T>>,
 }
 
@@ -159,7 +160,7 @@ pub(crate) struct PartOf<'r, T: Float> {
 pub(crate) struct RemoteParameters<'r, T: Float> {
     /// The id of each parameter, by its node.
     pub(crate) ids: ByNode<u64>,
-    /// Returns the values of the parameter with an id.
+    /// The function that returns the values of the parameter with the given id.
     pub(crate) fetch: &'r dyn Fn(u64) -> Result<Tensor<T>, Error>,
 }
 
@@ -272,7 +273,7 @@ impl<T: Float> Evaluate<T> for Record<T> {
     }
 }
 
-/// Returns the values that an evaluation of one node at a time gives. The tests use it as their oracle.
+/// Evaluates the tape one node at a time, without a plan, and returns the values of `roots`. The tests use this function as their oracle.
 #[cfg(test)]
 pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
     let record = tape.record.borrow();

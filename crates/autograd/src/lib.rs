@@ -35,7 +35,8 @@
 //!
 //! `docs/levels.md` in the repository lists the folders of the sources, lowest first.
 
-// rustdoc shows `impl` blocks in the order of the modules. The pages of `Tape` and `Var` begin with variables, values and gradients.
+// rustdoc shows `impl` blocks in the order of the modules. These three modules come first, so that the pages of `Tape` and `Var` begin with
+// variables, values and gradients.
 mod tape;
 
 mod evaluate;
@@ -67,8 +68,10 @@ pub use wengert_tensor::Generator;
 
 /// The imports of most programs: the tape, its variables, tensors and their operations.
 pub mod prelude {
+    pub use crate::transforms::infer;
     pub use crate::{Gradients, Parameter, Tape, Var, formula};
-    // Copies of the pages of its traits, which have no names here, would hide the traits' own pages.
+    // The prelude imports traits without names. Without `no_inline`, rustdoc would copy the pages of these traits, and the copies would
+    // hide the original pages.
     #[doc(no_inline)]
     pub use wengert_tensor::prelude::*;
 }

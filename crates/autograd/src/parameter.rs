@@ -131,7 +131,7 @@ pub enum Change<V> {
 }
 
 impl<V: Copy> Change<V> {
-    /// Returns the batch's statistic, if the buffer is one.
+    /// Returns the batch's statistic, or `None` for a count.
     pub(crate) fn statistic(&self) -> Option<V> {
         match self {
             Change::Blend { new, .. } => Some(*new),
@@ -141,7 +141,7 @@ impl<V: Copy> Change<V> {
 }
 
 impl<V> Change<V> {
-    /// Returns the same change with the statistic that `convert` makes of this one.
+    /// Returns the same change, with its statistic converted by `convert`.
     pub(crate) fn map<W>(self, convert: impl FnOnce(V) -> W) -> Change<W> {
         match self {
             Change::Blend { new, share } => Change::Blend { new: convert(new), share },

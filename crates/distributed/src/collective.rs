@@ -46,7 +46,7 @@ impl Reduce {
     }
 }
 
-/// Adds `right` to `left`. Every rank adds by this function, which makes the bits equal.
+/// Adds `right` to `left`. All ranks use this function for their additions, so that they get the same bits.
 #[expect(clippy::ptr_arg, reason = "the tree's values are vectors")]
 pub(crate) fn add<T: Float>(left: &mut Vec<T>, right: Vec<T>) {
     Reduce::Sum.join(left, &right);
@@ -57,7 +57,7 @@ fn described<E: Element>(tensor: &Tensor<E>) -> String {
 }
 
 impl Group {
-    /// Replaces the tensor of every rank by the tensor of rank `root`. All ranks pass the same shape. MPI: `MPI_Bcast`.
+    /// Replaces the tensor of every rank by the tensor of rank `root`. The tensors of all ranks have the same shape. MPI: `MPI_Bcast`.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Group {
         Ok(Tensor::try_from_vec(elements.concat(), tensor.shape())?)
     }
 
-    /// Returns the sum of all ranks' elements, computed by MPI's own all-reduce (`MPI_Iallreduce`). It guarantees less than
+    /// Returns the sum of all ranks' elements, computed by MPI's own all-reduce (`MPI_Iallreduce`). This method guarantees less than
     /// [`all_reduce`](Self::all_reduce): MPI chooses the order of additions, which may depend on the number of ranks, on sizes and on the
     /// network. Without MPI this is the same as `all_reduce`.
     ///
@@ -253,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `rank` on each of `N` ranks.
+    /// Calls the function `rank` on each of `N` ranks, with the rank's group.
     fn on_all<const N: usize>(rank: impl Fn(Group) + Sync) {
         thread::scope(|scope| {
             for group in Group::in_process::<N>() {

@@ -3,8 +3,9 @@
 use wengert_nn::Dataset;
 
 /// A data set whose samples are row indices. A [`DataLoader`](wengert_nn::DataLoader) over it gives the order of an epoch. The order is the
-/// same on all ranks with the same seed, and each rank reads only the rows of its shards. If the rows do not divide evenly, the last batch
-/// is smaller, and its shards differ by one row or are empty. `drop_last` leaves that batch out. PyTorch: `DistributedSampler`.
+/// same on all ranks with the same seed, and each rank reads only the rows of its [shards](crate::Shard). If the rows do not divide evenly,
+/// the last batch is smaller. The sizes of its shards then differ by one row, or some shards are empty. `drop_last` leaves that batch out.
+/// PyTorch: `DistributedSampler`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

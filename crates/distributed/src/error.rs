@@ -32,7 +32,7 @@ pub enum Error {
     /// again from its last checkpoint.
     #[error("{}", lost(*rank, during, *waited, silent, late))]
     Lost {
-        /// This rank.
+        /// The rank that waited.
         rank: usize,
         /// The operation during which this rank waited, such as `all_reduce`.
         during: &'static str,
@@ -111,7 +111,7 @@ pub enum Error {
     NotElementwise {
         /// The name of the optimiser's type.
         optimizer: &'static str,
-        /// The call.
+        /// The call that requested sharding.
         at: Site,
     },
 

@@ -65,8 +65,8 @@ pub(crate) struct Started {
 }
 
 impl Group {
-    /// Returns the group of all processes that the launcher (`mpirun`, `srun`) started, or of this process alone if
-    /// there is no launcher. Call it once in a process.
+    /// Returns the group of all processes that the launcher (`mpirun`, `srun`) started, or of this process alone if there is no launcher.
+    /// Call this function once in a process.
     ///
     /// With a launcher, three things change. The process gets a share of the machine's cores, unless
     /// `WENGERT_NUM_THREADS` or the launcher's binding says otherwise. A panic on one rank ends the job. The
@@ -114,8 +114,7 @@ impl Group {
         alone
     }
 
-    /// Returns `N` ranks that are threads of this process, one group for each. Use it to test programs that run on many
-    /// machines.
+    /// Returns one group for each of `N` ranks that are threads of this process. Use it to test programs that run on many machines.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -199,7 +198,7 @@ impl Group {
         messages += exchange.sends.len() as u64;
         bytes += exchange.sends.iter().map(|(_, payload)| payload.size() as u64).sum::<u64>();
         if let Some(summed) = &exchange.summed {
-            // This is a lower bound for the usual algorithms of MPI (ring, recursive halving).
+            // This number of bytes is a lower bound for the usual algorithms of MPI (ring, recursive halving).
             bytes += 2 * (summed.size() * (self.size - 1) / self.size) as u64;
             messages += 1;
         }
@@ -225,7 +224,8 @@ impl Group {
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    /// Returns the bytes of every rank. Rank `r` has `sizes[r]` bytes. It is a single exchange, without a check that the ranks agree.
+    /// Returns the bytes of every rank. Rank `r` has `sizes[r]` bytes. This method makes a single exchange and does not check that the
+    /// ranks agree.
     pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
         let own = Arc::new(Payload::Bytes(own));
         let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
@@ -243,7 +243,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] on every rank if not; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the ranks differ; [`Error::Lost`].
     pub(crate) fn agree(&self, during: &'static str, description: &str) -> Result<()> {
         if self.size == 1 {
             return Ok(());
@@ -295,7 +295,7 @@ impl Group {
     }
 }
 
-/// Returns a 64-bit hash of the contents. It is the same in every process of this build.
+/// Returns a 64-bit hash of the parts. It is the same in every process of this build.
 pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.into_iter().for_each(|part| hasher.write(part));
@@ -307,7 +307,8 @@ fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
-/// Returns the number of this machine's cores divided by its ranks, or the number of cores of the launcher's binding if that is smaller.
+/// Returns the number of this machine's cores divided by the number of its ranks. If the launcher binds this process to fewer cores,
+/// returns their number.
 fn share_of_cores() -> usize {
     let bound = available_parallelism().map_or(1, usize::from);
     let listed = fs::read_to_string("/proc/cpuinfo")

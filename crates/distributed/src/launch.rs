@@ -50,7 +50,7 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
     if group.size() > 1 {
         // A regular shutdown of MPI would wait for ranks that have ended or are in another operation.
         let _ = io::stdout().flush();
-        // `exit` skips exit handlers. A handler of MPI could wait too.
+        // This `exit` skips exit handlers, because a handler of MPI could wait too.
         exit(code.into());
     }
     ExitCode::from(code)
@@ -83,7 +83,7 @@ impl StopSignal {
     ///
     /// # Errors
     ///
-    /// [`Error::Signal`] if the system does not allow it.
+    /// [`Error::Signal`] if the system does not allow a signal handler.
     pub fn listen() -> Result<Self> {
         let came = Arc::new(AtomicBool::new(false));
         for signal in STOP {

@@ -16,8 +16,8 @@ use crate::sync::computing;
 use crate::tree::{Node, Plan, Sums, part};
 use crate::{Error, Result};
 
-/// The default size of a bucket, in bytes. A bucket is a part of the gradients that is sent as one message. It is so large that the latency
-/// is small beside the transfer.
+/// The default size of a bucket, in bytes. A bucket is a part of the gradients that is sent as one message. With this size, the latency of
+/// a message is small compared with the time of its transfer.
 const BUCKET: usize = 4 << 20;
 
 /// The default number of shards into which a batch is divided.
@@ -29,7 +29,7 @@ impl Group {
     ///
     /// All ranks get the same bits, in every run with this number of ranks. With another number of ranks, the order of the additions
     /// differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several batches (`gradients += …`)
-    /// before one call. They are then sent only once.
+    /// before one call. Then only their sum is sent.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -72,7 +72,8 @@ impl Group {
     }
 
     /// Returns sums over all rows of a batch or a data set, such as the counts and totals of a metric. Each rank computes its shards.
-    /// `compute` returns the sums over a range of rows. They are added in f64, with the same bits on any number of ranks up to `shards`.
+    /// `compute` returns the sums over a range of rows. The sums of the shards are added in f64, with the same bits on any number of ranks
+    /// up to `shards`.
     ///
     /// ```
     /// use wengert_distributed::Group;
@@ -119,7 +120,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Checkpoint`], on every rank, if rank 0 could not write it; [`Error::Lost`].
+    /// [`Error::Checkpoint`], on every rank, if rank 0 could not write the file; [`Error::Lost`].
     pub fn save(&self, checkpoint: Option<Checkpoint>, path: impl AsRef<std::path::Path>) -> Result<()> {
         let outcome = checkpoint.map_or(Ok(()), |checkpoint| checkpoint.save(path));
         let reason = outcome.err().map_or_else(String::new, |error| error.to_string());
@@ -244,7 +245,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         })
     }
 
-    /// Sets the number of shards of a batch. The result depends on it, and there can be no more ranks than shards.
+    /// Sets the number of shards of a batch. The result depends on this number, and there can be no more ranks than shards.
     #[must_use]
     pub fn shards(self, shards: usize) -> Self {
         DataParallel { shards, ..self }
@@ -273,9 +274,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { bucket: (bytes / size_of::<T>()).max(1), ..self }
     }
 
-    /// Sums by MPI's own all-reduce (`MPI_Iallreduce`), and computes all rows of a rank as one shard. This is faster,
-    /// and guarantees less: the result depends on the number of ranks and on MPI's choices. MPI decides whether all
-    /// ranks of a run get the same bits; [`checkpoint`](Self::checkpoint) checks it. This turns sharded states off.
+    /// Uses MPI's own all-reduce (`MPI_Iallreduce`) for sums, and computes all rows of a rank as one shard. This is faster, and guarantees
+    /// less: the result depends on the number of ranks and on MPI's choices. MPI decides whether all ranks of a run get the same bits;
+    /// [`checkpoint`](Self::checkpoint) checks that they do. This turns sharded states off.
     #[must_use]
     pub fn fast(self) -> Self {
         DataParallel { fast: true, parameter_shards: None, ..self }
@@ -317,7 +318,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// As for [`sharded`](Self::sharded). Then the model is not changed.
+    /// As for [`sharded`](Self::sharded). In this case the model is not changed.
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
@@ -331,7 +332,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`]. Then the model is not changed.
+    /// [`Error::NotElementwise`]. In this case the model is not changed.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;
@@ -416,9 +417,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Division { group: self.group, length, tail, bucket: self.bucket, cut }
     }
 
-    /// Takes one step along the mean gradient of a batch of `rows` rows. `compute` returns the mean loss of a shard's rows and its
-    /// gradients. It is called for the shards of this rank. The generator must be in the same state on all ranks. After the step, it is in
-    /// the same state on all ranks again.
+    /// Takes one step along the mean gradient of a batch of `rows` rows. The step calls `compute` for each shard of this rank. `compute`
+    /// returns the mean loss of the shard's rows and its gradients. The generator must be in the same state on all ranks. After the step,
+    /// it is in the same state on all ranks again.
     ///
     /// # Errors
     ///
@@ -519,7 +520,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss, norm })
     }
 
-    /// Returns the layout of this step's vector on every rank. It is the same on all ranks that have rows.
+    /// Returns the layout of this step's vector, and checks that all ranks have the same layout.
     pub(crate) fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {

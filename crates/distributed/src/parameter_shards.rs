@@ -67,7 +67,7 @@ impl<T: Float> ParameterShards<T> {
         trained.map(|parameter| parameter.value.numel()).sum()
     }
 
-    /// Returns true if `model` has the same frozen parameters as before.
+    /// Returns true if the frozen parameters of `model` are the same as when the shards were made.
     pub(crate) fn fits(&self, model: &(impl Module<T> + ?Sized)) -> bool {
         let parameters = model.parameters();
         let same = |(shard, own): (&ParameterShard<T>, &&Parameter<T>)| shard.parameter.is_frozen() == own.is_frozen();

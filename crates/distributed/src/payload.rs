@@ -49,7 +49,7 @@ impl Payload {
         Payload::from_elements(numbers)
     }
 
-    /// Returns the bytes of the payload. Returns no bytes if the payload has floating-point numbers.
+    /// Returns the bytes of the payload, or no bytes if the payload has elements of another type.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Payload::Bytes(bytes) => bytes,

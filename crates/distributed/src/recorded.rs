@@ -99,7 +99,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.step_whole(model, &leaves, &layout, flat)
     }
 
-    /// Evaluates the gradients of this rank's shards, and returns their sum, whose complete buckets are being sent.
+    /// Evaluates the gradients of this rank's shards, and returns their sum. The complete buckets of the sum are already being sent.
     fn summed<'d, 't>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -180,13 +180,13 @@ struct Filling<'f, 'd, 'g, T> {
     flat: Vec<T>,
     places: &'f HashMap<u64, Range<usize>>,
     weight: T,
-    /// For the last shard of a node of the summation tree: the sums of earlier shards, which are added to this vector in order.
+    /// For the last shard of a node of the summation tree: the sums of earlier shards, which are added to `flat` in order.
     waiting: Vec<&'f [T]>,
     /// The sum that sends the complete buckets.
     sent: Option<&'f mut Summing<'d, 'g, T>>,
     /// All gradients from this position of the vector on are complete.
     complete: usize,
-    /// The complete gradients before that position: each range is stored by its end, with its beginning.
+    /// The ranges of complete gradients before that position. The key is the end of a range, and the value is its start.
     begun: HashMap<usize, usize>,
 }
 

@@ -1,9 +1,9 @@
-//! Sums vectors over shards and ranks in a fixed order. The vector is sent in buckets (parts). Some are sent while others are
-//! still computed.
+//! Sums vectors over shards and ranks in a fixed order. The vector is sent in buckets (parts). Some buckets are sent while others are still
+//! computed.
 //!
 //! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum. If all ranks need
 //! the whole vector, it then sends its slice to the others. A rank sends each element once for each of its nodes of the summation tree, and
-//! once more for its slice of the result. With one node for each rank, a rank sends 2 (N - 1) / N vectors, as in the best all-reduce.
+//! once more for its slice of the result. With one node for each of N ranks, a rank sends 2 (N - 1) / N vectors, as in the best all-reduce.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub(crate) struct Division<'g> {
 pub(crate) enum Cut {
     /// Each rank has one slice, and a bucket is a part of each slice.
     Slices,
-    /// A bucket is a part of the vector, and each rank has a slice of it. Buckets are sent in the order in which a step
-    /// computes them: the divided elements from the last bucket to the first, then the elements after them.
+    /// A bucket is a part of the vector, and each rank has a slice of each bucket. Buckets are sent in the order in which a step computes
+    /// them: the divided elements from the last bucket to the first, then the elements after them.
     Buckets,
 }
 
@@ -60,7 +60,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the index of the bucket that is sent in place `place` of the order.
+    /// Returns the index of the bucket at position `place` of the order of sending.
     fn travelling(&self, place: usize) -> usize {
         match (self.cut, self.buckets()) {
             (Cut::Buckets, buckets @ 2..) if place + 1 < buckets => buckets - 2 - place,
@@ -90,7 +90,8 @@ impl Division<'_> {
         own.start + within.start..own.start + within.end
     }
 
-    /// Sends each rank its part of `flat`. Receives this rank's parts from the ranks that have a node in `round`.
+    /// Starts an exchange that sends each rank its part of `flat`. It receives this rank's parts from the ranks that have a node in
+    /// `round`.
     fn scatter<T: Float>(&self, plan: &Plan, round: usize, flat: Option<&[T]>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if let Some(flat) = flat {
@@ -105,7 +106,7 @@ impl Division<'_> {
         self.group.start("average", exchange)
     }
 
-    /// Sends this rank's part of a bucket to all others, and receives their parts.
+    /// Starts an exchange that sends this rank's part of a bucket to all other ranks, and receives their parts.
     fn gather<T: Float>(&self, own: Vec<T>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if !own.is_empty() {
@@ -132,7 +133,7 @@ impl Division<'_> {
     }
 
     /// Returns the sum of the leaves of `plan`: the whole vector if `all` is true, otherwise this rank's slice of it. `node` returns this
-    /// rank's sum for one of its nodes. It is called for the nodes in order, while earlier sums are sent.
+    /// rank's sum for one of its nodes. `node` is called for the nodes in order, while earlier sums are sent.
     pub(crate) fn sum<T: Float>(
         &self,
         plan: &Plan,
@@ -188,12 +189,12 @@ pub(crate) struct Summing<'d, 'g, T> {
     plan: &'d Plan,
     /// True if MPI adds the vectors, in its own order.
     by_mpi: bool,
-    /// The index of the next node that each rank sends. The next field is the number of its buckets that are already sent.
+    /// The index of the node that each rank sends next. The field `sent` is the number of this node's buckets that are already sent.
     round: usize,
     sent: usize,
     /// The started exchanges, each with its round and bucket.
     started: Vec<(usize, usize, Started)>,
-    /// For each bucket, the part of it that this rank sums, from this rank's own vectors. Each comes with its round.
+    /// For each bucket, this rank's part of it, from each vector that this rank computed. Each part comes with the round of its vector.
     kept: Vec<Vec<(usize, Vec<T>)>>,
 }
 
@@ -203,8 +204,8 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the divided elements from there
-    /// on are complete. `flat` is `None` if this rank has no node.
+    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the divided elements from this
+    /// position on are complete. `flat` is `None` if this rank has no node.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {
@@ -289,7 +290,7 @@ mod tests {
         (0..LENGTH + 7).map(|_| generator.normal() as f32).collect()
     }
 
-    /// Computes a sum on `N` ranks, checks that all ranks get the same bits, and returns it.
+    /// Computes a sum on `N` ranks, checks that all ranks get the same bits, and returns the sum.
     fn on_ranks<const N: usize>(leaves: usize, largest: usize, bucket: usize, in_two: bool) -> Vec<f32> {
         let one = |group: Group| {
             let cut = if in_two { Cut::Slices } else { Cut::Buckets };

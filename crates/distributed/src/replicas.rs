@@ -44,7 +44,7 @@ impl Group {
         Ok(())
     }
 
-    /// Checks that all ranks have the same parameters and buffers, bit for bit. It compares 64-bit hashes.
+    /// Checks that all ranks have the same parameters and buffers, bit for bit. The check compares 64-bit hashes.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! A step whose parameters are divided among the ranks (ZeRO, stage 3).
 //!
-//! All ranks compute one shard each at the same time, with the same operations in the same order. When a parameter is read, each rank sends
-//! its part of the parameter to the others. When a gradient is complete, each rank receives the others' gradients of its part.
+//! In each round, every rank computes at most one shard. All ranks record the same operations in the same order. When a parameter is read,
+//! each rank sends its part of the parameter to the others. When a gradient is complete, each rank receives the others' gradients of its
+//! part.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,8 +28,8 @@ pub(crate) struct ShardSums<T> {
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards and returns the sums over all shards. `next` records a shard. Each shard is the fraction `weight` of the
-    /// batch.
+    /// Computes this rank's shards and returns the sums over all shards. `next` records the shard of a round. Each shard is the fraction
+    /// `weight` of the batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),

@@ -1,7 +1,7 @@
 //! Synchronization points of a recorded step. At a point, the shards of a batch exchange values, in the forward and in the backward pass.
 //!
-//! Each shard contributes some values, and every rank receives the values of all shards. Every rank computes the same result from them. It
-//! computes in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is recorded as a custom
+//! Each shard contributes some values, and every rank receives the values of all shards. Every rank computes the same result from them. The
+//! computation is in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is recorded as a custom
 //! operation. The step sets the operation's result before it evaluates the operations that read it.
 
 use std::any::Any;
@@ -15,7 +15,7 @@ use wengert_tensor::{Shape, Site};
 use crate::Result;
 use crate::group::Group;
 
-/// The name of the operation.
+/// The name of the operation that records a point.
 const NAME: &str = "sync_batch_norm";
 
 /// The points of a shard, in the order of recording.
@@ -102,12 +102,12 @@ pub(crate) fn sync_scope() -> SyncScope {
         Some(Within::Computing) => SyncScope::OneByOne,
         Some(Within::Recording { .. }) => SyncScope::Together,
     });
-    // While a thread ends, its other thread-local variables may still call layers, but it runs no step.
+    // While a thread ends, the destructors of its other thread-local variables may still call layers, but the thread runs no step.
     scope.unwrap_or(SyncScope::Alone)
 }
 
 /// Returns `[3, c]`: the mean and the variance of each channel over all shards, and this shard's fraction of the values. `x` has `count`
-/// values of each channel. `local` is `[2, c]`: their mean, and the sum of their squared distances from it.
+/// values of each channel. `local` is `[2, c]`: the mean of these values, and the sum of their squared distances from the mean.
 #[track_caller]
 pub(crate) fn moments<'t, T: Float>(
     x: Var<'t, T>,
@@ -217,7 +217,8 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
         let Kind::Moments { count } = self.0.kind else {
             return Some(gradients);
         };
-        // This shard has n_j of n values. The formulas are mean = Σ n_j m_j / n and variance = Σ (s_j + n_j (m_j - mean)²) / n.
+        // This shard has n_j of all n values, with the mean m_j and the sum s_j of squared distances from m_j. The formulas are
+        // mean = Σ n_j m_j / n and variance = Σ (s_j + n_j (m_j - mean)²) / n.
         let row = |of: Var<'t, T>, row: isize| of.narrow(0, row, 1);
         let (means, mean) = (row(call.input(0), 0), row(call.output(), 0));
         let (along_mean, along_variance, part) = (row(gradients, 0), row(gradients, 1), row(call.output(), 2));

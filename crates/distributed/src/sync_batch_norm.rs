@@ -16,9 +16,9 @@ use crate::sync::{SyncScope, moments, sync_scope};
 /// forward and the backward pass. They exchange 2 or 3 values for each channel. Up to rounding, outputs, gradients and running statistics
 /// equal the results of one rank that computes the whole batch. They have the same bits on any number of ranks.
 ///
-/// Outside of a step, the layer computes the same as [`BatchNorm`](wengert_nn::BatchNorm). Its parameters and buffers have the same names, and
-/// its settings the same defaults. On a training tape it uses the statistics of its input, on any other tape the running statistics. In [`step`](crate::DataParallel::step) the layer returns an
-/// error, because that function computes one shard after the other.
+/// Outside of a step, the layer computes the same as [`BatchNorm`](wengert_nn::BatchNorm). Its parameters and buffers have the same names,
+/// and its settings the same defaults. On a training tape it uses the statistics of its input, on any other tape the running statistics. In
+/// [`step`](crate::DataParallel::step) the layer returns an error, because that function computes one shard after the other.
 ///
 /// The activations before the layer stay in memory until the step ends, for all shards of a rank.
 ///
@@ -87,7 +87,7 @@ impl<T: Float> SyncBatchNorm<T> {
         SyncBatchNorm { eps, ..self }
     }
 
-    /// Sets the weight of each batch in the running statistics. With `None`, they are the average over all batches.
+    /// Sets the weight of each batch in the running statistics. With `None`, the running statistics are the average over all batches.
     #[must_use]
     pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
         SyncBatchNorm { momentum: momentum.into(), ..self }

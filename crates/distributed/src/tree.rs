@@ -45,7 +45,8 @@ impl Node {
     }
 }
 
-/// Returns the largest nodes that cover `range` in a tree of `leaves` leaves. Each has at most `largest` leaves (a power of two, or all).
+/// Returns the largest nodes that cover `range` in a tree of `leaves` leaves. Each node has at most `largest` leaves. `largest` is a power
+/// of two, or at least `leaves`.
 pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut at = range.start;
@@ -90,7 +91,7 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
-    /// Returns the partial sums to which the last leaf will be added, in order.
+    /// Returns the partial sums to which the last leaf will be added, in the order of these additions.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
         self.open.iter().rev().map(|(_, value)| value)
     }

@@ -6,8 +6,8 @@ mod twins;
 
 use proc_macro::TokenStream;
 
-/// Writes a twin `name` for each function `try_name` of a trait, of an `impl` block, or alone. The twin panics where `try_name` returns an
-/// error.
+/// Writes a twin `name` for a function `try_name`, or for each function `try_name` of a trait or an `impl` block. The twin panics where
+/// `try_name` returns an error.
 ///
 /// ```text
 /// #[twins]
@@ -20,11 +20,11 @@ use proc_macro::TokenStream;
 /// }
 /// ```
 ///
-/// The twin takes the same arguments, generics and bounds, and returns the type inside of `Ok`. It gets the documentation, and the
-/// documentation of `try_name` links to it. The text of the last section, `# Errors`, stands under `# Panics` in the twin's documentation
-/// and under `# Errors` in the documentation of `try_name`. Without this section, each gets a sentence that refers to the other. Both are `#[track_caller]`. A
-/// function that already has a twin in the same trait or block is not changed. If `Site::here("name")` occurs in the body, its name must be
-/// the name of the twin; otherwise the code does not compile.
+/// The twin takes the same arguments, generics and bounds, and returns the type inside of `Ok`. The twin gets the documentation, and the
+/// documentation of `try_name` links to the twin. The text of the last section, `# Errors`, stands under `# Panics` in the twin's
+/// documentation and under `# Errors` in the documentation of `try_name`. Without this section, each of the two functions gets a sentence
+/// that refers to the other. Both are `#[track_caller]`. A function that already has a twin in the same trait or block is not changed. If
+/// `Site::here("name")` occurs in the body, its name must be the name of the twin; otherwise the code does not compile.
 ///
 /// `#[keepdim]` on a method gives its body one more argument, `keepdim: bool`. The method is written twice without that argument: as
 /// `try_name`, which passes false, and as `try_name_keepdim`, which passes true. Each gets a twin. The method with the argument is named
@@ -32,11 +32,11 @@ use proc_macro::TokenStream;
 /// signature in the source.
 ///
 /// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a `self` that can be
-/// written to (`InPlace`). The result replaces `self`. Both refuse a `self` with several elements at one position, and operands that do not
-/// expand to its shape. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl Operand<Self>` and
-/// `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are written to `self`. There are two more forms:
+/// written to (`InPlace`). The result replaces `self`. Both methods refuse a `self` in which several elements share one position in memory,
+/// and operands that do not expand to its shape. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl Operand<Self>`
+/// and `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are written to `self`. The attribute has two more forms:
 ///
-/// - `#[in_place(Binary::Add)]`: this operation updates `self`. It makes no tensor for the result if possible.
+/// - `#[in_place(Binary::Add)]`: this operation updates `self`, without a new tensor for the result if possible.
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
 ///   named here, if any, must not overlap `self`.
 ///

@@ -56,8 +56,9 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// Returns the element type: the type in `#[module(f64)]`, otherwise the type parameter `T`, otherwise the floating-point type that the
-/// types of the fields name, as in `Parameter<f64>`, otherwise `f32`. Buffers may have another type, so they count last.
+/// Returns the element type, which is the type in `#[module(f64)]`. Without this attribute, it is the type parameter `T`. Without `T`, it
+/// is the floating-point type that the fields name, as in `Parameter<f64>`, or `f32` if they name none. A buffer may have another type, so
+/// buffers are read only if there are no other fields.
 fn element(input: &DeriveInput) -> Result<Type> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("module")) {
         return attribute.parse_args();

@@ -12,7 +12,8 @@ use syn::{
 
 use crate::twins::{is_group, members};
 
-/// Returns the function, or the methods of the `impl` block. Each gets a body that calls the function compiled for the type.
+/// Returns the function, or the `impl` block, with new bodies. The new body of a function or method calls the instance that is compiled for
+/// the element type.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse.parse2(item.clone()) {
         return function.shell(None);
@@ -89,7 +90,7 @@ impl Function {
     /// also has no attribute that sets where it is compiled or that needs its caller's line.
     fn is_eligible(&self) -> bool {
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
-        // Methods that begin with `try_` are public and read their caller's line: `#[twins]` marks them later.
+        // Methods that begin with `try_` are public and read their caller's line: `#[twins]` adds `#[track_caller]` to them later.
         let is_public = self.name.to_string().starts_with("try_");
         let stays = |attribute: &Attribute| {
             ["inline", "track_caller", "cfg"].iter().any(|name| attribute.path().is_ident(name))
@@ -136,7 +137,7 @@ impl Function {
         }
     }
 
-    /// Returns the function with a body that calls the instance for its type.
+    /// Returns the function with a body that calls the instance for the element type.
     fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
         let element = Parameter::find(self.parameters(block), self.clause.as_ref(), &self.name)?;
         let FreeFunction { names, types, muts, lifetimes, output: own_output, body: own_body } = self.as_free(block);
@@ -191,7 +192,7 @@ impl Function {
 struct FreeFunction {
     names: Vec<TokenStream>,
     types: Vec<TokenStream>,
-    /// For each argument, `mut` if the function changes it.
+    /// For each argument, `mut` if the function declares the argument with it.
     muts: Vec<Option<Token![mut]>>,
     lifetimes: Vec<Lifetime>,
     output: TokenStream,
@@ -202,7 +203,7 @@ struct FreeFunction {
 struct Parameter {
     ident: Ident,
     bound: Ident,
-    /// The names of the trait in `instances`, and of the method of `bound` that chooses among the instances.
+    /// The name of the trait in `instances`. The next field is the name of the method of `bound` that chooses among the instances.
     traits: Ident,
     method: Ident,
     types: &'static [&'static str],
@@ -265,7 +266,8 @@ fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
 /// A receiver: `self`, `&self`, `&'a self` or `&mut self`.
 struct Receiver {
     tokens: TokenStream,
-    /// The tokens before the type of a free function's argument: `&'this` if the receiver has no lifetime.
+    /// The tokens before the type of a free function's argument. They contain the lifetime `'this` if the receiver is a reference without a
+    /// lifetime.
     reference: TokenStream,
     is_elided: bool,
 }
@@ -357,7 +359,7 @@ fn name_after_colons(mut tokens: token_stream::IntoIter) -> Option<String> {
     Some(tokens.next()?.to_string())
 }
 
-/// Returns the type of a result. References without a lifetime get the lifetime `'this` of the receiver, as in the
+/// Returns a result type in which references without a lifetime get the receiver's lifetime `'this`. The compiler does the same for the
 /// signature of a method.
 fn borrowed_from_this(tokens: TokenStream) -> TokenStream {
     let mut out = TokenStream::new();

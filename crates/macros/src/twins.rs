@@ -39,7 +39,7 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     Ok(tokens.into_iter().collect())
 }
 
-/// A member of a trait or an `impl` block. Functions have a name.
+/// A member of a trait or an `impl` block. For a function, `function` is its name.
 pub(crate) struct Member {
     pub(crate) function: Option<Ident>,
     pub(crate) tokens: TokenStream,
@@ -162,8 +162,8 @@ impl Function {
         Some(Function::parse_alone.parse2(written))
     }
 
-    /// Returns the function with its twin. With `#[keepdim]`, returns it as it is called without that argument, and once more with
-    /// `_keepdim` after its name.
+    /// Returns the function with its twin. With `#[keepdim]`, returns it twice: under its name, for `keepdim` = false, and with `_keepdim`
+    /// after its name, for `keepdim` = true.
     ///
     /// The source does not write the argument `keepdim: bool`, because the compiler's notes quote the signature in the source.
     fn written(mut self) -> Result<TokenStream> {
@@ -188,7 +188,7 @@ impl Function {
             Function { name, attributes, arguments, body, ..self.clone() }.with_twin(methods())
         };
         let without = method(self.name.clone(), self.attributes.clone(), false)?;
-        let doc = format!(" [`{plain}`](Self::{plain}); what it reduces stays, with size 1.");
+        let doc = format!(" Like [`{plain}`](Self::{plain}), but keeps the reduced dimensions with size 1.");
         let with = method(format_ident!("{}_keepdim", self.name), vec![parse_quote!(#[doc = #doc])], true)?;
         let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
         let arguments = arguments.iter().map(|(name, of)| quote!(#name: #of));
@@ -253,8 +253,8 @@ impl Function {
     }
 }
 
-/// Removes the section `# Errors` at the end of the docs. Returns its text for the twin, under `# Panics`, and for the function itself.
-/// Without this section, each text refers to the other function.
+/// Removes the section `# Errors` at the end of the docs. Returns its text for the docs of the twin, with the heading `# Panics`, and for
+/// the docs of the function itself. Without this section, each text refers to the other function.
 fn split_errors(docs: &mut Vec<Attribute>) -> (TokenStream, TokenStream) {
     let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
     if let Some(section) = heading.map(|heading| docs.split_off(heading)) {
@@ -357,12 +357,12 @@ fn success(output: &Type) -> Result<&Type> {
     Err(Error::new_spanned(output, "a function that has a twin returns a `Result`"))
 }
 
-/// Returns the name without its prefix `try_`, or `None` if it has another form.
+/// Returns the name without its prefix `try_`, or `None` if it does not begin with `try_`.
 fn plain_name(name: &Ident) -> Option<String> {
     name.to_string().strip_prefix("try_").map(str::to_owned)
 }
 
-/// Returns an error if a `Site::here("name")` has another name.
+/// Returns an error if the name in a `Site::here("name")` is not `plain`.
 fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
     let TokenTree::Group(group) = body else { return Ok(()) };
     let mut after_here = false;

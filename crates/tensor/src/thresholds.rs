@@ -6,7 +6,7 @@
 //! The values were measured on virtual machines with two cores and AVX-512 (Intel Xeon and AMD EPYC processors) in November 2026. It was
 //! not recorded which value was measured on which machine. Values that limit memory or the length of a search were not tuned.
 
-/// Thresholds of the planner, which decides what values are fused, computed again, or written directly into a larger result.
+/// Thresholds of the planner, which decides which values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
     /// The longest row, in elements, that is reduced within a pass. The values of one row must stay in the second-level cache.
     pub(crate) const MAX_ROW: usize = 1 << 14;
@@ -15,24 +15,25 @@ pub(crate) mod plan {
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
     /// The shortest row, in elements, that is reduced within a pass. A program that runs row by row over shorter rows costs more than a
-    /// second pass, unless there are at most [`FEW_ROWS`].
+    /// second pass, unless there are at most [`FEW_ROWS`] rows.
     pub(crate) const MIN_ROW: usize = 16;
 
     /// The number of rows up to which rows shorter than [`MIN_ROW`] are reduced within the pass too.
     pub(crate) const FEW_ROWS: usize = 4;
 
-    /// The number of elements that a reduction must have for each of its totals before each of its tasks gets totals of its own.
+    /// The smallest number of elements per total for a reduction within a fused program, whose tasks each have all totals. With fewer
+    /// elements per total, the reduction is a separate step.
     pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
 
-    /// The largest number of values that the planner visits when it searches for the operands of a row.
+    /// The largest number of values that the planner visits when it tests whether a value is computed only from smaller operands.
     pub(crate) const MAX_SEARCHED: usize = 64;
 
     /// If several products have the same transposed right matrix, and each has at most this many rows, they share one row-major copy of it.
     /// Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a product's time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
-    /// A cost in additions per element. If computing a value from operands in memory costs at most this, each kernel that reads the value
-    /// computes it again. Writing the value and reading it back would take longer.
+    /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
+    /// value computes it again. Writing the value and reading it back would take longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
     /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller one, planning takes
@@ -46,7 +47,7 @@ pub(crate) mod plan {
     /// The largest operand of a joined product, in elements (64 MiB of f32). Joining products copies the operands.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
-    /// The largest number of parts, for each slice, into which a sum of overlapping slices is cut. More parts mean more steps with fewer
+    /// The largest average number of parts per slice into which a sum of overlapping slices is cut. More parts mean more steps with fewer
     /// elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS: usize = 8;
 
@@ -57,8 +58,8 @@ pub(crate) mod plan {
     /// compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
-    /// The number of shapes and views of an expression that are compared directly. Further shapes are found by their hashes, and further
-    /// equal views are not merged.
+    /// The number of an expression's first shapes, and of its first views, with which a new one is compared. Further shapes are found by
+    /// their hashes. A view that equals a further view is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
@@ -87,8 +88,8 @@ pub(crate) mod blocks {
     /// writing into a last-level cache of 32 MiB is faster than bypassing it.
     pub(crate) const MAX_CACHED: usize = 36 << 20;
 
-    /// The shortest row, in elements, whose blocks do not contain elements of other rows. Such blocks need not be gathered. Shorter rows
-    /// share blocks.
+    /// The shortest row, in elements, whose blocks do not contain elements of other rows. Blocks within one row are read without a copy.
+    /// Shorter rows share blocks.
     pub(crate) const LONG_ROW: usize = 128;
 
     /// The value of [`LONG_ROW`] for a program of several instructions, which gathers an operand once and reads it several times.
@@ -107,8 +108,8 @@ pub(crate) mod blocks {
     /// longer than the reduction.
     pub(crate) const MIN_PER_TOTAL: usize = 4;
 
-    /// The number of blocks that are accumulated before their total is put aside. With more blocks, rounding errors are larger; with fewer
-    /// blocks, there is more work.
+    /// The number of blocks that are added to a first total before this total is added to a second one and cleared (see
+    /// `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work.
     pub(crate) const STAGE: usize = 16;
 }
 
@@ -120,18 +121,19 @@ pub(crate) mod rows {
     /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster.
     pub(crate) const MIN_LOOPED_REPEATED_ROW: usize = 22;
 
-    /// The longest row, in elements, that is computed in single vectors. For longer rows, a loop with larger steps saves more time than the
-    /// vector at the end of the row.
+    /// The longest row, in elements, that is computed one vector at a time, with a last vector that overlaps the one before. For longer
+    /// rows, a loop over several vectors at a time is faster.
     pub(crate) const MAX_VECTOR_ROW: usize = 255;
 
-    /// The shortest repeated row, in elements, that is read in a loop for each repetition. Shorter rows are copied.
+    /// The shortest repeated row, in elements, that is read in place once per repetition. Shorter rows are first copied several times into
+    /// one buffer.
     pub(crate) const MIN_READ_ROW: usize = 128;
 
     /// The longest period of a repeating operand, in elements, that is copied. The copy must stay in the first-level cache.
     pub(crate) const MAX_PERIOD: usize = 4096;
 
-    /// The shortest row, in elements, for an operation with an operand that has one value per row. For shorter rows, the values are first
-    /// repeated along the rows.
+    /// The shortest row, in elements, for which an operation reads an operand with one value per row directly. For shorter rows, the values
+    /// are first repeated along the rows.
     pub(crate) const MIN_SCALED_ROW: usize = 8;
 
     /// The shortest row, in elements, whose operands are not gathered.
@@ -149,7 +151,7 @@ pub(crate) mod rows {
     /// The shortest row, in elements, that is never gathered, whatever the number of rows.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
-    /// The largest number of elements that a plain loop copies. For so short a copy, a call of `memcpy` takes longer.
+    /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
     pub(crate) const MAX_LOOP_COPY: usize = 16;
 }
 
@@ -165,8 +167,8 @@ pub(crate) mod short_axis {
     /// The smallest number of elements of a lane. With shorter lanes, one call per lane takes too long.
     pub(crate) const MIN_LANE: usize = 32;
 
-    /// The size from which the last dimension outside the short axis becomes the inner loop. If it is smaller, the longest outer dimension
-    /// takes its place.
+    /// The smallest size of the last dimension before the short axis for which this dimension is the inner loop. If the dimension is
+    /// smaller, the longest dimension before the short axis is the inner loop.
     pub(crate) const LONG_DIMENSION: usize = 128;
 }
 
@@ -184,38 +186,38 @@ pub(crate) mod transpose {
     /// The distance between rows of a tile, in elements.
     pub(crate) const PITCH: usize = WIDE + SIDE;
 
-    /// The number of elements of a tile's buffer. The last tile also contains the remaining rows, which are fewer than a square has.
+    /// The number of elements of a tile's buffer. The last tile also contains the remaining rows, which are fewer than [`SIDE`].
     pub(crate) const TILE: usize = (TALL + SIDE) * PITCH;
 }
 
 /// Thresholds for matrix products.
 pub(crate) mod matmul {
-    /// The largest number of columns of a floating-point product that is computed by its definition.
+    /// The largest number of columns of a floating-point product that is computed by its definition, with plain loops.
     pub(crate) const FEW_COLUMNS: usize = 64;
 
     /// The largest number of columns for the kernel that keeps the sum of each column in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// The number of elements of each column that are read before the next columns. So these elements of the left side's rows stay in the
-    /// first-level cache.
+    /// The number of terms of each sum that the kernel for few columns adds before the next terms of any sum. So these terms' elements stay
+    /// in the first-level cache.
     pub(crate) const SEGMENT: usize = 1024;
 
-    /// The number of elements of a row of the result that are computed at once.
+    /// The number of columns that are computed at once in a product of a single row and a matrix.
     pub(crate) const STRIP: usize = 4096;
 
-    /// The largest number of multiplications of a product that is computed by its definition. For larger products `gemm` is faster in spite
-    /// of its start.
+    /// The largest number of multiplications of a product that is computed by its definition. For larger products, other kernels are faster
+    /// in spite of their fixed cost.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
     /// The largest number of multiplications for the kernel without rearrangement. `gemm` rearranges both sides.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The value of [`MAX_COMPACT`] if both sides are read in place. It is less than the work of one part of a product that is split by
-    /// rows.
+    /// The value of [`MAX_COMPACT`] if both sides are read in place. The value is less than the work of one part of a product that is split
+    /// by rows.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
-    /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. They read rows that cross cache lines as fast as
-    /// other rows.
+    /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. These processors read rows that cross cache lines
+    /// as fast as other rows.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
     /// The largest number of rows for the kernel without rearrangement. Rearranging the right side takes as long as computing this many
@@ -228,11 +230,13 @@ pub(crate) mod matmul {
     /// The smallest number of terms of a sum for the kernel for few columns.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The number of terms of a partial sum in the mode of equal bits. The copied rows of a strip of 8 columns then take 8 KiB of the
-    /// first-level cache. This value determines results: another value changes their last bits.
+    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. The copied
+    /// rows of a strip of 8 columns then take 8 KiB of the first-level cache. This value determines results: another value changes their
+    /// last bits.
     pub(crate) const PANEL_TERMS: usize = 256;
 
-    /// The number of columns of the right side that are copied at once in the mode of equal bits: 256 KiB of f32, for the second-level cache.
+    /// The number of columns of the right side that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit in
+    /// the second-level cache.
     pub(crate) const PANEL_COLUMNS: usize = 256;
 
     /// The number of rows of the left side that are copied at once in the mode of equal bits, if they are not contiguous.
@@ -275,8 +279,8 @@ pub(crate) mod conv {
     /// The largest number of partial sums over the batch. More sums give work to more threads, but each sum is as large as the weight.
     pub(crate) const MAX_SUMS: usize = 8;
 
-    /// The number of windows that are computed before they are copied to the result. It is a multiple of the number of windows that each
-    /// kernel computes at once.
+    /// The number of windows that are computed in a buffer before their results are copied to the output. The value is a multiple of the
+    /// number of windows that each kernel computes at once.
     pub(crate) const CHUNK: usize = 384;
 
     /// The approximate number of windows that the kernels compute at once.
@@ -288,7 +292,7 @@ pub(crate) mod conv {
     /// The number of elements of a piece of a plane. Several dot products are computed with one piece while it is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
-    /// The approximate number of elements of the planes of a group of dot products.
+    /// The approximate number of elements in the copied planes of the images whose terms one dot product sums.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
@@ -315,10 +319,12 @@ pub(crate) mod scan {
 
 /// Thresholds for the tasks of other kernels.
 pub(crate) mod parts {
-    /// The number of columns in a task's part of a row. It is large enough that few cache lines belong to two tasks.
+    /// A row is divided among tasks at multiples of this number of columns. The value is large enough that few cache lines belong to two
+    /// tasks.
     pub(crate) const COLUMNS: usize = 32;
 
-    /// The number of elements of a task in an optimiser's step. It is large enough to make the start on another thread cheap.
+    /// The number of elements of a task in an optimiser's step. With this size, the start on another thread costs little compared with the
+    /// work.
     pub(crate) const STEP_PART: usize = 1 << 15;
 
     /// The number of elements that an optimiser's step copies to local arrays at a time. Loops over local arrays need no check for overlap.
@@ -329,6 +335,10 @@ pub(crate) mod parts {
 pub(crate) mod ops {
     /// The smallest tensor, in elements, for which several passes are traced and fused into one. For smaller tensors, tracing takes longer.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
+
+    /// The smallest number of equal terms, or factors, that are computed as one multiplication, or power. Shorter sums and products have
+    /// the same bits for every layout of their operands. Longer ones would take seconds, up to years. The value was not tuned.
+    pub(crate) const MANY_TERMS: usize = 1 << 24;
 
     /// Under a causal mask, the number of queries in a block is a multiple of this value.
     pub(crate) const QUERY_UNIT: usize = 32;
@@ -349,7 +359,7 @@ pub(crate) mod memory {
     pub(crate) const MIN_POOLED: usize = 1 << 10;
 
     /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. 0 if the crate is compiled for a check of memory
-    /// errors (`tools/sanitizers.sh`), which sees no access beyond a buffer that the pool keeps.
+    /// errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
     pub(crate) const POOL_CAPACITY: usize = if option_env!("WENGERT_TEST_NO_POOL").is_some() { 0 } else { 1 << 30 };
 
     /// The size of a cache line, in bytes.

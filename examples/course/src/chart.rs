@@ -51,6 +51,8 @@ struct Layer {
 #[derive(Clone, Copy)]
 enum Kind {
     Line,
+    /// A wide pale line, on which another line is visible.
+    Band,
     Dashes,
     Points,
     Crosses,
@@ -77,6 +79,12 @@ impl Chart {
     #[must_use]
     pub fn line(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.layer(name, colour, Kind::Line, points)
+    }
+
+    /// Adds a wide pale line through `points`, for a second line on top of it.
+    #[must_use]
+    pub fn band(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        self.layer(name, colour, Kind::Band, points)
     }
 
     /// Adds a dashed line through `points`.
@@ -213,7 +221,7 @@ impl Chart {
                     .map(|k| (ends[0].0 + k * (ends[1].0 - ends[0].0), ends[0].1 + k * (ends[1].1 - ends[0].1)))
             });
             let of: Vec<(f64, f64)> = match layer.kind {
-                Kind::Line | Kind::Dashes => along.collect(),
+                Kind::Line | Kind::Band | Kind::Dashes => along.collect(),
                 Kind::Points | Kind::Crosses => layer.points.clone(),
                 Kind::Contour | Kind::Rectangle => Vec::new(),
             };
@@ -267,6 +275,7 @@ impl Chart {
             let line = colour.stroke_width(2 * UNITS);
             let drawn = match layer.kind {
                 Kind::Line => chart.draw_series(LineSeries::new(points, line)),
+                Kind::Band => chart.draw_series(LineSeries::new(points, band(colour))),
                 Kind::Dashes => chart.draw_series(DashedLineSeries::new(points, DASH.0, DASH.1, line)),
                 Kind::Points => {
                     chart.draw_series(points.map(|point| Circle::new(point, 3 * UNITS, colour.mix(0.7).filled())))
@@ -345,6 +354,11 @@ fn cross<C>(place: C, colour: RGBColor) -> Cross<C, u32> {
     Cross::new(place, 6 * UNITS, colour.stroke_width(3 * UNITS))
 }
 
+/// Returns the style of a wide pale line.
+fn band(colour: RGBColor) -> ShapeStyle {
+    colour.mix(0.4).stroke_width(6 * UNITS)
+}
+
 /// Returns the sample of a layer for the legend, in the form of the layer: three paths, empty ones included, and the radius of a
 /// circle. `place` is the left end of the sample.
 fn sample(kind: Kind, colour: RGBColor, (x, y): (i32, i32)) -> ([PathElement<(i32, i32)>; 3], u32) {
@@ -361,6 +375,7 @@ fn sample(kind: Kind, colour: RGBColor, (x, y): (i32, i32)) -> ([PathElement<(i3
     let stroke = |up: i32| path(&[(x + half - arm, y + up * arm), (x + half + arm, y - up * arm)], thick);
     match kind {
         Kind::Line | Kind::Contour => ([path(&[(x, y), (x + length, y)], line), none(), none()], 0),
+        Kind::Band => ([path(&[(x, y), (x + length, y)], band(colour)), none(), none()], 0),
         Kind::Dashes => ([dash(0), dash(1), dash(2)], 0),
         Kind::Points => ([none(), none(), none()], 3 * UNITS),
         Kind::Crosses => ([stroke(1), stroke(-1), none()], 0),

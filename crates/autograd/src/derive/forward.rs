@@ -71,7 +71,7 @@ impl<'t, T: Float> Tape<T> {
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let primitive = derivation.primitive(path.first + slot as Index, at);
             if matches!(primitive.op, Op::Alias(_)) && primitive.op != DETACH {
-                // An operation that refuses differentiation is an error even if its input's tangent is zero (after a `floor`).
+                // An operation that refuses differentiation is an error even if its input's tangent is zero, for example after a `floor`.
                 return Err(primitive.undefined());
             }
             for (position, &operand) in primitive.inputs.iter().enumerate() {

@@ -11,7 +11,7 @@ use wengert_tensor::{Float, Site, Tensor};
 use crate::parameter::{Buffer, Change, Share};
 use crate::{Error, Parameter, Var};
 
-/// The gradients of one loss with respect to parameters and variables, and the changes of buffers that its tape recorded.
+/// The gradients of one loss with respect to parameters and variables, and the changes of buffers that the loss's tape recorded.
 ///
 /// A parameter that the loss does not depend on has no gradient: [`get`](Self::get) returns `None`, [`of`](Self::of) panics, and
 /// [`of_or_zeros`](Self::of_or_zeros) returns zeros.
@@ -54,8 +54,8 @@ pub trait Key {
 #[twins]
 #[precompiled]
 impl<T: Float> Gradients<T> {
-    /// Returns gradients, sorted by parameter and variable. `by_node` and `nodes` (the nodes of the tape's parameters) must be in ascending
-    /// order.
+    /// Divides the gradients `by_node` into gradients of parameters and of other variables. `nodes` has the id and the node of each
+    /// parameter of the tape. Both lists must be in the order of the nodes.
     pub(crate) fn new(
         tape: u64,
         by_node: Vec<(Index, Tensor<T>)>,
@@ -76,8 +76,8 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Collects gradients that were computed in another process or by hand. Each gradient comes with its [`Parameter::id`]. If a parameter
-    /// occurs twice, its last gradient is used. Each change of a buffer comes with its [`Buffer::id`]. The changes are applied in this
-    /// order.
+    /// occurs twice, its last gradient is used. Each change of a buffer comes with its [`Buffer::id`]. The changes are applied in the order
+    /// of `changes`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -92,7 +92,7 @@ impl<T: Float> Gradients<T> {
         changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
-        // No tape has this id, because these gradients belong to no tape.
+        // These gradients belong to no tape, so their tape has an id that no real tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
     }
@@ -102,7 +102,8 @@ impl<T: Float> Gradients<T> {
         &self.changes
     }
 
-    /// Returns the kind of a layer that behaves differently in training, if it was called on the loss's tape and this tape does not train.
+    /// Returns the kind of a layer, such as dropout, that behaves differently in training, but was called on the loss's tape, which does
+    /// not train. Returns `None` if no layer of this kind was called.
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }
@@ -218,8 +219,8 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. If only one side has a gradient, it is kept. The other batch's changes of buffers are appended.
-/// Gradients of variables are kept only if both sides belong to the same tape.
+/// Adds the gradients of another batch. If only one side has a gradient for a key, that gradient is kept. The other batch's changes of
+/// buffers are appended. Gradients of variables are kept only if both sides belong to the same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

@@ -1,6 +1,6 @@
 //! Reverse mode, forward mode and batching. All three append nodes to the tape, and never change existing nodes.
 
-// See the comment on the order in `lib.rs`.
+// A comment in `lib.rs` explains the order of the modules.
 mod reverse;
 
 mod batching;

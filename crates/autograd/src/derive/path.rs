@@ -18,8 +18,8 @@ pub(crate) enum Traversal {
 }
 
 impl Traversal {
-    /// Returns the position of the first of these inputs. The path may pass through all later inputs too. `None` means that it passes
-    /// through no input.
+    /// Returns the position of the first input of `op` through which a path may pass. The path may pass through all later inputs too.
+    /// Returns `None` if the path may pass through no input.
     #[inline]
     fn first_input(self, op: Op) -> Option<usize> {
         match self {
@@ -29,7 +29,7 @@ impl Traversal {
     }
 }
 
-/// The nodes through which derivatives (or batching) must pass. Each node from the first one on has a slot.
+/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` on has a slot, on the path or not.
 pub(crate) struct Path {
     /// The node with slot 0.
     pub(crate) first: Index,

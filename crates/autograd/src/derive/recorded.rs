@@ -29,7 +29,7 @@ pub trait GradientSink<T: Float = f32> {
     }
 
     /// Returns the values of a parameter that are [not in the model's memory](Self::is_elsewhere). Each step of the evaluation that reads
-    /// the parameter fetches them again.
+    /// the parameter calls this method again.
     ///
     /// # Errors
     ///
@@ -104,8 +104,8 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         self.parameters.iter().map(|&(id, _)| id)
     }
 
-    /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The statistics in them
-    /// are variables.
+    /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The new statistic in a
+    /// change is a variable of the tape.
     pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
         let tape = self.loss.tape;
         self.changes.iter().map(move |(id, change)| (*id, change.clone().map(|node| tape.at(node))))

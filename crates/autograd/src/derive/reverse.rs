@@ -19,8 +19,8 @@ pub type LossWith<T, const N: usize> = (T, Gradients<T>, [Tensor<T>; N]);
 
 #[twins]
 impl<T: Float> Tape<T> {
-    /// Records a loss on this tape, and returns its value and its gradients. The tape is dropped first, so that an optimiser can update the
-    /// parameters in place. JAX: `value_and_grad`.
+    /// Records a loss on this tape, and returns its value and its gradients. The tape is dropped before this function returns, so that an
+    /// optimiser can update the parameters in place. JAX: `value_and_grad`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -161,8 +161,8 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates through the nodes below slot `end` while they are sums, differences and products. Most nodes are, and the tape is
-    /// borrowed only once for all of them. Returns the slot of the first other node with an adjoint.
+    /// Propagates adjoints through the nodes below slot `end`, as long as these nodes are sums, differences or products. Most nodes are of
+    /// these kinds, and the tape is borrowed only once for all of them. Returns the slot of the first other node with an adjoint.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -299,8 +299,8 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
     }
 
-    /// Computes the gradients of this single number with respect to every variable and parameter of the tape that it depends on, in
-    /// one evaluation. They outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
+    /// Computes the gradients of this single number with respect to every variable and parameter of the tape that it depends on, in one
+    /// evaluation. The gradients outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
     ///
     /// ```
     /// # use wengert_autograd as wengert;

@@ -50,7 +50,7 @@ fn a_weight_used_many_times_has_one_product() {
         let whole = x.matmul(weight).sin().sum(..).grad([x, w]);
         assert_close(&dx.value(), &whole[0].value());
         assert_close(&dw.value(), &whole[1].value());
-        // The second derivative differentiates the joined gradient.
+        // Compares the second derivatives too.
         let again = (dw.square().sum(..) + dx.square().sum(..)).grad([x, w]);
         let expected = (whole[1].square().sum(..) + whole[0].square().sum(..)).grad([x, w]);
         assert_close(&again[0].value(), &expected[0].value());
@@ -58,7 +58,8 @@ fn a_weight_used_many_times_has_one_product() {
     }
 }
 
-/// In this test, the gradients of the inputs come in the order of the slices. The gradients of the states' weight come in reverse order.
+/// In this test, the gradient of `x` concatenates the gradients of the steps in order. The gradient of the weight `u` is a sum over the
+/// steps in reverse order. Checks that both use one concatenation.
 #[test]
 fn the_gradients_of_a_sequence_are_joined_once() {
     let last = crate::formula!(|[x, u, h]| {
@@ -71,13 +72,14 @@ fn the_gradients_of_a_sequence_are_joined_once() {
         let [first, second] = [tape.var(first), tape.var(second)];
         let [x, u] = if weight_first { [second, first] } else { [first, second] };
         let gradients = last([x, u, tape.constant(&h)]).grad([x, u]);
-        // One of the two concatenations joins the gradients, the other one the states.
+        // One of the two concatenations joins the gradients of the steps, the other one the states.
         assert_eq!(count(&tape, gradients).1, 2);
     }
     crate::gradcheck(last, [&x, &u, &h]).unwrap();
 }
 
-/// In this test, joining the operands would cost more than it saves, because there are many rows and a small weight.
+/// In this test, each product has many rows, and the weight is small. So concatenating the operands would cost more than a single product
+/// saves.
 #[test]
 fn products_of_many_rows_stay_apart() {
     let tape = Tape::<f64>::new();

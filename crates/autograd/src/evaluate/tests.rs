@@ -48,7 +48,8 @@ fn a_sum_over_columns_is_finished_before_it_is_read() {
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
-/// Checks that an expensive value that is stored anyway is read, and that cheap values computed from it are not stored beside it.
+/// Checks that the program reads an expensive value that is stored anyway (the sigmoid). Cheap values that are computed from it must not be
+/// stored too.
 #[test]
 fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     let tape = Tape::<f64>::new();
@@ -111,7 +112,8 @@ fn added_products_accumulate_into_the_other_operand() {
     });
 }
 
-/// In this test, the other operand of the addition is also a factor of the product, or is read for the last time.
+/// In this test, the other operand of the addition is also a factor of the product. So its memory must not be overwritten while the product
+/// reads it.
 #[test]
 fn a_product_may_be_added_to_its_own_factor() {
     let tape = Tape::<f64>::new();
@@ -122,7 +124,7 @@ fn a_product_may_be_added_to_its_own_factor() {
     }
 }
 
-/// Returns three counts: concatenations that copy, concatenations in place, and programs that write all parts side by side.
+/// Returns three counts: concatenations that copy, concatenations in place, and fused programs that write all parts side by side.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -156,8 +158,8 @@ fn parts_are_written_into_their_concatenation() {
         tape.var(&Tensor::from_fn(shape, |i| i.iter().fold(0.3, |sum, &k| 1.7 * sum + k as f64).sin()))
     };
     let (x, w) = (wave(&[32, 40]), wave(&[40, 40]));
-    // In each of these cases, one program writes the parts side by side. The cases have parts with and without other readers, two
-    // concatenations of the same parts, and a concatenation with one part twice.
+    // In the first three cases, one program writes the parts side by side: parts with no other readers, two concatenations of the same
+    // parts, and a concatenation with one part twice. A stack along a new last dimension copies its parts.
     let [a, b, c] = [x.sin(), x.tanh() * 2.0, x + 1.0];
     assert_eq!(concatenations(&tape, &[cat(&[a, b, c], 1).matmul(wave(&[120, 3]))]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
@@ -171,14 +173,14 @@ fn parts_are_written_into_their_concatenation() {
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0)]), (0, 1, 0));
     assert_eq!(concatenations(&tape, &[cat(&states[..5], 0), cat(&states[1..], 0)]), (0, 2, 0));
     assert_eq!(concatenations(&tape, &[stack(&states, 0).sum(0), cat(&states[2..4], 0)]), (0, 2, 0));
-    // A requested part is copied out of the concatenation. A concatenation with a repeated part, or a second one in another order, copies
-    // all its parts.
+    // A requested part has its own memory and is copied into the concatenation. A concatenation with a repeated part, or a second one in
+    // another order, copies all its parts.
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0), states[3]]), (0, 1, 0));
     let [.., d, e] = states[..] else { unreachable!() };
     assert_eq!(concatenations(&tape, &[cat(&[d, e, d], 0)]), (1, 0, 0));
     assert_eq!(concatenations(&tape, &[cat(&[d, e], 0), cat(&[e, d], 0)]), (1, 1, 0));
-    // These concatenations copy. A fused program cannot write a product. A value that is expanded has fewer elements than its part of the
-    // result.
+    // Only a fused program writes a part in place. So products are copied. An expanded value is copied too, because it has fewer elements
+    // than its part of the result.
     assert_eq!(concatenations(&tape, &[cat(&[x.matmul(w), x.matmul(w.t())], 0)]), (1, 0, 0));
     let row = x.sum(0).exp().expand([32, 40]);
     assert_eq!(concatenations(&tape, &[cat(&[row, d, e], 0)]), (0, 1, 0));
@@ -467,8 +469,8 @@ fn gradients_read_one_by_one_are_computed_together() {
 
 #[test]
 fn values_read_at_any_time_equal_one_evaluation() {
-    // The program has views, a product, a reduction and a custom operation. If `read` is true, every node is read when it is recorded.
-    // Otherwise all are read at the end.
+    // The program has views, a product, a reduction and a custom operation. If `read` is true, values are read in each iteration. Otherwise
+    // only the last value is read.
     let program = |tape: &Tape<f64>, read: bool| {
         let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
         let mut values = Vec::new();

@@ -4,10 +4,10 @@
 //!
 //! # The step
 //!
-//! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h has two errors: h²/6 φ‴ from truncation, and about σ/h from rounding. Here σ is the
-//! rounding error of one value of φ, at best ε|φ|. The sum of both errors is smallest near h = ∛(3σ/|φ‴|). If φ has size, scale and
-//! curvature 1, this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here is h = ∛ε max(1, |x|). A larger step would suit the
-//! extrapolation below, but would cross more kinks.
+//! The central difference of a function φ, C(h) = (φ(x+h) - φ(x-h)) / 2h, has two errors: h²/6 φ‴ from truncation, and about σ/h from
+//! rounding. Here σ is the rounding error of one value of φ, at best ε|φ|. The sum of both errors is smallest near h = ∛(3σ/|φ‴|). If φ has
+//! size, scale and curvature 1, this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here is h = ∛ε max(1, |x|). A larger step
+//! would suit the extrapolation below, but would cross more kinks.
 //!
 //! # The value
 //!
@@ -24,7 +24,7 @@
 //! coefficients, estimates σ, as in J. J. Moré and S. M. Wild, "Estimating computational noise" (2011). With the second difference E(h) =
 //! φ(x+h) + φ(x-h) - 2φ(x), the combinations are:
 //!
-//! | combination | in σ |
+//! | combination | its standard deviation in σ |
 //! |---|---|
 //! | E(rh) - r² E(h), and E(r²h) - r² E(rh) | √(2 + 2r⁴ + 4r²) = 5.117 |
 //! | R(h) - R(rh), times h | √((r² + 5/r² + 1/r⁶) / 2) = 1.514 |
@@ -44,7 +44,7 @@
 /// The golden ratio.
 const RATIO: f64 = 1.618_033_988_749_895;
 
-/// The distances of the evaluation points from x, in steps. There is a point on either side of x.
+/// The distances of the evaluation points from x, in steps. At each distance there is one point on either side of x.
 pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
 
 /// Function values around a point along one direction, each a list of all outputs.

@@ -26,7 +26,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Returns the weights as tensors of `shapes`; `None` if all are zero.
+    /// Returns the weights as tensors of `shapes`. A tensor is `None` if all its weights are zero.
     fn tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
         let mut start = 0;
         shapes
@@ -105,11 +105,11 @@ impl<T: Float> Map<'_, T> {
         }
     }
 
-    /// Returns the values at points around the given point, along one direction.
+    /// Returns the map's values at points around the given point, along one direction.
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
-        // The step grows with the moved element, or with the largest moved element.
+        // The step is proportional to the magnitude of the largest moved element, if this is above 1.
         let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
         let scale = scale
             .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))

@@ -10,10 +10,9 @@
 //! | 1 | f | `vjp` | `jvp` |
 //! | 2 | x ↦ gradient of ⟨u, f(x)⟩ | `vjp` of `vjp` | `jvp` of `vjp` |
 //! | 2 | x ↦ derivative of f along v | `vjp` of `jvp` | `jvp` of `jvp` |
-//! u and v are random, and the same in every run. The Jacobian of each map is compared, element by element, with
-//! central differences of the same map. If there are many inputs or outputs, randomly weighted sums are compared
-//! instead. `difference` derives the step and the tolerance. Each evaluation records the function again on a new tape,
-//! so the function may branch on values.
+//! u and v are random, and the same in every run. The Jacobian of each map is compared, element by element, with central differences of the
+//! same map. If there are many inputs or outputs, randomly weighted sums are compared instead. The module `difference` explains the step
+//! and the tolerance. Each evaluation records the function again on a new tape, so the function may branch on values.
 //!
 //! If a derivative is wrong, each recorded operation is checked alone, and the report names the faulty one.
 //!
@@ -37,7 +36,7 @@ use crate::{Error, Tape, Var, rules};
 use difference::{Samples, estimates};
 use map::{Map, Probe, Random};
 
-/// The tolerance at which a comparison becomes inconclusive, relative to the largest derivative (or to 1).
+/// The tolerance at which a comparison becomes inconclusive, relative to the largest derivative, or to 1 if all derivatives are smaller.
 const WIDEST: f64 = 1e-2;
 
 /// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:

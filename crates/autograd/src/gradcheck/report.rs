@@ -48,7 +48,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A value that the check differentiates: an element, or a weighted sum of elements.
+/// The place of an input or an output of a derivative: an element, or a weighted sum of elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {

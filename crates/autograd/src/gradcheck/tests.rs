@@ -175,7 +175,7 @@ fn an_unused_input_is_reported() {
     let report = gradcheck(|[x, _]| x * x, [&x, &y]).unwrap();
     assert_eq!(report.independent, [1]);
     assert!(report.to_string().contains("does not depend on input 1"), "{report}");
-    // A step function is constant too, but the tape knows that it depends on its input.
+    // The derivative of a step function is zero too, but on the tape the function depends on its input.
     assert_eq!(gradcheck(|[x]| x.floor() + 0.5, [&Tensor::from([1.5, 2.5])]).unwrap().independent, [0usize; 0]);
     // On the tape, the zeros and ones of a comparison depend on nothing.
     assert_eq!(gradcheck(|[x]| x.gt(0.0), [&x]).unwrap().independent, [0]);
@@ -220,7 +220,7 @@ fn kinks_and_edges_are_reported() {
     let Failure::NonFinite { mode, output, value, moved: None } = beyond else { panic!("{beyond}") };
     assert_eq!((mode, output), (Mode::Reverse, Place::Element { tensor: 0, index: vec![1] }));
     assert!(value.is_nan());
-    // At order 2 the derivative is not finite, which is reported as such.
+    // The formula of this derivative is not finite at 0. The report must not be an error of recording or evaluation.
     let steep = GradCheck::new().check(|[x]| (x * x).sqrt() + x, [&Tensor::from([0.0])]).unwrap_err();
     assert!(!matches!(steep, Failure::Refused { .. }), "{steep}");
 }

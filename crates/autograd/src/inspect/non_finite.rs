@@ -75,8 +75,8 @@ impl<T: Float> Tape<T> {
     /// PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
     ///
     /// This evaluates the whole tape, one operation at a time, including nodes whose values were never requested. It takes more time and
-    /// memory than an ordinary evaluation. Infinite constants are assumed to be intended, such as a mask of -∞ before a softmax. So are
-    /// infinities computed from them, but a NaN computed from them is reported.
+    /// memory than an ordinary evaluation. Infinite constants are assumed to be intended, such as a mask of -∞ before a softmax. Infinities
+    /// computed from them are not reported either, but a NaN computed from them is reported.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Evaluates the tape one operation at a time, up to the first that produces a NaN or an infinity.
+/// Evaluates the tape one operation at a time, up to the first operation that produces a NaN or an infinity.
 #[precompiled]
 fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error> {
     let record = tape.record.borrow();

@@ -1,50 +1,38 @@
 //! Draws a recorded program as SVG, without Graphviz.
 //!
-//! Each node is one row below the lowest of its operands. The nodes of a row are ordered by the mean positions of their operands (K.
-//! Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), in one pass from top to
-//! bottom.
+//! Each node is one row below the lowest of its operands. A line over several rows has a place of its own in each row between its ends, so
+//! that it crosses no node. The nodes and lines of a row are ordered by the mean positions of their operands (K. Sugiyama, S. Tagawa and
+//! M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), in one pass from top to bottom.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+use wengert_tensor::plan::Index;
 
 use super::graph::{Graph, Kind, Row};
 
 const HEIGHT: usize = 40;
 const ROW: usize = 78;
 const GAP: usize = 18;
-/// The width of a node with a shape of usual length, in pixels.
-const AROUND: f64 = 130.0;
 /// The width of a letter of a monospaced font of 12 pixels, in pixels.
 const LETTER: f64 = 7.3;
 
-/// A node with its position.
+/// A node, or a part of the lines from a node to nodes further below.
+#[derive(Clone, Copy)]
+enum Item<'g> {
+    Node(&'g Row),
+    /// The lines from the node with this index pass through the row.
+    Pass(Index),
+}
+
+/// An item with its position.
 struct Placed<'g> {
-    row: &'g Row,
+    item: Item<'g>,
     middle: f64,
     width: f64,
     top: usize,
-}
-
-/// A line from the bottom of an operand to the top of a result: a cubic Bézier curve.
-struct Edge {
-    from: (f64, usize),
-    to: (f64, usize),
-    /// The distance of the inner control points to the right of the ends. A line over several rows bends around the nodes in between.
-    around: f64,
-}
-
-impl Edge {
-    /// Returns the line between two nodes.
-    fn new(from: &Placed<'_>, to: &Placed<'_>) -> Self {
-        let (start, end) = (from.top + HEIGHT, to.top);
-        let bends = end > start + ROW && (from.middle - to.middle).abs() < AROUND;
-        Edge { from: (from.middle, start), to: (to.middle, end), around: if bends { 1.3 * AROUND } else { 0.0 } }
-    }
-
-    /// Returns a horizontal bound of the line, at its right. The curve is the one between the ends, moved by 3 t (1 - t) `around`.
-    fn right(&self) -> f64 {
-        self.from.0.max(self.to.0) + 0.75 * self.around
-    }
+    /// The positions of its operands in the row above.
+    from: Vec<f64>,
 }
 
 impl Graph {
@@ -63,31 +51,26 @@ impl Graph {
     /// ```
     pub fn to_svg(&self) -> String {
         let places = place(&self.rows);
-        let by_index: HashMap<_, &Placed<'_>> = places.iter().map(|node| (node.row.index, node)).collect();
-        let mut edges = Vec::new();
-        for node in &places {
-            edges.extend(
-                node.row.inputs.iter().filter_map(|input| by_index.get(input)).map(|from| Edge::new(from, node)),
-            );
-        }
-        let nodes = places.iter().map(|node| node.middle + node.width / 2.0);
-        let width = nodes.chain(edges.iter().map(Edge::right)).fold(0.0, f64::max) + GAP as f64;
-        let height = places.iter().map(|node| node.top + HEIGHT).max().unwrap_or(0) + GAP;
+        let width = places.iter().map(|place| place.middle + place.width / 2.0).fold(0.0, f64::max) + GAP as f64;
+        let height = places.iter().map(|place| place.top + HEIGHT).max().unwrap_or(0) + GAP;
         let mut svg = format!(
             "<svg width=\"{width:.0}\" height=\"{height}\" viewBox=\"0 0 {width:.0} {height}\" xmlns=\"http://www.w3.org/2000/svg\" \
              font-family=\"monospace\" font-size=\"12\" fill=\"#3c3c3c\" text-anchor=\"middle\">\n<rect width=\"100%\" \
              height=\"100%\" fill=\"#ffffff\"/>\n"
         );
-        for Edge { from: (x, start), to: (to, end), around } in edges {
-            let middle = (start + end) / 2;
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{x:.1} {start} C{:.1} {middle} {:.1} {middle} {to:.1} {end}\" fill=\"none\" stroke=\"#a0a0a0\"/>",
-                x + around,
-                to + around,
-            );
+        for Placed { item, middle, top, from, .. } in &places {
+            let (start, bend) = (top.saturating_sub(ROW - HEIGHT), top.saturating_sub((ROW - HEIGHT) / 2));
+            let down = if let Item::Pass(_) = item { format!(" V{}", top + HEIGHT) } else { String::new() };
+            for x in from {
+                let _ = writeln!(
+                    svg,
+                    "<path d=\"M{x:.1} {start} C{x:.1} {bend} {middle:.1} {bend} {middle:.1} {top}{down}\" fill=\"none\" \
+                     stroke=\"#a0a0a0\"/>"
+                );
+            }
         }
-        for Placed { row, middle, width, top } in &places {
+        for Placed { item, middle, width, top, .. } in &places {
+            let Item::Node(row) = item else { continue };
             let [first, second] = labels(row);
             let (fill, round) = match row.kind {
                 Kind::Variable => ("#cfe2ff", 2),
@@ -112,33 +95,70 @@ impl Graph {
     }
 }
 
+/// Places the nodes and the lines between rows that are no neighbours.
 fn place(rows: &[Row]) -> Vec<Placed<'_>> {
-    let (mut depths, mut levels): (HashMap<_, usize>, Vec<Vec<&Row>>) = (HashMap::new(), Vec::new());
+    // For each node and line, its middle in each row.
+    let mut middles: HashMap<(Index, usize), f64> = HashMap::new();
+    let mut places = Vec::new();
+    for (depth, level) in levels(rows).into_iter().enumerate() {
+        let operands = |item: Item<'_>| -> Vec<f64> {
+            let above = |index: Index| depth.checked_sub(1).and_then(|row| middles.get(&(index, row)).copied());
+            match item {
+                Item::Node(row) => row.inputs.iter().filter_map(|&input| above(input)).collect(),
+                Item::Pass(index) => above(index).into_iter().collect(),
+            }
+        };
+        let mean = |from: &[f64]| from.iter().sum::<f64>() / from.len().max(1) as f64;
+        let mut wanted: Vec<(Vec<f64>, Item<'_>)> = level.into_iter().map(|item| (operands(item), item)).collect();
+        wanted.sort_by(|a, b| mean(&a.0).total_cmp(&mean(&b.0)).then(index(a.1).cmp(&index(b.1))));
+        let mut right = 0.0;
+        for (from, item) in wanted {
+            let width = match item {
+                Item::Node(row) => {
+                    let letters = labels(row).iter().map(|label| label.chars().count()).max().unwrap_or(0);
+                    LETTER * letters as f64 + 20.0
+                }
+                Item::Pass(_) => 0.0,
+            };
+            let middle = mean(&from).max(right + GAP as f64 + width / 2.0);
+            right = middle + width / 2.0;
+            middles.insert((index(item), depth), middle);
+            places.push(Placed { item, middle, width, top: GAP + depth * ROW, from });
+        }
+    }
+    places
+}
+
+/// Returns the nodes and passing lines of each row of the picture, from top to bottom.
+fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
+    let (mut depths, mut levels): (HashMap<Index, usize>, Vec<Vec<Item<'_>>>) = (HashMap::new(), Vec::new());
+    // For each node, the row of its lowest reader.
+    let mut ends: HashMap<Index, usize> = HashMap::new();
     for row in rows {
         let depth = row.inputs.iter().filter_map(|input| depths.get(input)).max().map_or(0, |depth| depth + 1);
         depths.insert(row.index, depth);
         levels.resize_with(levels.len().max(depth + 1), Vec::new);
-        levels[depth].push(row);
-    }
-    let (mut middles, mut places): (HashMap<_, f64>, Vec<Placed<'_>>) = (HashMap::new(), Vec::new());
-    for (depth, level) in levels.into_iter().enumerate() {
-        let mean = |row: &Row| {
-            let of_inputs: Vec<f64> = row.inputs.iter().filter_map(|input| middles.get(input).copied()).collect();
-            if of_inputs.is_empty() { 0.0 } else { of_inputs.iter().sum::<f64>() / of_inputs.len() as f64 }
-        };
-        let mut wanted: Vec<(f64, &Row)> = level.into_iter().map(|row| (mean(row), row)).collect();
-        wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.index.cmp(&b.1.index)));
-        let mut right = 0.0;
-        for (wanted, row) in wanted {
-            let letters = labels(row).iter().map(|label| label.chars().count()).max().unwrap_or(0);
-            let width = LETTER * letters as f64 + 20.0;
-            let middle = wanted.max(right + GAP as f64 + width / 2.0);
-            right = middle + width / 2.0;
-            middles.insert(row.index, middle);
-            places.push(Placed { row, middle, width, top: GAP + depth * ROW });
+        levels[depth].push(Item::Node(row));
+        for &input in &row.inputs {
+            let end = ends.entry(input).or_default();
+            *end = depth.max(*end);
         }
     }
-    places
+    for row in rows {
+        let end = ends.get(&row.index).copied().unwrap_or(0);
+        for level in levels.iter_mut().take(end).skip(depths[&row.index] + 1) {
+            level.push(Item::Pass(row.index));
+        }
+    }
+    levels
+}
+
+/// Returns the index of a node, or of the node that a line comes from.
+fn index(item: Item<'_>) -> Index {
+    match item {
+        Item::Node(row) => row.index,
+        Item::Pass(index) => index,
+    }
 }
 
 /// Returns the two lines of text of a node, such as `%2 exp [2, 3]` and `model.rs:12`.
@@ -166,7 +186,7 @@ mod tests {
         let y = (x.matmul(&w).exp() * 2.0 + x.sum(..)).mean(..);
         let graph = y.graph();
         let svg = graph.to_svg();
-        let lines: usize = graph.rows.iter().map(|row| row.inputs.len()).sum();
+        let lines: usize = place(&graph.rows).iter().map(|place| place.from.len()).sum();
         assert_eq!((svg.matches("<g>").count(), svg.matches("<path").count()), (graph.rows.len(), lines));
         let places = place(&graph.rows);
         for (position, a) in places.iter().enumerate() {
@@ -177,30 +197,47 @@ mod tests {
         assert!(Tape::<f64>::new().graph().to_svg().ends_with("</svg>\n"));
     }
 
-    /// Points of each curve are computed here, from the text of the picture.
+    /// Reads the boxes and lines from the text of the picture.
     #[test]
-    fn no_line_leaves_the_picture() {
+    fn no_line_crosses_a_node_or_leaves_the_picture() {
         let tape = Tape::<f64>::new();
-        let x = tape.var(&Tensor::ones([3]));
-        // The last product leads back over several rows, to the right of all nodes.
-        let y = x.exp().sin().cos() * x;
+        let (x, w) = (tape.var(&Tensor::ones([3])), tape.var(&Tensor::ones([3])));
+        // The last product reads `x` over several rows, and `w` is read in two rows.
+        let y = (x.exp() * w).sin().cos() * x + w;
         let svg = y.graph().to_svg();
         let numbers = |text: &str| -> Vec<f64> {
-            text.split([' ', '"', 'M', 'C']).filter_map(|number| number.parse().ok()).collect()
+            text.split([' ', '"', 'M', 'C', 'V']).filter_map(|number| number.parse().ok()).collect()
         };
         let width = numbers(svg.split("viewBox=").nth(1).unwrap())[2];
-        let mut bends = 0;
+        let boxes: Vec<[f64; 4]> = svg
+            .split("</title><rect ")
+            .skip(1)
+            .map(|text| {
+                let [x, y, width, height, ..] = numbers(text)[..] else { panic!("{text}") };
+                [x, y, x + width, y + height]
+            })
+            .collect();
+        assert_eq!(boxes.len(), y.graph().rows.len());
+        let mut vertical = 0;
         for path in svg.split("<path d=").skip(1) {
-            let [x0, _, x1, _, x2, _, x3, _] = numbers(path.split(" fill").next().unwrap())[..] else {
-                panic!("{path}")
-            };
+            let numbers = numbers(path.split(" fill").next().unwrap());
+            let [x0, y0, x1, y1, x2, y2, x3, y3] = numbers[..8] else { panic!("{path}") };
+            let mut points = Vec::new();
             for t in (0..=100).map(|k| f64::from(k) / 100.0) {
                 let s = 1.0 - t;
-                let at = s * s * s * x0 + 3.0 * s * s * t * x1 + 3.0 * s * t * t * x2 + t * t * t * x3;
-                assert!((0.0..=width).contains(&at), "{at} of {width}: {path}");
+                let at = |p0, p1, p2, p3| s * s * s * p0 + 3.0 * s * s * t * p1 + 3.0 * s * t * t * p2 + t * t * t * p3;
+                points.push((at(x0, x1, x2, x3), at(y0, y1, y2, y3)));
             }
-            bends += usize::from(x1 > x0);
+            if let Some(end) = numbers.get(8) {
+                points.extend((0..=10).map(|k| (x3, y3 + (end - y3) * f64::from(k) / 10.0)));
+                vertical += 1;
+            }
+            for (x, y) in points {
+                assert!((0.0..=width).contains(&x), "{x} of {width}: {path}");
+                let inside = |[left, top, right, bottom]: &[f64; 4]| *left < x && x < *right && *top < y && y < *bottom;
+                assert!(!boxes.iter().any(inside), "({x}, {y}): {path}");
+            }
         }
-        assert!(bends > 0, "no line bends, so the test shows nothing");
+        assert!(vertical >= 4, "{vertical} lines pass a row, so the test shows little");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) work: usize,
     /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
-    /// The ids of parameters that were replaced by a variable on this tape, and the variable's node.
+    /// The id of each parameter that a variable replaces on this tape, and the variable's node.
     pub(crate) bound: Vec<(u64, Index)>,
     /// The nodes that are identity matrices.
     pub(crate) identities: Vec<Index>,
@@ -103,7 +103,7 @@ impl<T: Float, O> Record<T, O> {
         self.on_behalf_of = None;
     }
 
-    /// Registers a group of nodes. When the value of one is requested, the values of all are computed.
+    /// Registers a group of nodes. When the value of one node is requested, the values of all nodes of the group are computed.
     pub(crate) fn group(&mut self, nodes: impl Iterator<Item = Index>) {
         let nodes: Vec<Index> = nodes.collect();
         if nodes.len() > 1 {
@@ -174,7 +174,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Appends a node for an operation with parameters, which is stored with its name.
+    /// Appends a node for an operation with parameters, and stores the operation with its name.
     pub(crate) fn push_operation(
         &mut self,
         operation: (O, &'static str),

@@ -23,7 +23,8 @@ pub(crate) enum LinearFactor {
 }
 
 impl LinearFactor {
-    /// Returns the factor in the derivative of an operation with respect to the input with index `input`.
+    /// Returns the factor in the derivative of an operation with respect to the input with index `input`. Returns `None` if the operation
+    /// is not a sum, a difference or a product.
     #[inline(always)]
     pub(crate) fn of(op: Op, input: usize) -> Option<LinearFactor> {
         match (op, input) {
@@ -121,7 +122,8 @@ fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, 
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Records half of `v` where both operands are equal, and otherwise `v` for the selected operand. `x` is selected where `wins` is true or
+/// Records the derivative of `fmax` or `fmin` with respect to `x` if `to_x` is true, otherwise with respect to `y`. It is half of `v` where
+/// both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x` is selected where `wins` is true or
 /// `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());

@@ -57,8 +57,8 @@ pub(super) fn embed_derivative<'t, T: Float>(
     }
 }
 
-/// One part of a concatenation. Derivatives are recorded for one part after the other. The part before gives the start of the next, so
-/// that the time for all parts is proportional to the number of parts.
+/// One part of a concatenation. Derivatives are recorded for one part after the other. The start of a part is computed from the previous
+/// part, so the time for all parts is proportional to the number of parts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CatPart {
     /// The position of the part among the inputs.
@@ -95,7 +95,7 @@ impl CatPart {
     }
 }
 
-/// An operation that reads elements at positions. Its adjoint is [`ScatterAdd`].
+/// An operation that reads the elements at the given row-major positions. Its adjoint is [`ScatterAdd`].
 pub(crate) struct Take(pub(crate) Tensor<i64>);
 
 impl<T: Float> Operation<T> for Take {
@@ -128,7 +128,7 @@ impl<T: Float> Operation<T> for Take {
     }
 }
 
-/// An operation that adds elements to zeros at positions. Its adjoint is [`Take`].
+/// An operation that adds the elements of its input to an array of zeros, at the given row-major positions. Its adjoint is [`Take`].
 pub(crate) struct ScatterAdd {
     pub(crate) positions: Tensor<i64>,
     pub(crate) shape: Shape,
@@ -243,7 +243,8 @@ impl<T: Float> Operation<T> for IndexAdd {
 const MAX_TERMS: usize = 16;
 
 /// Records the sum of two [`IndexAdd`]s as a single one. So the gradient of an embedding that is looked up several times is filled with
-/// zeros only once. Returns `None` if `x` or `y` is not an [`IndexAdd`], if they do not match, or if the sum would have too many inputs.
+/// zeros only once. Returns `None` if `x` or `y` is not an [`IndexAdd`], if their axes or shapes differ, or if the sum would have too many
+/// inputs.
 pub(super) fn add_index_adds<'t, T: Float>(
     x: Var<'t, T>,
     y: Var<'t, T>,

@@ -95,7 +95,8 @@ mod tests {
 
     const INF: f64 = f64::INFINITY;
 
-    /// Returns the gradient of half the norm, and the gradient of its product with (3/2, 1, 3/4), cut to the length of `x`.
+    /// Returns the gradient of half the norm, and the gradient of this gradient's dot product with v. Here v is (3/2, 1, 3/4), cut to the
+    /// length of `x`.
     fn derivatives(x: &[f64], ord: f64) -> (Vec<f64>, Vec<f64>) {
         let tape = Tape::<f64>::new();
         let v = Tensor::from(&[1.5, 1.0, 0.75][..x.len()]);

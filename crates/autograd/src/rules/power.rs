@@ -43,8 +43,8 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     }
 }
 
-/// The operation that raises x to the power 1/2, or -1/2 if `inverse` is true. It has the derivative of a power. At -0 that differs from
-/// the derivative of a root.
+/// The operation that raises x to the power 1/2, or -1/2 if `inverse` is true. Its derivative is the derivative of a power, which differs
+/// from the derivative of a square root at -0.
 pub(crate) struct Root {
     pub(crate) inverse: bool,
 }

@@ -65,8 +65,9 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
     Ok(x)
 }
 
-/// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention at factors of ∞ and NaN:
-/// the derivative is the product divided by the factor, which is NaN, unless a factor is zero.
+/// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention for infinite and NaN factors.
+/// If no factor is zero, the derivative with respect to an infinite or NaN factor is NaN, because PyTorch divides the product by the
+/// factor.
 struct Factors {
     /// The number of leading batch dimensions. Each example has its own product.
     outer: usize,

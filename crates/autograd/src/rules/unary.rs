@@ -43,7 +43,7 @@ pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, 
         // The derivative is 0 for x ≤ 0. At NaN it is v, because the comparison is false.
         Unary::Relu => where_(&z.le(0.0), &v.zeros_like(), v),
         Unary::Hardsigmoid => {
-            // PyTorch's slope is 1/6 rounded to an f32. There is no second derivative.
+            // PyTorch's slope is 1/6 rounded to an f32. A request for the second derivative is an error.
             let inside = x.gt(-3.0).logical_and(x.lt(3.0));
             let slope = where_(&inside, &(v * f64::from(1.0f32 / 6.0)), v.zeros_like());
             match slope.opaque(Site::here("hardsigmoid_backward")) {

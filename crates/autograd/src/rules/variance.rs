@@ -113,7 +113,7 @@ mod tests {
         let tape = Tape::<f64>::new();
         let (x, g) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::scalar(1.0)));
         let Some(dx) = tape.vjp(&[(x.var(0, 2), g)], &[x])[0] else { unreachable!("it depends on x") };
-        // The derivative is 2/0 · Σ w (x - m), with m = 3/2.
+        // The derivative is 2/0 · Σ w (x - m), with the weights w = (3, 1) and the mean m = 3/2.
         let [dg] = (dx * &Tensor::from([3.0, 1.0])).sum(..).grad([g]);
         assert_eq!(dg.item(), -f64::INFINITY);
     }

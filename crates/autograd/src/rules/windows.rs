@@ -1,8 +1,8 @@
 //! Derivatives of convolutions, maximum pooling and mean pooling.
 //!
-//! The form ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each compute one of the three arrays from
-//! the other two. The derivative of each operation with respect to an operand computes that operand's array, with the incoming gradient in
-//! place of the result. So one rule serves all orders.
+//! The form ⟨x * w, z⟩, where * is the convolution, is linear in each of x, w and z. The convolution and its two derivatives each compute
+//! one of the three arrays from the other two. The derivative of each operation with respect to an operand computes that operand's array,
+//! with the incoming gradient in place of the result. So one rule serves all orders.
 
 use std::rc::Rc;
 
@@ -177,7 +177,7 @@ impl<T: Float> Operation<T> for MeanPooling {
     }
 }
 
-/// Returns the input with index `position` of a batch over `shape`, with the images of all examples in one dimension.
+/// Returns the input with index `position`, reshaped to `shape`, in which one dimension has the images of all examples.
 fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Var<'t, T> {
     or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
 }

@@ -21,8 +21,8 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with this number, if that was the last such
-/// tape of this thread.
+/// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with this number. Returns `None` if no layer
+/// did, or if a layer on this thread has noted its evaluation on another tape since then.
 pub(crate) fn evaluated_layer(tape: u64) -> Option<&'static str> {
     EVALUATED.get().filter(|&(id, _)| id == tape).map(|(_, layer)| layer)
 }

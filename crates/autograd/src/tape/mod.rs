@@ -1,6 +1,6 @@
 //! The tape and its variables.
 
-// See the comment on the order in `lib.rs`.
+// A comment in `lib.rs` explains the order of the modules.
 #[allow(clippy::module_inception)]
 mod tape;
 

@@ -21,8 +21,8 @@ impl<T: Float> Tape<T> {
         self.leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
-    /// Returns a variable that stops gradients, for inputs, targets and masks: with the values of a tensor, which are not copied, or a
-    /// number without dimensions.
+    /// Returns a variable that stops gradients, for inputs, targets and masks. Its value is a tensor, which is not copied, or a number,
+    /// which has no dimensions.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -123,7 +123,7 @@ impl<T: Float> Tape<T> {
         Ok(Var::new(self, index))
     }
 
-    /// Records an operation on inputs of this tape. `shape` is the index of the result's shape.
+    /// Records an operation on inputs of this tape. `shape` returns the index of the result's shape.
     #[inline]
     pub(crate) fn push<const N: usize>(
         &self,

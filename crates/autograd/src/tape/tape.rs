@@ -130,8 +130,8 @@ impl<T: Float> fmt::Debug for Tape<T> {
 ///
 /// # Operations
 ///
-/// The operations are methods of the traits of [`wengert_tensor::ops`], and functions there. `use wengert::prelude::*` imports them;
-/// in the crate `wengert-autograd` its own `prelude` does.
+/// The operations are methods of the traits of [`wengert_tensor::ops`], and functions there. `use wengert::prelude::*` imports them.
+/// Without the crate `wengert`, import `wengert_autograd::prelude`.
 ///
 #[doc = include_str!("operations.md")]
 pub struct Var<'t, T: Float = f32> {
@@ -274,7 +274,7 @@ pub struct Call<'t, T: Float = f32> {
 /// One call of an operation for all examples of a batch. Inputs that differ between examples have the batch dimension first.
 #[derive(Clone, Debug)]
 pub struct BatchedCall<'t, T: Float = f32> {
-    /// Each input, with a flag that is true if it has a batch dimension.
+    /// Each input, with a flag that is true if the input has a batch dimension.
     pub(crate) inputs: SmallVec<[(Var<'t, T>, bool); 3]>,
     pub(crate) size: usize,
     /// The shape of the result for one example.

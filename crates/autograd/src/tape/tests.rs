@@ -105,7 +105,7 @@ fn an_operation_without_a_derivative_names_its_line() {
 fn neither_mode_passes_through_operations_without_a_derivative() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([2]));
-    // The quotient has the derivative zero. Its operands have no derivative at all, which is an error.
+    // The quotient itself has the derivative zero, but `floor_divide` marks its result as not differentiable. So a derivative is an error.
     let error = tape.try_jvp(&[x.floor_divide(2.0)], &[(x, x)]).unwrap_err();
     assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
     // Nodes that the output does not depend on may lack a derivative.

@@ -10,13 +10,13 @@ use crate::{Error, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// Returns the result of `draw` on the generator of a training tape; `None` on other tapes.
+    /// Returns the result of `draw`, called with the generator of a training tape. Returns `None` on other tapes.
     pub fn draw<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> Option<R> {
         self.training.as_ref().map(|training| draw(&mut training.borrow_mut().generator))
     }
 
-    /// Records that the step moves `buffer` towards `new`. `new` is a statistic of the batch in the buffer's shape, which is computed with
-    /// the gradients. `share` is its weight. Does nothing on a tape that does not train.
+    /// Records that the step moves `buffer` towards `new`. `new` is a statistic of the batch and has the buffer's shape. It is computed
+    /// together with the gradients. `share` is the weight of the batch in the result. Does nothing on a tape that does not train.
     ///
     /// # Errors
     ///

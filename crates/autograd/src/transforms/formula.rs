@@ -1,4 +1,4 @@
-//! Closures over variables that are kept in a variable of the program.
+//! A macro for closures that take variables of a tape and are kept in a `let`.
 
 use wengert_tensor::Float;
 
@@ -8,7 +8,7 @@ use crate::Var;
 /// variables, or `formula!(|[x, w]| …)` with an array of them.
 ///
 /// A closure that is written in a call, as in `grad(|x| …, &x)`, needs no macro: the compiler reads its lifetimes from the call. For a
-/// closure in a `let`, it finds a lifetime for each variable by itself, and the error is "lifetime may not live long enough" or "type
+/// closure in a `let`, the compiler infers one lifetime for each variable. The error is then "lifetime may not live long enough" or "type
 /// annotations needed". A function does the same as this macro: `fn f<'t>(x: Var<'t, f64>) -> Var<'t, f64>`.
 ///
 /// ```
@@ -57,7 +57,7 @@ macro_rules! formula {
     };
 }
 
-/// Returns a function of one variable itself, with the lifetimes that its bound gives it.
+/// Returns a function of one variable unchanged. The bound makes the compiler infer that a closure accepts variables of any lifetime.
 pub fn of_one<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -65,7 +65,7 @@ where
     f
 }
 
-/// Returns a function of two variables itself, with the lifetimes that its bound gives it.
+/// Returns a function of two variables unchanged. The bound makes the compiler infer that a closure accepts variables of any lifetime.
 pub fn of_two<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -73,7 +73,7 @@ where
     f
 }
 
-/// Returns a function of three variables itself, with the lifetimes that its bound gives it.
+/// Returns a function of three variables unchanged. The bound makes the compiler infer that a closure accepts variables of any lifetime.
 pub fn of_three<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>, Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -81,7 +81,8 @@ where
     f
 }
 
-/// Returns a function of an array of variables itself, with the lifetimes that its bound gives it.
+/// Returns a function of an array of variables unchanged. The bound makes the compiler infer that a closure accepts variables of any
+/// lifetime.
 pub fn of_array<T: Float, const N: usize, F>(f: F) -> F
 where
     F: for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,

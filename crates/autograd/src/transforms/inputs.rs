@@ -1,4 +1,4 @@
-//! The inputs of a transform: tensors, parameters or variables, one by itself, an array or a list of them.
+//! The inputs of a transform: tensors, parameters or variables, as a single input, an array or a list.
 
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
@@ -17,8 +17,8 @@ use crate::{Error, Parameter, Tape, Var};
 /// | `model.parameters()`, a `Vec<&Parameter>` | the same | `Vec<Tensor>` |
 /// | `x`, `[x, w]` or a `Vec` of variables | the same forms | variables on the same tape |
 ///
-/// With variables, a transform is part of a larger program, so transforms nest. Parameters have their variables on the function's tape:
-/// a model that the function calls uses them. A frozen parameter that is an input is differentiated like the others.
+/// With variables, a transform is part of a larger program, so transforms nest. Each parameter becomes a variable on the function's tape,
+/// and a model that the function calls uses this variable. A frozen parameter that is an input is differentiated like the others.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no input of a derivative",
     label = "write `&x` for one tensor, `[&x, &y]` for several",
@@ -32,15 +32,15 @@ pub trait Inputs: Sized {
     type Array;
     /// The value of the function: a number, or a variable if the inputs are variables.
     type Number;
-    /// The form of the inputs, with a `V` in the place of each.
+    /// The form of the inputs, with a `V` in the place of each input.
     type Each<V>;
     /// The variables that the function gets.
     type Vars<'s>;
     /// The variable that the function returns.
     type Output<'s>;
 
-    /// Records `f` of these inputs, and `derive` of the recorded output. Returns the results of `derive`. The directions `along` are
-    /// constants.
+    /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`. The directions
+    /// `along` are constants.
     #[doc(hidden)]
     fn derive<F: for<'s> Objective<'s, Self>>(
         self,
@@ -50,11 +50,11 @@ pub trait Inputs: Sized {
         at: Site,
     ) -> Result<Vec<Self::Array>, Error>;
 
-    /// Returns `f` of all examples.
+    /// Returns the results of `f` for all examples.
     #[doc(hidden)]
     fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Self::Array, Error>;
 
-    /// Returns a list, with one element for each input, in the form of the inputs.
+    /// Converts a list with one element for each input to the form of the inputs.
     #[doc(hidden)]
     fn arrange<V>(list: Vec<V>) -> Self::Each<V>;
 
@@ -71,7 +71,7 @@ pub trait Inputs: Sized {
     fn count(&self) -> usize;
 }
 
-/// A function of the variables of [`Inputs`], which is called once: a closure or a `fn`. A closure that is kept in a variable is made by
+/// A function of the variables of [`Inputs`], which is called once: a closure or a `fn`. To keep a closure in a variable, make it with
 /// [`formula!`](crate::formula).
 #[diagnostic::on_unimplemented(
     message = "this is no function of the variables of `{I}`",
@@ -90,7 +90,7 @@ pub trait Objective<'s, I: Inputs>: FnOnce(I::Vars<'s>) -> I::Output<'s> {}
 )]
 pub trait MappedFunction<'s, I: Inputs>: Fn(I::Vars<'s>) -> I::Output<'s> {}
 
-/// A function of a recorded output that returns other variables.
+/// A function of a recorded output that returns other variables, such as gradients.
 pub type Derive<T> = for<'s> fn(RecordedOutput<'s, T>, Site) -> Result<Vec<Var<'s, T>>, Error>;
 
 /// The output of a function with its inputs, on a tape.
@@ -114,7 +114,7 @@ macro_rules! form {
     };
 }
 
-/// Implements the traits for a form of tensors or parameters. `$leaf` records one of them.
+/// Implements the traits for a form of tensors or parameters. `$leaf` records one input, and `$along` records one direction.
 macro_rules! data {
     ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $along:expr;)*) => {$(
         impl<$($generics)*> Inputs for $inputs {

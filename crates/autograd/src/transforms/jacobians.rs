@@ -9,8 +9,8 @@ use crate::{Error, Tape, Var};
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
-    /// Returns the [`jacobian`](super::jacobian) of a recorded variable with respect to each of `inputs`: of a model's output with respect to
-    /// its parameters.
+    /// Returns the [`jacobian`](super::jacobian) of a recorded variable with respect to each of `inputs`, for example of a model's output
+    /// with respect to its parameters.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
     }
 
-    /// Returns the jacobian of `output` with respect to each input, as a variable.
+    /// Returns the Jacobian of `output` with respect to each input, as a variable.
     pub(super) fn record_jacobians(
         &'t self,
         output: Var<'t, T>,
@@ -68,7 +68,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(inputs.iter().map(jacobian).collect())
     }
 
-    /// Returns the blocks of the hessian of `output`, as variables, row by row.
+    /// Returns the blocks of the Hessian of `output`, as variables, row by row.
     pub(super) fn record_hessians(
         &'t self,
         output: Var<'t, T>,
@@ -101,8 +101,8 @@ impl<'t, T: Float> Tape<T> {
         self.gradients_from((y, y.one(at)?), vars, at)
     }
 
-    /// Returns the gradients of `inputs` for an incoming gradient of a variable. They are zeros for an input on which the variable does not
-    /// depend.
+    /// Returns the gradients with respect to `vars`, from a variable and its incoming gradient. A gradient is zeros if the variable does
+    /// not depend on the input.
     fn gradients_from(
         &'t self,
         seeded: (Var<'t, T>, Var<'t, T>),
@@ -113,7 +113,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
     }
 
-    /// Returns the Jacobians of `y` by reverse mode. The shape of each is the shape of `y` followed by an input's. The derivative for one
+    /// Returns the Jacobians of `y` by reverse mode. Each one has the shape of `y` followed by the input's shape. The derivative for one
     /// incoming gradient is batched over the rows of the identity.
     fn jacobian_rows(&'t self, y: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let to = y.shape();
@@ -125,7 +125,7 @@ impl<'t, T: Float> Tape<T> {
         reshaped.collect()
     }
 
-    /// Returns the Jacobian of each output by forward mode. Its shape is the output's followed by the shape of `x`. The derivative along
+    /// Returns the Jacobian of each output by forward mode. It has the output's shape followed by the shape of `x`. The derivative along
     /// one tangent is batched over the rows of the identity.
     fn jacobian_columns(&'t self, outputs: &[Var<'t, T>], x: Var<'t, T>, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let from = x.shape();

@@ -1,4 +1,4 @@
-//! Derivatives of functions of tensors, returned as tensors. The tape is created and dropped inside.
+//! Derivatives of functions of tensors, returned as tensors. Each transform creates and drops the tape itself.
 //!
 //! | here | JAX | `torch.func` | how |
 //! |---|---|---|---|
@@ -10,9 +10,9 @@
 //! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
-//! All of them take a function and its [`Inputs`]. The function's variables and the results have the form of the inputs: `grad(|x| …, &x)`
-//! returns one gradient, `grad(|[x, w]| …, [&x, &w])` two, and lists and the parameters of a model give a `Vec`. Tensors that the
-//! function captures are constants. A closure that is kept in a variable is made by [`formula!`](crate::formula).
+//! All transforms take a function and its [`Inputs`]. The function's variables and the results have the form of the inputs:
+//! `grad(|x| …, &x)` returns one gradient, `grad(|[x, w]| …, [&x, &w])` returns two, and lists and the parameters of a model give a `Vec`.
+//! Tensors that the function captures are constants. To keep a closure in a variable, make it with [`formula!`](crate::formula).
 //!
 //! Each call records the function once, on its own tape, and evaluates all results together. If the inputs are variables, the derivatives
 //! are variables too, so transforms nest:
@@ -26,7 +26,7 @@
 //! assert_eq!(second.to_vec(), [6.0, 12.0]); // 6x
 //! ```
 //!
-//! [`ravel`] turns a structure of tensors into one vector, for a gradient or a Hessian of the whole.
+//! [`ravel`] turns a structure of tensors into one vector, for a gradient or a Hessian with respect to all its elements.
 //!
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp), [`jvp`](Tape::jvp) and [`Vmap::record`].
 
@@ -105,8 +105,8 @@ pub fn try_infer_in_batches<T: Float>(
     Ok(try_cat(&results, 0)?)
 }
 
-/// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. They have the inputs' shapes.
-/// A gradient is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+/// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. A gradient has its input's
+/// shape. It is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -120,7 +120,7 @@ pub fn try_infer_in_batches<T: Float>(
 /// assert_eq!(dw, Tensor::from([4.0, 6.0]));
 /// ```
 ///
-/// With respect to parameters, such as `model.parameters()`. Whatever the function calls uses their variables:
+/// The inputs may be parameters, such as `model.parameters()`. A model that the function calls then uses the variables of these parameters:
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -199,11 +199,12 @@ pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> 
     Ok(I::arrange(jacobians.collect::<Result<_, _>>()?))
 }
 
-/// Returns the second derivatives of a function whose result is one number, for all pairs of elements. They have the shape `[d…, d…]`
-/// for an input `[d…]`, and are symmetric if the function is smooth. With several [`Inputs`], block `[i][j]` has the shapes of inputs i
-/// and j, joined. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
+/// Returns the second derivatives of a function whose result is one number, for all pairs of elements. They have the shape `[d…, d…]` for
+/// an input `[d…]`, and are symmetric if the function is smooth. With several [`Inputs`], block `[i][j]` has the shape of input i followed
+/// by the shape of input j. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
 ///
-/// It is computed by forward over reverse mode, as in JAX and PyTorch. For products with vectors see [`hvp`], which needs no `[d…, d…]`.
+/// The Hessian is computed by forward over reverse mode, as in JAX and PyTorch. For products with vectors see [`hvp`], which does not store
+/// the whole Hessian.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -235,8 +236,9 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
     Ok(I::arrange(rows.collect::<Result<Vec<_>, Error>>()?))
 }
 
-/// Returns the Hessian times `v`, for a function whose result is one number, and [`Inputs`] and directions `v` of the same shapes. It is
-/// the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the input.
+/// Returns the Hessian times `v`, for a function whose result is one number, and [`Inputs`] and directions `v` of the same shapes. The
+/// product is the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the
+/// input.
 /// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```

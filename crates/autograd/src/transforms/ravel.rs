@@ -1,4 +1,4 @@
-//! Structures of arrays as one vector, and back.
+//! Converts structures of arrays to one vector, and back.
 //!
 //! A method of optimisation or of linear algebra works on one vector. A model has several arrays. The elements of the arrays are put one
 //! after the other, in row-major order, in the order of the fields.
@@ -21,7 +21,7 @@ pub trait Tree {
     /// Returns the structure with the shape of each array.
     fn form(&self) -> Self::Form;
 
-    /// Appends the arrays in their order.
+    /// Appends the arrays to `leaves`, in the order of the fields.
     fn leaves(&self, leaves: &mut Vec<Self::Leaf>);
 }
 
@@ -48,7 +48,7 @@ pub struct TreeLayout<F> {
 }
 
 /// Returns the elements of all arrays as one vector `[n]`, and the layout that turns vectors back into structures. With variables,
-/// derivatives flow through both. JAX: `ravel_pytree`; PyTorch: `parameters_to_vector` and `vector_to_parameters`.
+/// derivatives flow through both conversions. JAX: `ravel_pytree`; PyTorch: `parameters_to_vector` and `vector_to_parameters`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }

@@ -64,8 +64,8 @@ impl Vmap {
     /// # Errors
     ///
     /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or all of them are the
-    /// same for all examples. If a result does not have the dimension of [`out_dims`](Self::out_dims). If a training tape's running
-    /// statistic would change with single examples. For the reasons of [`value`](Var::value).
+    /// same for all examples. If a result does not have the dimension of [`out_dims`](Self::out_dims). If `f` would change a running
+    /// statistic of a training tape by single examples. Also the errors of [`value`](Var::value).
     pub fn try_call<T: Float, const N: usize, const M: usize>(
         &self,
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
@@ -102,7 +102,7 @@ impl Vmap {
         Ok(array(self.variables(&of_slices(f), &inputs, Site::here("record"))?))
     }
 
-    /// Records any number of inputs and results: see [`record`](Self::record).
+    /// Does the same as [`record`](Self::record) for any number of inputs and results.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl<'t, T: Float> Batch<'t, T> {
         if self.size == 0 || !tape.depend(&looked_at, &sources) {
             return tape.batch(&results, &replaced, self.size, self.at);
         }
-        // The operations that `f` records depend on the values of the example, so `f` is called for each example.
+        // The operations that `f` records may depend on the values of the example, so `f` is called for each example.
         let mut rows: Vec<Vec<Var<'t, T>>> = results.into_iter().map(|result| vec![result]).collect();
         for number in 1..self.size {
             tape.set_generator(generator.clone());
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn vmaps_nest() {
         let (x, y) = (matrix(), Tensor::from([[1.0, 0.0, 2.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]));
-        // Compares every pair of rows, which gives the matrix product with the transpose.
+        // Computes the dot product of every pair of rows, which gives the matrix product with the transpose.
         let products = vmap(
             |[row, others]| {
                 let every = Vmap::new().in_dims([None, Some(0)]);
@@ -499,7 +499,7 @@ mod tests {
         assert!(matches!(Vmap::new().try_record(|[x, _]| [x], vars), Err(Error::OtherTape { .. })));
     }
 
-    /// The operation x², with or without a rule for batches.
+    /// The operation x². Without the field it has no batching rule. Otherwise the field may change the shape of the rule's result.
     struct Square(Option<fn(&mut Shape)>);
 
     impl<T: Float> Operation<T> for Square {

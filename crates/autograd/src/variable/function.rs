@@ -149,7 +149,7 @@ struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
     last: RefCell<Option<LastGradients>>,
-    /// The line that called the function.
+    /// The line of code that called the function.
     at: Site,
 }
 
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(gradients, &x * &y * 2.0 + y.square());
     }
 
-    /// The function (x y, Σ x) of vectors. It has `declared` results, 1 or 2, and its batching rule has `given`.
+    /// The function (x y, Σ x) of vectors. It has `declared` results, 1 or 2, and its batching rule returns `given` results.
     struct ProductAndTotal {
         declared: usize,
         given: usize,
@@ -373,7 +373,7 @@ mod tests {
             // The gradient with respect to x of Σ (x y)², and of (Σ x)².
             let total = if count == 2 { x.sum_keepdim(1) * 2.0 } else { Tensor::zeros([3, 1]) };
             assert_eq!(gradients.value(), &x * y.square() * 2.0 + total);
-            // One call for the example, and one for the batch: not one for each example.
+            // There is one call for the example and one for the batch, and not one for each example.
             assert_eq!(tape.calls("product_and_total").len(), 2);
         }
     }

@@ -1,4 +1,4 @@
-//! A variable whose gradient a function of the caller changes.
+//! Changes the gradient of a variable by a function of the caller.
 
 use std::rc::Rc;
 
@@ -9,11 +9,11 @@ use crate::{Call, Error, Operation, Var};
 
 #[twins]
 impl<'t, T: Float> Var<'t, T> {
-    /// Returns the same value. In reverse mode, its gradient is the result of `map`, which gets the gradient that reaches this variable, and
-    /// must keep its shape. PyTorch: `Tensor.register_hook`.
+    /// Returns a variable with the same value. In reverse mode, `map` replaces the gradient that reaches the returned variable. The result
+    /// of `map` must have the same shape. PyTorch: `Tensor.register_hook`.
     ///
-    /// `map` consists of recorded operations, so the result can be differentiated again. It runs once for each gradient that is recorded, and not
-    /// at all if none is. Forward mode and the value do not change.
+    /// `map` consists of recorded operations, so the result can be differentiated again. `map` runs once for each gradient that is
+    /// recorded, and not at all if none is recorded. Forward mode and the value do not change.
     ///
     /// ```
     /// # use wengert_autograd as wengert;

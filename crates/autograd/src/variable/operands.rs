@@ -31,7 +31,7 @@ impl<'t, T: Float> OptionalOperand<Var<'t, T>> for &Tensor<T> {
     }
 }
 
-/// Implements the matrix product of a left operand, which is a tensor or a variable, and a right operand of another type.
+/// Implements matrix products in which at least one operand is a variable. The other operand is a variable or a tensor.
 macro_rules! products {
     ($($left:ty, $right:ty: |$x:ident, $y:ident| $variables:expr;)*) => {$(
         impl<'t, T: Float> ProductOperand<$left> for $right {

@@ -1,7 +1,7 @@
 //! The operators `+ - * / %` and unary `-` on variables. The other operand is a variable, a tensor, or a number on either side.
 //!
-//! A literal may stand on either side. A number on the right may have any type that implements [`Operand`]. A number on the left is an
-//! f64 or an i32, for tapes of both types: `2.0 * x`, `2 * x`. An f32 in a variable stands on the right: `x * scale`.
+//! A literal may stand on either side. A number on the right may have any type that implements [`Operand`]. A number on the left is an f64
+//! or an i32, for tapes of f32 and of f64: `2.0 * x`, `2 * x`. A number of type f32 must stand on the right: `x * scale`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
@@ -41,7 +41,8 @@ macro_rules! operator {
     )*};
 }
 
-// f64 is the only floating-point type on the left: with f32 too, `(1.0 - x).sqrt()` would be ambiguous.
+// f64 is the only floating-point type on the left. If f32 were allowed too, the type of the literal in `(1.0 - x).sqrt()` would be
+// ambiguous.
 macro_rules! number_first {
     ($trait:ident $method:ident $primitive:ident, $($number:ident)*) => {$(
         impl<'t, T: Float> $trait<Var<'t, T>> for $number {
@@ -66,7 +67,8 @@ macro_rules! number_first {
     )*};
 }
 
-// One implementation for each element type: for a generic type, another crate could make `Var` an operand of a tensor.
+// There is one implementation for each element type. The compiler refuses a generic one, because another crate could make `Var` an operand
+// of a tensor.
 macro_rules! tensor_first {
     ($trait:ident $method:ident $primitive:ident, $element:ty) => {
         tensor_first!($trait $method $primitive, $element, Tensor<$element>, Var<'t, $element>);

@@ -26,8 +26,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     #[inline]
     fn same_shape(&self, other: &Self) -> bool {
-        // Each shape is stored once per tape, so indices are compared. For variables of different tapes, the operation itself returns the
-        // error.
+        // Each shape is stored once per tape, so the indices of the shapes are compared. For variables of different tapes, the operation
+        // itself returns the error.
         let record = self.tape.record.borrow();
         std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
     }
@@ -207,7 +207,7 @@ fn with_slopes<'t, T: Float>(
 impl<T: Float> InPlace for Var<'_, T> {
     fn check_write(&self, _source: Option<&Self>, at: Site) -> Result<(), Error> {
         // A variable is immutable, so a write only replaces the handle and is always safe. But PyTorch refuses writes to expanded tensors,
-        // and so does this.
+        // and so does this function.
         let record = self.tape.record.borrow();
         let stretched = record.node(self.index).op == Op::Expand
             && record

@@ -16,7 +16,7 @@ pub(crate) struct Exchange {
     pub(crate) sends: Vec<(usize, Arc<Payload>)>,
     /// Buffers of the right type and size. They are overwritten by the received elements.
     pub(crate) receives: Vec<(usize, Payload)>,
-    /// The elements that the transport itself sums over all ranks. After the exchange, they are the sum. It is only used if
+    /// The elements that the transport itself sums over all ranks. After the exchange, this field has the sums. It is only used if
     /// [`sums`](Transport::sums) returns true.
     pub(crate) summed: Option<Payload>,
 }

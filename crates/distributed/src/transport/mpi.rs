@@ -2,7 +2,7 @@
 //!
 //! One thread of the process makes all calls of MPI. So messages are sent while the program computes, and a call that never returns cannot
 //! keep the program from noticing its deadline. The thread runs one exchange after the other, with non-blocking requests that it tests
-//! until they have completed. It owns the buffers of an exchange until the exchange completes, which may be never.
+//! until they have completed. The thread owns the buffers of an exchange until the exchange completes, which may never happen.
 //!
 //! A rank that has waited for long asks the awaited ranks whether they are alive. Their MPI threads answer even if their programs are busy.
 
@@ -32,10 +32,10 @@ const ANSWER: Tag = 20_001;
 /// The contents of questions and answers, which are empty.
 static NOTHING: [u8; 0] = [];
 
-/// A rank that has waited this long for an exchange asks the others whether they are alive. It repeats the question at
-/// this interval.
+/// The time after which a waiting rank asks the other ranks of the exchange whether they are alive. It repeats the question at this
+/// interval.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The interval at which an idle thread checks for questions.
+/// The interval at which the MPI thread checks for questions while it has no exchange.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The program's connection to the thread that calls MPI.
@@ -114,7 +114,7 @@ impl Transport for Mpi {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending> {
         let (done, result) = mpsc::channel();
         if let Some(orders) = &self.orders {
-            // The send fails if the thread has ended. The channel for the result then reports that.
+            // The send fails if the thread has ended. The wait for the result then fails too.
             let _ = orders.send(Order { exchange, done });
         }
         Box::new(Waiting { result, state: Arc::clone(&self.state) })

@@ -16,7 +16,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Returns the ends of all ranks.
+    /// Returns the ends of the channels for each rank.
     pub(crate) fn of_size(size: usize) -> Vec<Threads> {
         let mut all: Vec<Threads> = (0..size).map(|_| Threads { to: Vec::new(), from: Vec::new() }).collect();
         for receiver in 0..size {

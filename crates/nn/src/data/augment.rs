@@ -92,8 +92,8 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
     })
 }
 
-/// Rotates each image about its centre by up to `degrees` in both directions, scales it by a factor from `scale`, and shifts it by up to
-/// `shift` times its size in each direction. Interpolates once, bilinearly. torchvision: `RandomAffine(degrees, translate, scale)`.
+/// Rotates each image about its centre by up to `degrees` in both directions, scales it by a factor in the range `scale`, and shifts it by
+/// up to `shift` times its size along both axes. Interpolates bilinearly. torchvision: `RandomAffine(degrees, translate, scale)`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -134,9 +134,9 @@ pub fn random_affine<T: Float>(
     })
 }
 
-/// Changes the brightness and the contrast of each image, for pixels from 0 to 1: contrast · (x - mean) + brightness · mean. Both factors
-/// are from 1 - `strength` to 1 + `strength`, and the results are limited to 0 to 1. torchvision: `ColorJitter(brightness, contrast)`,
-/// which draws the order of both changes too.
+/// Multiplies each image by a brightness, and its distance from its mean by a contrast: brightness · (mean + contrast · (x - mean)). Draws
+/// both factors from 1 - `strength` to 1 + `strength`, and limits the results to the range from 0 to 1. torchvision:
+/// `ColorJitter(brightness, contrast)`, whose mean is the mean of a grey copy.
 ///
 /// # Errors
 ///
@@ -153,13 +153,13 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
         let mean = image.iter().map(|x| x.to_f64()).sum::<f64>() / size as f64;
         let [brightness, contrast] = [(); 2].map(|()| 1.0 + strength * (2.0 * generator.uniform() - 1.0));
         for x in image {
-            *x = T::from_f64((contrast * (x.to_f64() - mean) + brightness * mean).clamp(0.0, 1.0));
+            *x = T::from_f64((brightness * (mean + contrast * (x.to_f64() - mean))).clamp(0.0, 1.0));
         }
     }
     Ok(result)
 }
 
-/// Sets a random rectangle of each image to 0 with probability `p`, with sides of up to `most` times the sides of the image. T. DeVries
+/// Sets a random rectangle of each image to 0, with probability `p`. Its sides are at most `most` times the sides of the image. T. DeVries
 /// and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision: `RandomErasing`.
 ///
 /// # Errors
@@ -398,13 +398,12 @@ mod tests {
         let mut factors = Vec::new();
         for n in 0..8 {
             let (old, new) = (x.select(0, n), changed.select(0, n));
-            let [brightness, contrast] = [
-                new.mean(..).item() / old.mean(..).item(),
-                (new.amax(..).item() - new.amin(..).item()) / (old.amax(..).item() - old.amin(..).item()),
-            ];
+            let range = |x: &Tensor<f64>| x.amax(..).item() - x.amin(..).item();
+            let brightness = new.mean(..).item() / old.mean(..).item();
+            let contrast = range(&new) / range(&old) / brightness;
             assert!((brightness - 1.0).abs() <= 0.3 && (contrast - 1.0).abs() <= 0.3, "{brightness} {contrast}");
             let mean = old.mean(..).item();
-            let expected = (&old - mean) * contrast + brightness * mean;
+            let expected = ((&old - mean) * contrast + mean) * brightness;
             assert!((expected - new).abs().amax(..).item() < 1e-12);
             factors.push(brightness);
         }

@@ -1,8 +1,8 @@
-//! Makes the batches of one epoch, on request or in advance on another thread.
+//! Makes the batches of one epoch, on request or in advance on other threads.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -16,11 +16,16 @@ pub struct Batches<B> {
     pub(super) next: usize,
     pub(super) count: usize,
     pub(super) prefetch: usize,
-    pub(super) ahead: Option<Prefetch>,
+    pub(super) workers: usize,
+    /// The threads, in the order of their next batches.
+    pub(super) ahead: VecDeque<Prefetch>,
 }
 
 /// A batch behind `dyn Any`: the code of the thread is compiled only once for all types of batches.
 type AnyBatch = Box<dyn Any + Send>;
+
+/// Makes the batch with an index.
+type Make = Box<dyn Fn(usize) -> Result<AnyBatch> + Send>;
 
 /// A thread that makes batches in advance. It ends when the receiver is dropped.
 pub(super) struct Prefetch {
@@ -31,7 +36,7 @@ pub(super) struct Prefetch {
 impl Prefetch {
     /// Starts a thread that makes the batches with the indices `numbers`, at most `count` of them in advance. Returns `None` if the system
     /// refuses to start a thread, as WebAssembly does.
-    fn start(make: Box<dyn Fn(usize) -> Result<AnyBatch> + Send>, numbers: Range<usize>, count: usize) -> Option<Self> {
+    fn start(make: Make, numbers: impl Iterator<Item = usize> + Send + 'static, count: usize) -> Option<Self> {
         // The channel holds `count - 1` batches, because the thread itself holds one while it waits to send.
         let (sender, ready) = sync_channel(count - 1);
         let run = move || {
@@ -66,7 +71,7 @@ impl<B: Send + 'static> Batches<B> {
     /// ```
     #[must_use]
     pub fn starting_at(self, batch: usize) -> Self {
-        Batches { next: batch.min(self.count), ahead: None, ..self }
+        Batches { next: batch.min(self.count), ahead: VecDeque::new(), ..self }
     }
 
     /// Returns the index of the next batch, for [`starting_at`](Self::starting_at).
@@ -74,11 +79,16 @@ impl<B: Send + 'static> Batches<B> {
         self.next
     }
 
-    /// Starts the thread, if the system can.
-    fn start(&self) -> Option<Prefetch> {
-        let make = Arc::clone(&self.make);
-        let make = move |number| make(number).map(|batch| Box::new(batch) as AnyBatch);
-        Prefetch::start(Box::new(make), self.next..self.count, self.prefetch)
+    /// Starts the threads. Each makes every `workers`-th batch. Returns `None` if the system refuses to start one of them.
+    fn start(&self) -> Option<VecDeque<Prefetch>> {
+        let workers = self.workers.clamp(1, self.count - self.next);
+        let start = |first| {
+            let make = Arc::clone(&self.make);
+            let make = move |number| make(number).map(|batch| Box::new(batch) as AnyBatch);
+            let numbers = (first..self.count).step_by(workers);
+            Prefetch::start(Box::new(make), numbers, self.prefetch.div_ceil(workers))
+        };
+        (self.next..self.next + workers).map(start).collect()
     }
 }
 
@@ -89,19 +99,20 @@ impl<B: Send + 'static> Iterator for Batches<B> {
         if self.next == self.count {
             return None;
         }
-        if self.prefetch == 0 {
+        if self.prefetch > 0 && self.ahead.is_empty() {
+            match self.start() {
+                Some(ahead) => self.ahead = ahead,
+                None => self.prefetch = 0, // Without threads, the caller makes the batches.
+            }
+        }
+        let Some(ahead) = self.ahead.pop_front() else {
             self.next += 1;
             return Some((self.make)(self.next - 1));
-        }
-        let Some(ahead) = self.ahead.take().or_else(|| self.start()) else {
-            // Without a thread, the caller makes the batches.
-            self.prefetch = 0;
-            return self.next();
         };
         match ahead.receive() {
             Some(batch) => {
                 self.next += 1;
-                self.ahead = Some(ahead);
+                self.ahead.push_back(ahead);
                 Some(batch.map(own::<B>))
             }
             // The thread ended before its last batch, so it panicked. The caller's thread panics with the same message.
@@ -120,7 +131,7 @@ impl<B: Send + 'static> Iterator for Batches<B> {
 
 /// Converts a batch of any type to its actual type.
 fn own<B: 'static>(batch: AnyBatch) -> B {
-    *batch.downcast().unwrap_or_else(|_| unreachable!("the thread makes batches of one type"))
+    *batch.downcast().unwrap_or_else(|_| unreachable!("the threads make batches of one type"))
 }
 
 impl<B: Send + 'static> ExactSizeIterator for Batches<B> {}

@@ -3,6 +3,7 @@
 //! All random choices are functions of the seed, the index of the epoch and the index of the batch. So any batch can be made without the
 //! batches before it, on any thread.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,6 +49,7 @@ pub struct DataLoader<B> {
     drop_last: bool,
     seed: u64,
     prefetch: usize,
+    workers: usize,
 }
 
 impl<B: Send + 'static> DataLoader<B> {
@@ -61,8 +63,8 @@ impl<B: Send + 'static> DataLoader<B> {
         assert!(batch_size > 0, "batch_size should be a positive integer value, but got batch_size={batch_size}");
         let samples = dataset.len();
         let fetch = Arc::new(move |indices: &[usize], _: &mut Generator| dataset.batch(indices));
-        let (shuffle, weights, drop_last, seed, prefetch) = (false, None, false, 0, 0);
-        DataLoader { fetch, all: samples, samples, batch_size, shuffle, weights, drop_last, seed, prefetch }
+        let (shuffle, weights, drop_last, seed, prefetch, workers) = (false, None, false, 0, 0, 1);
+        DataLoader { fetch, all: samples, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers }
     }
 
     /// Shuffles the samples. The order is different in each epoch.
@@ -104,11 +106,29 @@ impl<B: Send + 'static> DataLoader<B> {
     }
 
     /// Makes up to `batches` batches in advance on another thread. The default 0 means no thread. If the system cannot start a thread, as in
-    /// WebAssembly, each batch is made when it is requested. The batches do not depend on this setting. PyTorch: `num_workers`,
-    /// `prefetch_factor`.
+    /// WebAssembly, each batch is made when it is requested. The batches do not depend on this setting. PyTorch: `prefetch_factor`.
     #[must_use]
     pub fn prefetch(self, batches: usize) -> Self {
         DataLoader { prefetch: batches, ..self }
+    }
+
+    /// Makes batches in advance on `threads` threads instead of one, at least one batch per thread. The batches and their order do not
+    /// depend on this setting. It helps if a batch takes longer to make than a training step, as with large images. PyTorch:
+    /// `num_workers`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::DataLoader;
+    /// use wengert::prelude::*;
+    ///
+    /// let loader = DataLoader::new(Tensor::<i64>::arange(10), 2).shuffle();
+    /// let batches: Vec<_> = loader.epoch(0).collect::<Result<_, _>>()?;
+    /// assert_eq!(loader.workers(4).epoch(0).collect::<Result<Vec<_>, _>>()?, batches);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn workers(self, threads: usize) -> Self {
+        DataLoader { workers: threads, prefetch: self.prefetch.max(threads), ..self }
     }
 
     /// Applies `change` to each batch, for example for augmentation, scaling or a conversion. `change` gets a generator that depends only
@@ -131,10 +151,10 @@ impl<B: Send + 'static> DataLoader<B> {
         self,
         change: impl Fn(B, &mut Generator) -> Result<C> + Send + Sync + 'static,
     ) -> DataLoader<C> {
-        let DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch } = self;
+        let DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers } = self;
         let fetch =
             Arc::new(move |indices: &[usize], generator: &mut Generator| change(fetch(indices, generator)?, generator));
-        DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch }
+        DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers }
     }
 
     /// Returns the batches of the epoch with index `epoch`.
@@ -153,7 +173,8 @@ impl<B: Send + 'static> DataLoader<B> {
             let mut generator = Generator::from_state(epoch_generator.seed(), 1 + number as u64).fork();
             fetch(&order[number * size..end], &mut generator)
         });
-        Batches { make, next: 0, count: self.len(), prefetch: self.prefetch, ahead: None }
+        let ahead = VecDeque::new();
+        Batches { make, next: 0, count: self.len(), prefetch: self.prefetch, workers: self.workers, ahead }
     }
 
     /// Returns the number of batches in an epoch.
@@ -247,11 +268,13 @@ impl<B> Clone for DataLoader<B> {
 
 impl<B> fmt::Debug for DataLoader<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DataLoader { fetch: _, all: _, samples, batch_size, shuffle, weights, drop_last, seed, prefetch } = self;
+        let DataLoader { fetch: _, all: _, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers } =
+            self;
         let mut text = f.debug_struct("DataLoader");
         text.field("samples", samples).field("batch_size", batch_size).field("shuffle", shuffle);
         text.field("weighted", &weights.is_some());
-        text.field("drop_last", drop_last).field("seed", seed).field("prefetch", prefetch).finish()
+        text.field("drop_last", drop_last).field("seed", seed);
+        text.field("prefetch", prefetch).field("workers", workers).finish()
     }
 }
 
@@ -357,8 +380,8 @@ mod tests {
         let all: Vec<_> = loader.epoch(2).map(Result::unwrap).collect();
         let words: std::collections::HashSet<u64> = all.iter().map(|(_, word)| *word).collect();
         assert_eq!(words.len(), 7);
-        for prefetch in [1, 2, 100] {
-            let ahead = loader.clone().prefetch(prefetch);
+        for (prefetch, workers) in [(1, 1), (2, 1), (100, 1), (0, 2), (5, 3), (0, 100)] {
+            let ahead = loader.clone().prefetch(prefetch).workers(workers);
             assert_eq!(ahead.epoch(2).map(Result::unwrap).collect::<Vec<_>>(), all);
             for start in 0..=8 {
                 let batches = ahead.epoch(2).starting_at(start);
@@ -376,12 +399,15 @@ mod tests {
             Some(2) => Err(Error::Dataset("no".to_owned())),
             _ => Ok(class),
         };
-        let loader = DataLoader::new(numbered(6), 2).map(failing).prefetch(1);
-        let results: Vec<bool> = loader.epoch(0).map(|batch| batch.is_ok()).collect();
-        assert_eq!(results, [true, false, true]);
-        let loader = DataLoader::new(numbered(6), 2).map(|_, _| -> Result<()> { panic!("of the thread") }).prefetch(1);
-        let panic = catch_unwind(AssertUnwindSafe(|| loader.epoch(0).count())).unwrap_err();
-        assert_eq!(panic.downcast_ref::<&str>(), Some(&"of the thread"));
+        let panics = DataLoader::new(numbered(6), 2).map(|_, _| -> Result<()> { panic!("of the thread") });
+        for workers in [1, 2] {
+            let loader = DataLoader::new(numbered(6), 2).map(failing).workers(workers);
+            let results: Vec<bool> = loader.epoch(0).map(|batch| batch.is_ok()).collect();
+            assert_eq!(results, [true, false, true]);
+            let panics = panics.clone().workers(workers);
+            let panic = catch_unwind(AssertUnwindSafe(|| panics.epoch(0).count())).unwrap_err();
+            assert_eq!(panic.downcast_ref::<&str>(), Some(&"of the thread"));
+        }
     }
 
     #[test]

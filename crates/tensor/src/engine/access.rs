@@ -37,7 +37,8 @@ pub(crate) enum Access {
     Periodic(IterationSpace<1>, usize),
     /// The operand consists of rows. A block within a row is a slice or one repeated element. Other blocks are gathered.
     Strided(IterationSpace<1>),
-    /// The operand is a large transposed matrix, or a batch of them. It is read by tiles, or copied first.
+    /// The operand is a large transposed matrix, or a batch of transposed matrices. It is read tile by tile, or copied to a contiguous
+    /// buffer first.
     Transposed(IterationSpace<1>, Tiles),
 }
 
@@ -55,7 +56,7 @@ impl Access {
         if period == 1 {
             return Access::Uniform(layout.offset());
         }
-        // One period and one more block are copied, unless the copy would have more than half as many elements as the shape.
+        // A periodic operand is copied: one period and one further block. The copy must have at most half as many elements as the shape.
         let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
@@ -82,7 +83,8 @@ impl Access {
         }
     }
 
-    /// Returns the length of a row. Blocks that do not cross rows are not gathered.
+    /// Returns the length of a row of a strided operand, and `usize::MAX` for every other operand. A block within one row is read without a
+    /// copy.
     pub(crate) fn row(&self) -> usize {
         match self {
             Access::Strided(space) => space.row(),
@@ -90,7 +92,7 @@ impl Access {
         }
     }
 
-    /// Returns true if the broadcast fill writes several rows per call, or if no row is copied.
+    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of the operand's rows.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),
@@ -125,7 +127,7 @@ pub(crate) enum Input<'a, T> {
     Uniform(T),
     /// All elements of the operand are contiguous.
     Contiguous(&'a [T]),
-    /// The elements of one period and of one more block, and the period.
+    /// The operand's elements over one period and one further block, and the length of the period.
     Periodic(Vec<T>, usize),
     Strided(&'a [T], &'a IterationSpace<1>),
     Transposed(&'a [T], &'a IterationSpace<1>, Tiles),
@@ -163,7 +165,7 @@ impl<'a, T: Element> Input<'a, T> {
         })
     }
 
-    /// Copies the elements from `start` on, which cannot be [borrowed](Self::borrow), to `out`.
+    /// Copies the elements from `start` on to `out`. Callers use this function for elements that cannot be [borrowed](Self::borrow).
     pub(crate) fn gather(&self, start: usize, out: &mut [T]) {
         match self {
             Input::Strided(data, space) | Input::Transposed(data, space, _) => fill::spread(space, data, start, out),

@@ -1,5 +1,5 @@
 //! Programs bound to a shape and to the layouts of their inputs. A binding says how each input is read and how the shape is cut into
-//! blocks. It is reused in later runs with the same layouts.
+//! blocks. Later runs whose inputs have the same layouts reuse the binding.
 
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::MIN_PER_TOTAL;
 use crate::{DType, Error, Float, Layout, Shape, Site};
 
-/// A program with its shape, and the binding for the layouts of its last inputs.
+/// A program with its shape, and the binding for the input layouts of its most recent run.
 #[derive(Debug)]
 pub struct BoundProgram {
     program: Program,
@@ -95,7 +95,7 @@ fn outputs<T: Float, R>(
     Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
 }
 
-/// Runs `program` by `binding` over `arguments`. Each of `results` has as many elements as the output's shape.
+/// Runs `program` by `binding` over `arguments`. Each slice in `results` has as many elements as the shape of its output.
 ///
 /// # Errors
 ///
@@ -148,12 +148,13 @@ pub(crate) struct Binding {
     accesses: SmallVec<[Access; 4]>,
     pub(crate) tiling: Tiling,
     registers: Registers,
-    /// The number of elements of a small block, if the program is [`small`](crate::engine::small).
+    /// The number of elements of a small block, if [`small`](crate::engine::small) runs the program; otherwise `None`.
     pub(crate) small_block: Option<usize>,
     /// If the last dimension is short, the plan for a run along the other dimensions.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
-    /// For each output, the number of adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row).
+    /// For each output that [joins](Output::joined_row) values, the number of adjacent elements that come from one value; 0 for other
+    /// outputs.
     joined: SmallVec<[usize; 4]>,
     /// The layout of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
@@ -233,7 +234,7 @@ impl Binding {
     }
 }
 
-/// Returns the layout of each output of `program` over `shape`, if all are written in row-major order.
+/// Returns a row-major layout for each output of `program` over `shape`.
 fn contiguous_outputs<T: Float>(program: &Program, shape: &Shape, at: Site) -> Result<SmallVec<[Layout; 2]>, Error> {
     let mut outputs = SmallVec::new();
     for output in program.outputs() {
@@ -264,7 +265,7 @@ mod tests {
     use crate::Reduction;
     use crate::kernel::strided::Source;
 
-    /// Tests errors of memory: the program requests totals for each task, and a copy of an input, that are too large for any memory.
+    /// Tests that a lack of memory is an error. First the totals of the tasks are too large for any memory, then the copy of an input.
     #[test]
     fn copies_and_totals_that_exceed_memory_are_errors() {
         let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);

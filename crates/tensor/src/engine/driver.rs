@@ -72,14 +72,15 @@ pub(crate) fn run<T: Element>(
     Ok(totals)
 }
 
-/// The code of a task of [`fill`]. It creates the task's state and calls its argument once, with a function that computes a block. This
-/// function gets the first position of a block and the block's elements.
+/// A function that runs one task of [`fill`]. It creates the task's state, and then calls its argument once with a *block function*. The
+/// block function gets the position of a block's first element and the block's part of the output, and writes this part.
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
-/// Fills `out` block by block. Calls `task` once per task, on the task's thread. The function that `task` passes to its argument
-/// is called for each block of the task. If `streams` is true, this function must not read the block.
+/// Fills `out` block by block. Calls `task` once per task, on the task's thread. The block function of the task is called for each of the
+/// task's blocks. If `streams` is true, the output is written with stores that bypass the caches, and the block function must not read the
+/// output's old elements.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
-    // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of so short parts are slower than ordinary stores.
+    // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of short parts are slower than ordinary stores.
     let streams = streams && (tiling.tiles().is_none() || !cpu::is_amd());
     let run_task = |number: usize, out: &mut [U]| {
         let first = tiling.start(number);

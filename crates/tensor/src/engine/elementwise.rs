@@ -123,7 +123,7 @@ fn one<T: Element, U: Element>(
     });
 }
 
-/// A function that computes all rows and columns of two operands.
+/// A function that computes several rows of a result from two operands.
 type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 
 /// A function that computes a block of two operands.
@@ -132,11 +132,11 @@ type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 /// The loops that only arithmetic operations have.
 struct ArithmeticLoops<'a, T, U> {
     rows: &'a RowLoop<'a, T, U>,
-    /// A loop over a block whose results bypass the caches.
+    /// A loop over a block that writes its results with stores that bypass the caches.
     stream: &'a BlockLoop<'a, T, U>,
 }
 
-/// A function that fills rows of a result, given the first position of each operand.
+/// A function that fills several rows of a result. The array has the position of each operand's first element.
 type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
 
 /// Computes `out = f(x, y)`. The loops in `arithmetic`, if given, replace `f` for short rows and for results that bypass the caches.
@@ -178,9 +178,10 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
-/// Fills `out` by rows and columns of the two innermost loops. `f` gets the rows, the first position of each operand, and a part of `out`.
-/// Computes nothing and returns false in three cases: rows are long or too short, no operand is [strided](Access::Strided), or an inner
-/// stride is neither 0 nor 1. `accesses` are the operands that `f` reads. If the result is streamed, `f` must not read its part of `out`.
+/// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the operands' two innermost loops. `f` gets the
+/// sizes of its rows, the position of each operand's first element, and a part of `out`. Computes nothing and returns false if the rows are
+/// too long or too short, or if no operand is [strided](Access::Strided). Does the same if an inner stride is neither 0 nor 1. `accesses`
+/// are the operands that `f` reads. If the result is streamed, `f` must not read its part of `out`.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],

@@ -4,8 +4,8 @@ use crate::Float;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, Value};
 
-/// Computes an instruction over a block. If the result is one number, returns it; otherwise writes the result to `out`. `read` returns the
-/// operands.
+/// Computes an instruction over a block. If all elements of the result are one number, returns this number. Otherwise writes the result to
+/// `out`. `read` returns the operand for a value.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,

@@ -1,9 +1,9 @@
 //! Runs a program block by block.
 //!
-//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins, so that the
-//! values between instructions stay in the first-level cache. Each value is in a slot: a register, scratch memory of the thread, or the
-//! block's part of an output. While an instruction runs, its result's slot is removed from the list of slots, so that operands can be
-//! borrowed from the other slots.
+//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins. So the
+//! values between instructions stay in the first-level cache. Each value that is computed or gathered is in a slot: a register, scratch
+//! memory of the thread, or the block's part of an output. While an instruction runs, its result's slot is removed from the list of slots,
+//! so that operands can be borrowed from the other slots.
 //!
 //! A value that is constant over a block is stored as one number. A value that is constant over each row is stored as one number per row.
 //! An instruction whose operands are all of these two kinds computes only these numbers.
@@ -44,8 +44,8 @@ pub(crate) struct ReducedOutput {
     pub(crate) stage: usize,
 }
 
-/// Runs `program` block by block over `inputs`. Each of `results` has as many elements as the output's shape. `joined` has, for each
-/// output, the number of adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row). A block consists of
+/// Runs `program` block by block over `inputs`. Each slice in `results` has as many elements as the shape of its output. For each output
+/// that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value. A block consists of
 /// whole rows of each output.
 ///
 /// # Errors
@@ -264,8 +264,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the index of a value that has an element for each element of the block. If the given value has one element per row, these
-    /// are repeated along the rows in spare slot `number`.
+    /// Returns the index of a value that has an element for each element of the block. If the given value has one element per row, its
+    /// elements are repeated along the rows in spare slot `number`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }
@@ -320,7 +320,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Computes an operation of a value with elements and a value with one element per row, if the operation has a loop for this.
+    /// Computes an operation on a value with all elements of the block and a value with one element per row. Returns `None` if there is no
+    /// loop for these operands, or if rows are short.
     #[inline(never)]
     fn over_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
@@ -342,8 +343,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         computed.then_some(BlockValue::Slot(slot))
     }
 
-    /// Returns the instruction for a block of several rows, and true if its result has one element per row. That is true if no operand has
-    /// an element for each element of the block. Otherwise the returned instruction reads expanded operands.
+    /// Returns the instruction for a block of several rows, and true if its result has one element per row. If one operand has one element
+    /// per row and another one has all elements of the block, the returned instruction reads [expanded](Self::expand) operands.
     #[inline(never)]
     fn by_rows(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
         let (mut rows, mut elements) = (false, false);
@@ -368,7 +369,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         (expanded, false)
     }
 
-    /// Reduces each row of a block. If all rows have the same result, returns it. Otherwise writes one element per row to `out`.
+    /// Reduces each row of a block. If all rows have the same result, returns this result. Otherwise writes one element per row to `out`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
         let (row, by_rows) = (self.run.tiling.row, self.is_rows(x));
         match self.operand(x, if by_rows { block.rows } else { block.len }) {

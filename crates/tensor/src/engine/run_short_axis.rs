@@ -2,7 +2,8 @@
 //! position of that dimension.
 //!
 //! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
-//! each lane. If the lanes of an instruction's operands are adjacent in memory, it runs once for all lanes, otherwise lane by lane.
+//! each lane. If the lanes of an instruction's operands are adjacent in memory, the instruction runs once for all lanes. Otherwise it runs
+//! lane by lane.
 //!
 //! Blocks, tasks and totals depend only on the shape, so any number of threads gives the same bits.
 
@@ -28,7 +29,7 @@ use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Float, Reduction};
 
-/// Runs `program` over `arguments`. Each of `results` has as many elements as the output's shape.
+/// Runs `program` over `arguments`. Each slice in `results` has as many elements as the shape of its output.
 ///
 /// # Errors
 ///
@@ -337,8 +338,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Reduces each row of a block, across the lanes. Returns the result if it is the same for all rows. Otherwise writes the results to
-    /// the first `len` elements of `out`.
+    /// Reduces each row of a block, across the lanes. Returns [`LaneValue::Splat`] with the result if all rows have the same result.
+    /// Otherwise writes the results to the first `len` elements of `out`, and returns another variant.
     fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
         let (count, out) = (self.run.lanes.count, &mut out[..len]);
         let (elements, step) = match self.values[x] {

@@ -61,7 +61,8 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(shape, x, y, out, rows, |x, y, out| T::binary(op, x, y, out))
 }
 
-/// Computes `out = f(x, y)` as [`binary`] does. Several rows are computed by `rows`. If `rows` returns false, they are computed by `f`.
+/// Computes `out = f(x, y)` as [`binary`] does. If there are several rows, calls `rows` to compute them. If `rows` returns false, calls `f`
+/// instead.
 #[inline]
 pub(crate) fn two<T: Element, U>(
     shape: &Shape,
@@ -128,8 +129,8 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         if both <= MAX_PIECE { MAX_PIECE / both * both } else { MAX_PIECE / row * row }
     }
 
-    /// Returns the first `len` elements of piece `number`, where each piece has `piece` elements. `room` contains the previous piece. It is
-    /// overwritten unless both pieces are equal.
+    /// Returns the first `len` elements of piece `number`, where each piece has `piece` elements. On entry, `room` contains the previous
+    /// piece. Overwrites `room` unless both pieces are equal.
     #[inline]
     fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
         let start = number * piece;

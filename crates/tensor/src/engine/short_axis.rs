@@ -25,7 +25,8 @@ pub(crate) enum LaneAccess {
     Same(Access),
     /// Each lane begins `step` elements after the previous lane.
     Lanes { space: IterationSpace<1>, step: isize },
-    /// Does the same as `Lanes`, for a copy of the operand in the order of the layout `order`.
+    /// Each lane begins `step` elements after the previous lane, in a copy of the operand. The copy has the elements of the layout `order`
+    /// in row-major order.
     Copied { order: Layout, space: IterationSpace<1>, step: isize },
 }
 
@@ -113,8 +114,8 @@ impl ShortAxis {
     }
 }
 
-/// Returns the layout of an output with one element for each row of `shape`. Rows begin with dimension `first`. The elements are in the
-/// order in which they are computed, where `order` is the order of the other dimensions.
+/// Returns the layout of an output with one element for each row of `shape`. Rows begin with dimension `first`. In memory, the elements are
+/// in the order in which they are computed: the dimensions before `first` are iterated in `order`.
 fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
     let ones = std::iter::repeat_n(1, shape.rank() - first);
     let computed = Layout::contiguous(order.iter().map(|&axis| shape[axis]).chain(ones).collect());
@@ -123,7 +124,8 @@ fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
     computed.permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>())
 }
 
-/// Returns the order in which the dimensions outside the rows are iterated. If the last of them is short, the longest takes its place.
+/// Returns the order in which the dimensions outside the rows are iterated. If the last of these dimensions is short, the longest one is
+/// moved to the end of the order.
 fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
@@ -178,8 +180,8 @@ impl LaneAccess {
 }
 
 impl LaneTotals {
-    /// Describes the reduction `op` of `value` over `axes`, whose result is the output `output`. Returns `None` if it covers only a part of a
-    /// row.
+    /// Describes the reduction `op` of `value` over `axes`, whose result is the output `output`. Returns `None` if the reduction covers
+    /// only a part of a row.
     fn new(
         (op, value, output): (Reduction, usize, usize),
         axes: u64,
@@ -269,8 +271,7 @@ mod tests {
         }
     }
 
-    /// Tests programs that do not run lane by lane: with a whole output, with an operand that fills the shape, with long rows, or with few
-    /// rows.
+    /// Tests programs that do not run lane by lane. They have a whole output, an operand that fills the shape, long rows, or few rows.
     #[test]
     fn other_programs_run_block_by_block() {
         let (x, y, whole) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 5], 3.0));

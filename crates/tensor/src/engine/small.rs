@@ -12,8 +12,8 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::scalar::instruction::Instruction;
 
-/// Runs a program with small blocks of `block` elements. `joined` has, for each output, the number of
-/// adjacent elements that belong to one value; 0 unless values are [joined](Output::joined_row).
+/// Runs a program with small blocks of `block` elements. For each output that [joins](Output::joined_row) values, `joined` has the number
+/// of adjacent elements that come from one value.
 pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,
@@ -86,7 +86,8 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// Computes an instruction that is not plain arithmetic over `count` elements. Reductions reduce rows of `row` elements.
+/// Computes one instruction over `count` elements. [`run`] calls this function only for instructions that are not plain arithmetic.
+/// Reductions reduce rows of `row` elements.
 fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
     let block = out.len();
     let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);

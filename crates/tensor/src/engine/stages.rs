@@ -24,7 +24,7 @@ impl<T: Float> Stages<T> {
         Ok(Stages { op, every, aside })
     }
 
-    /// If the block with index `number` begins a new stage, adds `total` to the second totals and clears it.
+    /// If the block with index `number` begins a new stage, adds `total` to the second totals and clears `total`.
     pub(crate) fn begin_block(&mut self, number: usize, total: &mut [T]) {
         if number > 0 && number.is_multiple_of(self.every) {
             T::accumulate(self.op, &mut self.aside, total);

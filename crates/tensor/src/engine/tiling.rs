@@ -59,8 +59,8 @@ impl Tiling {
     }
 
     /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. If
-    /// results are streamed, a block has about [`BLOCK`] elements. It then has a multiple of `rows` rows, or fewer than `rows`. Otherwise a
-    /// block is as long as a task.
+    /// results are streamed, a block has about [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`.
+    /// Otherwise a block is as long as a task.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
@@ -108,7 +108,7 @@ impl Tiling {
         self.tiles
     }
 
-    /// Makes tasks of at least `least` elements if blocks are in row-major order. Otherwise does nothing.
+    /// Makes tasks of at least `least` elements, or a single task if there are fewer elements. Blocks must be in row-major order.
     pub(crate) fn lengthen_tasks(&mut self, least: usize) {
         self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
     }
@@ -169,8 +169,8 @@ pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
     written >= MIN_STREAMED && written + read > MAX_CACHED
 }
 
-/// Returns the number of elements of a small block. `None` if a program of this many values over `count` elements does not use small
-/// blocks.
+/// Returns the number of elements of a small block. Returns `None` if a program with `values` values over `count` elements is too large for
+/// small blocks.
 pub(crate) fn small_block<T>(count: usize, values: usize) -> Option<usize> {
     let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
     (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())

@@ -63,7 +63,7 @@ macro_rules! of_constant {
     };
 }
 
-/// Fills `out` row by row. Each row of `row` elements repeats one of `values`.
+/// Fills `out` row by row. Each row of `row` elements repeats the next one of `values`.
 fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
@@ -99,7 +99,7 @@ fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
     });
 }
 
-/// Fills `out` with repetitions of its first `row` elements. Each step copies the filled part behind itself.
+/// Fills `out` with repetitions of its first `row` elements. Each step copies the filled part to the elements after it.
 fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     let mut done = row;
     while done < out.len() {

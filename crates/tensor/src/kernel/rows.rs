@@ -92,8 +92,8 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     });
 }
 
-/// Sets slice `i` of `out` to a sum over all pairs `(x, index)` of `terms`: the sum of the slices `x[.., k, ..]` with `index[k] == i`.
-/// `out` has `size` slices of `width` elements.
+/// Sets slice `i` of `out` to the sum of all slices `x[.., k, ..]` with `index[k] == i`, over all pairs `(x, index)` in `terms`. `out` has
+/// `size` slices of `width` elements.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();

@@ -1,7 +1,7 @@
-//! Reads operands that are transposed matrices by tiles, for row-major results.
+//! Reads transposed matrices tile by tile, for operations whose results are row-major.
 //!
 //! In a transposed operand, neighbours in a column are adjacent in memory, and neighbours in a row are far apart. So each tile is read
-//! column by column, which touches each of its cache lines once. Its transpose is written to a small buffer in the first-level cache, where
+//! column by column, and each of its cache lines is loaded once. Its transpose is written to a small buffer in the first-level cache, where
 //! rows are contiguous.
 #![allow(unsafe_code)]
 
@@ -74,8 +74,9 @@ pub(crate) struct Tile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
     tiles: Tiles,
-    /// The rows of the tile, counted over all matrices of the batch. The next field is its columns.
+    /// The rows of the tile, counted over all matrices of the batch.
     rows: Range<usize>,
+    /// The columns of the tile.
     columns: Range<usize>,
     elements: Scratch<T>,
 }
@@ -86,8 +87,8 @@ impl<'a, T: Scalar> Tile<'a, T> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// Returns the `len` elements from element `start` on, which must be a part of a row of one tile. Reads that tile, unless it was read
-    /// last.
+    /// Returns the `len` elements from element `start` on, which must be a part of a row of one tile. Reads this tile first, unless it is
+    /// the tile that was read last.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -161,8 +162,8 @@ dispatched! {
     }
 }
 
-/// Combines two rows into two other rows, in vector registers. This rotates the bits of each element's index in the square by one. Four
-/// such steps transpose the square.
+/// Interleaves pairs of rows, in vector registers. This rotates the bits of each element's index in the square by one. Four such steps
+/// transpose the square.
 #[inline(always)]
 fn rotate<T: Scalar>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     const HALF: usize = SIDE / 2;
@@ -253,9 +254,9 @@ mod neon {
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         let side = 16 / size_of::<T>();
         for (i, j) in (0..SIDE * SIDE).step_by(side).map(|at| (at / SIDE, at % SIDE)).filter(|(i, _)| i % side == 0) {
-            // SAFETY: row `i + row` of `x` and row `j + row` of `to` are rows of the squares, and a register has the elements of one row of the
-            // block. The squares are within the slices (asserted above). Every bit pattern is a valid number of the element types of 4 and 8
-            // bytes. Every processor of AArch64 has NEON.
+            // SAFETY: row `i + row` of `x` and row `j + row` of `to` are rows of the squares. A register has the elements of one row of the
+            // block. The squares are within the slices (asserted above). Every bit pattern is a valid number of the element types of 4 and
+            // 8 bytes. Every processor of AArch64 has NEON.
             unsafe {
                 let from = |row: usize| x.add((i + row) * step + j);
                 let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add((j + row) * PITCH + i).cast(), v);

@@ -18,7 +18,8 @@ fn computed() -> f64 {
     (&x * 2.0 + 1.0).sqrt().sum(..).item()
 }
 
-/// Forks after the helper threads have started, and computes in both processes. Runs as a process of its own.
+/// Forks after the helper threads have started, and computes in both processes. [`a_forked_process_computes`] runs this test in a separate
+/// process.
 #[test]
 fn the_forked_process() {
     if env::var_os(FORKS).is_none() {
@@ -39,7 +40,7 @@ fn the_forked_process() {
     // SAFETY: `status` is valid for a write, and `child` is the process that was forked above.
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
         if Instant::now() > deadline {
-            // SAFETY: `child` has not been waited for, so that its number belongs to it.
+            // SAFETY: no wait for `child` has succeeded, so the number still belongs to this process.
             unsafe { libc::kill(child, libc::SIGKILL) };
             panic!("the forked process hangs");
         }

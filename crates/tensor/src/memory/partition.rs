@@ -1,11 +1,11 @@
 //! Splits buffers among the tasks of an operation, so that no two parts overlap. Nothing else in the crate splits buffers.
 //!
-//! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of them
-//! split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries. No choice can make parts
-//! overlap, because each part ends where the next one begins.
+//! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of
+//! partitions or grids split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries. No choice
+//! can make parts overlap, because each part ends where the next one begins.
 //!
 //! Most callers choose boundaries only from shapes. [`try_ranges`] and the sums of gathered rows (`kernel/rows.rs`) also use the number of
-//! threads. In these two, the result of an element does not depend on the part that contains it, so the boundaries do not change results.
+//! threads. In both, an element's result does not depend on the part that contains the element, so the boundaries do not change results.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -80,7 +80,7 @@ pub(crate) struct Partition<'a, T> {
 }
 
 impl<'a, T: Send> Partition<'a, T> {
-    /// Splits `buffer` into parts of `size` elements. The last one may be shorter, and parts after it are empty.
+    /// Splits `buffer` into parts of `size` elements. The last part may be shorter, and parts after it are empty.
     pub(crate) fn chunks(buffer: &'a mut [T], size: usize) -> Self {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::Equal(size) }
     }
@@ -113,7 +113,7 @@ pub(crate) struct Grid<'a, T> {
 }
 
 impl<'a, T: Send> Grid<'a, T> {
-    /// Splits rows of `width` elements into rectangles of `rows` rows and `columns` columns. The last ones may be smaller.
+    /// Splits rows of `width` elements into rectangles of `rows` rows and `columns` columns. The rectangles at the end may be smaller.
     pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
         let across = width.div_ceil(columns.max(1));
         Grid {
@@ -151,11 +151,13 @@ impl<'a, T: Send> Split for Grid<'a, T> {
 
 /// A rectangle of a row-major matrix.
 pub struct Tile<'a, T> {
-    /// A pointer to the matrix's first element, and the width of its rows.
+    /// A pointer to the matrix's first element.
     start: *mut T,
+    /// The number of elements in a row of the matrix.
     width: usize,
-    /// The rows and columns that only this tile may access.
+    /// The rows of the matrix that belong to the tile.
     rows: Range<usize>,
+    /// The columns of the matrix that belong to the tile. Only this tile may access these elements.
     columns: Range<usize>,
     borrowed: PhantomData<&'a mut [T]>,
 }
@@ -365,5 +367,43 @@ mod tests {
     #[should_panic(expected = "row 3 of 3")]
     fn rows_of_others_are_refused() {
         Tile::whole(&mut [0; 12], 4).row(3);
+    }
+
+    #[test]
+    fn a_tile_points_to_its_first_element() {
+        for schedule in [Schedule::Serial, Schedule::Parallel] {
+            let mut out: Vec<usize> = (0..55).collect();
+            let grid = Grid::ends(&mut out, 11, &[2, 5], &[3, 11]);
+            run(4, schedule, grid, |number, mut tile| {
+                let (first, widths) = ([0, 3, 22, 25][number], [3, 8, 3, 8]);
+                let (pointer, stride) = tile.start();
+                assert_eq!((tile.row(0)[0], tile.width(), stride), (first, widths[number], 11));
+                assert_eq!(tile.row(0).as_mut_ptr(), pointer);
+                assert_eq!(tile.row(1)[0], first + 11);
+            });
+        }
+    }
+
+    #[test]
+    fn every_part_runs_and_an_error_is_returned() {
+        let failing = |number: usize| if number == 2 { Err(AllocationError) } else { Ok(()) };
+        let mut out = [0; 23];
+        let result = try_chunks(&mut out, 5, Schedule::Parallel, |number, part| {
+            part.fill(number + 1);
+            failing(number)
+        });
+        assert_eq!(result, Err(AllocationError));
+        assert!(out.iter().enumerate().all(|(i, &x)| x == i / 5 + 1));
+        assert_eq!(try_chunks(&mut out, 12, Schedule::Serial, |number, _| failing(number)), Ok(()));
+
+        // Large units, so that several threads get ranges.
+        let mut out = vec![0; 1000 * 7 + 3];
+        let done = try_ranges(&mut out, 7, 1, |first, part| {
+            part.iter_mut().enumerate().for_each(|(i, x)| *x = first * 7 + i + 1);
+            Ok(())
+        });
+        assert_eq!(done, Ok(()));
+        assert!(out.iter().enumerate().all(|(i, &x)| x == i + 1));
+        assert_eq!(try_ranges(&mut out, 7, 1, |_, _| Err(AllocationError)), Err(AllocationError));
     }
 }

@@ -1,7 +1,7 @@
 //! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, it copies the buffer.
 //!
-//! A buffer owns its memory, or refers to foreign memory (an `ndarray`) and keeps its owner alive. Foreign memory is only read:
-//! even if no other tensor holds the buffer, other arrays may read the same memory.
+//! A buffer owns its memory, or refers to foreign memory (an `ndarray`) and keeps the owner of that memory alive. Foreign memory is only
+//! read: even if no other tensor holds the buffer, other arrays may read the same memory.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -17,7 +17,7 @@ use crate::memory::pool::PooledBuffer;
 use crate::memory::reserve;
 use crate::{Layout, Scalar, Shape, Strides};
 
-/// A shared buffer of elements. Cloning shares it.
+/// A shared buffer of elements. A clone refers to the same elements.
 pub(crate) enum Storage<T> {
     /// A short buffer, in one allocation with its reference count. A second allocation would take longer than the operation.
     Small(Arc<[T]>),
@@ -64,7 +64,8 @@ impl<T: Scalar> ConcatMemory<T> {
         Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
     }
 
-    /// Returns `range` as a buffer that its only holder may write. Returns `None` if an element of the range was handed out before.
+    /// Returns `range` as a buffer, which is writable while it has a single holder. Returns `None` if an element of the range was handed
+    /// out before.
     pub(crate) fn take(&mut self, range: Range<usize>) -> Option<Storage<T>> {
         let before = self.taken.range(..range.end).next_back();
         if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {
@@ -451,5 +452,56 @@ mod tests {
     fn empty_buffers_exist() {
         assert!(Storage::<f32>::from_vec(Vec::new()).as_slice().is_empty());
         assert_eq!(Storage::<i64>::build(0, |_| {}).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn buffers_are_the_same_if_they_share_memory() {
+        let buffers = || [Storage::one(1.0), Storage::from_vec(vec![1.0; 3])];
+        let (first, second) = (buffers(), buffers());
+        for (i, x) in first.iter().enumerate() {
+            for (j, y) in first.iter().enumerate() {
+                assert_eq!(x.same(&y.clone()), i == j);
+            }
+            assert!(second.iter().all(|y| !x.same(y)));
+        }
+    }
+
+    #[test]
+    fn a_view_has_the_elements_of_its_layout() {
+        let storage = Storage::from_vec((0..40).collect::<Vec<i64>>());
+        type Row = (&'static [usize], &'static [isize], usize);
+        let table: &[Row] = &[
+            (&[], &[], 7),
+            (&[3], &[2], 1),
+            (&[3], &[-2], 9),
+            (&[1], &[-30], 3),
+            (&[2, 3], &[0, 4], 5),
+            (&[2, 3], &[-12, 4], 20),
+            (&[2, 1, 3], &[3, -7, -1], 11),
+            (&[0, 3], &[3, 1], 40),
+        ];
+        for &(shape, strides, offset) in table {
+            let layout = Layout::strided(Shape::from(shape), strides, offset, 40).unwrap();
+            let view = storage.view(&layout).unwrap();
+            assert_eq!((view.shape(), view.len()), (shape, layout.numel()));
+            for (index, &value) in view.indexed_iter() {
+                assert_eq!(layout.position(ndarray::Dimension::slice(&index)), Some(value as usize), "{layout:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_extent_covers_every_element_once() {
+        let table: [(&[usize], &[isize], (usize, usize)); 6] = [
+            (&[], &[], (0, 1)),
+            (&[3], &[2], (0, 5)),
+            (&[3], &[-2], (4, 5)),
+            (&[2, 3], &[10, -2], (4, 15)),
+            (&[5, 2], &[0, 1], (0, 2)),
+            (&[1, 2], &[-9, 3], (0, 4)),
+        ];
+        for (shape, strides, expected) in table {
+            assert_eq!(extent(&Shape::from(shape), strides), expected, "{shape:?} {strides:?}");
+        }
     }
 }

@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum InstructionSet {
-    /// The baseline of the architecture, without fused multiply-add instructions. Results have the same bits on every platform and
-    /// processor, except for the sign and payload of NaN.
+    /// The baseline of the architecture, without fused multiply-add instructions. Matrix products use vectors of AVX2 if the processor has
+    /// it, with the same order of additions. Results have the same bits on every platform and processor, except for the sign and payload of
+    /// NaN.
     Portable = 1,
     /// NEON of AArch64 with fused multiply-add instructions: vectors of 128 bits. Every AArch64 processor has it.
     Neon = 2,

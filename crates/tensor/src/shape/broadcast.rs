@@ -258,4 +258,51 @@ mod tests {
         assert!(Expansion::new(&Shape::from([0]), &Shape::from([1])).is_none());
         assert!(Expansion::new(&Shape::from([1, 2]), &Shape::from([2])).is_none());
     }
+
+    #[test]
+    fn an_expansion_has_both_shapes() {
+        let (from, to) = (Shape::from([3, 1]), Shape::from([2, 3, 4]));
+        let expansion = Expansion::new(&from, &to).unwrap();
+        assert_eq!((expansion.from(), expansion.to()), (&from, &to));
+        assert_eq!(expansion.added(), 0..1);
+        assert_eq!(expansion.stretched().collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn the_mismatch_of_an_expansion_as_a_table() {
+        type Row = (&'static [usize], &'static [usize], Option<(usize, isize, usize)>);
+        // The columns: shape, target, and the dimension of the target, the requested size and the existing size.
+        let table: &[Row] = &[
+            (&[3, 1], &[2, 3, 4], None),
+            (&[], &[2, 3], None),
+            (&[3, 1], &[3, 1], None),
+            (&[5, 3], &[2, 4, 3], Some((1, 4, 5))),
+            (&[5, 3], &[7, 2, 4, 6], Some((3, 6, 3))),
+            (&[5, 1], &[7, 2, 4, 6], Some((2, 4, 5))),
+            (&[2, 3], &[3], Some((0, 1, 2))),
+        ];
+        for &(shape, target, expected) in table {
+            let found = ExpandMismatch::between(&Shape::from(shape), &Shape::from(target));
+            let parts = found.as_ref().map(|found| (found.axis, found.expected, found.existing));
+            assert_eq!(parts, expected, "{shape:?} {target:?}");
+            if let Some(found) = found {
+                assert_eq!((&found.shape[..], found.target.len()), (shape, target.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_sentences_of_a_failed_expansion() {
+        let text = |shape: &[usize], target: &[usize]| {
+            ExpandMismatch::between(&Shape::from(shape), &Shape::from(target)).unwrap().to_string()
+        };
+        let mismatch =
+            "The expanded size of the tensor (4) must match the existing size (5) at non-singleton dimension";
+        assert_eq!(text(&[5, 3], &[2, 4, 3]), format!("{mismatch} 1."));
+        assert_eq!(text(&[5, 3], &[4, 3]), format!("{mismatch} 0."));
+        assert_eq!(
+            text(&[2, 3], &[3]),
+            "the number of sizes provided (1) must be greater or equal to the number of dimensions in the tensor (2)"
+        );
+    }
 }

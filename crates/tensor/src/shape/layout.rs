@@ -462,4 +462,250 @@ mod tests {
         let windows = Layout::contiguous(Shape::from([7])).unfold(0, 3, 2);
         assert_eq!((windows.shape().sizes(), windows.strides()), (&[3, 3][..], &[2isize, 1][..]));
     }
+
+    /// Returns the positions of the elements in row-major order, from the definition of strides.
+    fn positions(layout: &Layout) -> Vec<usize> {
+        let mut all = vec![layout.offset() as isize];
+        for (&size, &stride) in layout.shape().iter().zip(layout.strides()) {
+            all = all.iter().flat_map(|&first| (0..size as isize).map(move |i| first + i * stride)).collect();
+        }
+        all.into_iter().map(|position| position as usize).collect()
+    }
+
+    /// Returns every index of a shape in row-major order.
+    fn indices(shape: &Shape) -> Vec<Vec<usize>> {
+        let mut all = vec![Vec::new()];
+        for &size in shape.iter() {
+            all = all.iter().flat_map(|index: &Vec<usize>| (0..size).map(|i| [&index[..], &[i]].concat())).collect();
+        }
+        all
+    }
+
+    /// Returns the layouts of rank 0 to 3 with small sizes and strides in a buffer of 40 elements.
+    fn small_layouts() -> Vec<Layout> {
+        let mut lists: Vec<Vec<(usize, isize)>> = vec![Vec::new()];
+        let mut all = Vec::new();
+        for rank in 0..=3 {
+            for list in &lists {
+                let (sizes, strides): (Vec<usize>, Vec<isize>) = list.iter().copied().unzip();
+                all.extend(Layout::strided(Shape::from(&sizes[..]), &strides, 11, 40));
+            }
+            let dims = [(0, 2), (1, 0), (1, 5), (2, 0), (2, 1), (2, -3), (2, 4), (3, 1), (3, 2), (3, -1)];
+            let longer = |list: &Vec<(usize, isize)>| dims.map(|dim| [&list[..], &[dim]].concat());
+            lists = if rank < 3 { lists.iter().flat_map(longer).collect() } else { Vec::new() };
+        }
+        all
+    }
+
+    /// Returns the positions in ascending order, each once.
+    fn sorted(layout: &Layout) -> Vec<usize> {
+        let mut all = positions(layout);
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    #[test]
+    fn every_small_layout_has_the_properties_of_its_positions() {
+        let layouts = small_layouts();
+        assert!(layouts.len() > 500);
+        for layout in &layouts {
+            let (all, distinct) = (positions(layout), sorted(layout));
+            let is_short = all.is_empty();
+            let fills = |sorted: &[usize]| sorted.windows(2).all(|pair| pair[1] == pair[0] + 1);
+            assert_eq!(layout.numel(), all.len());
+            assert_eq!(layout.is_contiguous(), is_short || fills(&all), "{layout:?}");
+            let is_dense = is_short || (all.len() == distinct.len() && fills(&distinct));
+            assert_eq!(layout.is_dense(), is_dense, "{layout:?}");
+            // The proof by strides may fail for layouts that interleave, but never succeeds wrongly.
+            assert!(!layout.is_injective() || all.len() == distinct.len(), "{layout:?}");
+            assert!(layout.is_injective() || !is_dense, "{layout:?}");
+            let repeats = |axis: usize| layout.strides()[axis] == 0 && layout.shape()[axis] > 1;
+            let overlaps = !is_short && (0..layout.shape().rank()).any(repeats);
+            assert_eq!(layout.has_internal_overlap(), overlaps, "{layout:?}");
+            let once = layout.distinct();
+            assert!((0..once.shape().rank()).all(|axis| once.shape()[axis] < 2 || once.strides()[axis] != 0));
+            assert_eq!(sorted(&once), distinct, "{layout:?}");
+            assert_eq!(once.shape() == layout.shape(), !(0..layout.shape().rank()).any(repeats), "{layout:?}");
+            if let (Some(&first), Some(&last)) = (distinct.first(), distinct.last()) {
+                assert_eq!(layout.extent(), (first, last), "{layout:?}");
+                let lead = (first, &layout.axes_by_stride());
+                assert!(lead.1.windows(2).all(|pair| {
+                    let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
+                    stride(pair[0]) > stride(pair[1]) || (stride(pair[0]) == stride(pair[1]) && pair[0] < pair[1])
+                }));
+            }
+            for (index, &position) in indices(layout.shape()).iter().zip(&all) {
+                assert_eq!(layout.position(index), Some(position), "{layout:?} {index:?}");
+            }
+            assert_eq!(layout.position(layout.shape()).is_some(), layout.shape().rank() == 0);
+            assert_eq!(layout.position(&vec![0; layout.shape().rank() + 1]), None);
+        }
+    }
+
+    #[test]
+    fn layouts_are_equal_if_all_their_parts_are() {
+        let layout = |sizes: [usize; 2], strides: [isize; 2], offset| {
+            Layout::strided(Shape::from(sizes), &strides, offset, 40).unwrap()
+        };
+        let base = layout([2, 3], [3, 1], 0);
+        assert!(base == base.clone());
+        for other in
+            [layout([3, 2], [3, 1], 0), layout([2, 3], [4, 1], 0), layout([2, 3], [3, 2], 0), layout([2, 3], [3, 1], 1)]
+        {
+            assert!(base != other, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn every_view_selects_the_elements_of_its_definition() {
+        for layout in small_layouts() {
+            let (shape, at) = (layout.shape().clone(), |index: &[usize]| layout.position(index).unwrap());
+            let check = |view: Layout, source: &dyn Fn(&[usize]) -> Vec<usize>| {
+                let expected: Vec<usize> = indices(view.shape()).iter().map(|index| at(&source(index))).collect();
+                assert_eq!(positions(&view), expected, "{layout:?} {view:?}");
+            };
+            for axis in 0..shape.rank() {
+                let size = shape[axis];
+                let with = |index: &[usize], value: usize| {
+                    let mut index = index.to_vec();
+                    index[axis] = value;
+                    index
+                };
+                check(layout.flip(&[axis]), &|index| with(index, size - 1 - index[axis]));
+                check(layout.unsqueeze(axis), &|index| [&index[..axis], &index[axis + 1..]].concat());
+                for index in 0..size {
+                    check(layout.select(axis, index), &|rest| [&rest[..axis], &[index], &rest[axis..]].concat());
+                    let len = size - index;
+                    check(layout.slice(axis, index, len, 1), &|place| with(place, index + place[axis]));
+                    let steps = len.div_ceil(2);
+                    check(layout.slice(axis, index, steps, 2), &|place| with(place, index + 2 * place[axis]));
+                    let down = layout.slice(axis, index, index + 1, -1);
+                    check(down, &|place| with(place, index - place[axis]));
+                    for step in 1..=size {
+                        let windows = layout.unfold(axis, index + 1, step);
+                        assert_eq!(windows.shape()[axis], (size - index - 1) / step + 1);
+                        check(windows, &|place| {
+                            let (&inner, outer) = place.split_last().unwrap();
+                            with(outer, outer[axis] * step + inner)
+                        });
+                    }
+                }
+                for other in (0..shape.rank()).filter(|&other| other != axis) {
+                    for offset in -3..=3isize {
+                        let diagonal = layout.diagonal(offset, axis, other);
+                        let fits = |i: isize| (0..shape[axis] as isize).contains(&i);
+                        let len = (0..shape[other] as isize).filter(|&column| fits(column - offset)).count();
+                        assert_eq!(diagonal.shape()[shape.rank() - 2], len, "{layout:?} {offset}");
+                        check(diagonal, &|place| {
+                            let (&number, outer) = place.split_last().unwrap();
+                            let mut index = vec![0; shape.rank()];
+                            let rest = (0..shape.rank()).filter(|&place| place != axis && place != other);
+                            rest.zip(outer).for_each(|(place, &i)| index[place] = i);
+                            index[axis] = number + offset.min(0).unsigned_abs();
+                            index[other] = number + offset.max(0) as usize;
+                            index
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_reshape_keeps_the_order_or_needs_a_copy() {
+        let shapes = [
+            &[][..],
+            &[1],
+            &[2],
+            &[3],
+            &[4],
+            &[6],
+            &[12],
+            &[1, 2],
+            &[2, 1],
+            &[2, 2],
+            &[2, 3],
+            &[3, 2],
+            &[1, 6, 1],
+            &[2, 1, 3],
+            &[4, 3],
+            &[3, 4],
+            &[3, 2, 2],
+            &[2, 2, 3],
+            &[18],
+            &[9, 2],
+            &[2, 9],
+            &[27],
+        ];
+        for layout in small_layouts().into_iter().filter(|layout| layout.numel() > 0) {
+            for shape in shapes.map(Shape::from).iter().filter(|shape| shape.numel() == layout.numel()) {
+                match layout.reshape(shape) {
+                    Some(view) => assert_eq!(positions(&view), positions(&layout), "{layout:?} {shape}"),
+                    // No strides give the same positions, so a copy is needed.
+                    None => {
+                        let all = positions(&layout);
+                        let found = |strides: &[isize]| {
+                            let view = Layout::strided(shape.clone(), strides, layout.offset(), 40);
+                            view.is_some_and(|view| positions(&view) == all)
+                        };
+                        let step = |axis: usize| {
+                            let inner: usize = shape[axis + 1..].iter().product();
+                            if shape[axis] > 1 { all[inner] as isize - all[0] as isize } else { 0 }
+                        };
+                        let strides: Vec<isize> = (0..shape.rank()).map(step).collect();
+                        assert!(!found(&strides), "{layout:?} {shape}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn views_of_the_same_memory_overlap_partly_unless_they_are_equal() {
+        let base = Layout::contiguous(Shape::from([4, 6]));
+        let rows = |start, len| base.slice(0, start, len, 1);
+        let table = [
+            (base.clone(), base.clone(), false),
+            (base.clone(), base.reshape(&Shape::from([6, 4])).unwrap(), true),
+            (base.clone(), base.flip(&[0, 1]), true),
+            (rows(0, 3), rows(1, 3), true),
+            (rows(1, 3), rows(0, 3), true),
+            (rows(0, 2), rows(1, 1), true),
+            (rows(0, 2), rows(2, 2), false),
+            (rows(2, 2), rows(0, 2), false),
+            (rows(0, 3), rows(1, 0), false),
+            (rows(1, 0), rows(0, 3), false),
+            // PyTorch accepts layouts with gaps.
+            (base.slice(1, 0, 3, 2), rows(0, 2), false),
+            (rows(0, 2), base.slice(1, 0, 3, 2), false),
+        ];
+        for (x, y, expected) in table {
+            assert_eq!(x.overlaps_partly(&y), expected, "{x:?} {y:?}");
+        }
+        let one = |offset| Layout::strided(Shape::from([2]), &[1], offset, 9).unwrap();
+        assert!(one(3).overlaps_partly(&one(4)) && one(4).overlaps_partly(&one(3)));
+        assert!(!one(3).overlaps_partly(&one(5)) && !one(5).overlaps_partly(&one(3)));
+    }
+
+    #[test]
+    fn short_lists_are_sorted_stably() {
+        let mut items = [(1, 'a'), (3, 'b'), (1, 'c'), (2, 'd'), (3, 'e'), (0, 'f')];
+        sort_few(&mut items, |&(key, _)| key);
+        assert_eq!(items, [(3, 'b'), (3, 'e'), (2, 'd'), (1, 'a'), (1, 'c'), (0, 'f')]);
+    }
+
+    #[test]
+    fn dimensions_are_split_by_axes() {
+        let layout = Layout::strided(Shape::from([2, 3, 4]), &[12, -4, 1], 9, 40).unwrap();
+        let (kept, reduced) = layout.split(&[1]);
+        assert_eq!((kept.shape().sizes(), kept.strides(), kept.offset()), (&[2, 4][..], &[12isize, 1][..], 9));
+        assert_eq!((reduced.shape().sizes(), reduced.strides(), reduced.offset()), (&[3][..], &[-4isize][..], 9));
+        assert_eq!(layout.permute(&[2, 0, 1]).strides(), &[1, 12, -4]);
+        assert_eq!(layout.select(0, 0).unsqueeze(0).squeeze(0), layout.select(0, 0));
+        assert!(Layout::strided(Shape::from([2]), &[1, 1], 0, 9).is_none());
+        assert!(Layout::strided(Shape::from([0]), &[1], 9, 9).is_some());
+        assert!(Layout::strided(Shape::from([0]), &[1], 10, 9).is_none());
+        assert!(Layout::strided(Shape::from([2]), &[-1], 1, 9).is_some());
+    }
 }

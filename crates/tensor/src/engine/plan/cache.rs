@@ -1,5 +1,5 @@
-//! A cache of the plans that this thread used last. A lookup compares all nodes of the expression, because expressions with equal hashes
-//! can differ.
+//! A cache of the most recently used plans. Each thread has its own cache. A lookup compares all nodes of the expression, because
+//! expressions with equal hashes can differ.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -33,8 +33,8 @@ thread_local! {
     static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the plan for the values of `roots`, given the values of the nodes in `known`: a cached plan of an equal expression, or a new
-/// plan.
+/// Returns the plan for the values of `roots`, given the values of the nodes in `known`. Uses the cached plan of an equal expression if
+/// there is one.
 #[wengert_macros::precompiled]
 pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();
@@ -64,7 +64,7 @@ pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, ro
     })
 }
 
-/// Adds a plan to the cache, and removes the least recently used plans.
+/// Adds a plan to the cache, and removes the least recently used plans that exceed the cache's limits.
 fn keep(new: Cached) {
     let _ = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();

@@ -1,9 +1,9 @@
 //! Writes the operands of concatenations directly into the result, so that the concatenation copies nothing.
 //!
-//! There are two cases. If one fused program computes all operands, they become one output of the program, side by side (example: the
-//! gradients of an LSTM cell's gates). If different steps compute operands that are concatenated along the first dimension, they write them
-//! at offsets of one buffer (example: the states of a recurrent network). Several concatenations may share operands in the same order: one
-//! may have all states, and another one all but the last.
+//! There are two cases. If one fused program computes all operands, the program writes them side by side into one output. The gradients of
+//! an LSTM cell's gates are an example. If different steps compute operands that are concatenated along the first dimension, each step
+//! writes its operand at an offset of one buffer. The states of a recurrent network are an example. Several concatenations may share
+//! operands in the same order. For example, one concatenation has all states, and another one has all states except the last.
 
 use rustc_hash::FxHashMap;
 
@@ -24,7 +24,8 @@ fn numel(shapes: &[Shape]) -> usize {
     shapes.iter().map(|shape| shape.numel()).sum()
 }
 
-/// Finds dimension `axis` of `shape` in `space`, which may differ from `shape` only by leading sizes of 1.
+/// Returns the dimension of `space` that corresponds to dimension `axis` of `shape`. `shape` may have additional leading sizes of 1.
+/// Returns `None` if the shapes differ otherwise.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
     (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
@@ -64,7 +65,7 @@ pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(Operand
 }
 
 /// Returns the operands of the concatenation `reader` as one output of the program of `writer`. Returns `None` if that program does not
-/// compute all of them.
+/// compute all operands, if their shapes differ, or if their rows are too long.
 fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: usize) -> Option<Output> {
     let Work::Fused(bound) = &writer.work else { return None };
     let bound = bound.borrow();
@@ -93,8 +94,8 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
     (step.writes, step.work) = (writes.into(), Work::Fused(BoundProgram::new(program, space).into()));
 }
 
-/// An operand of a concatenation: the buffer that can be written directly into the result (`None` if the operand must be copied), and the
-/// number of its elements.
+/// An operand of a concatenation: its buffer, and the number of its elements. The buffer is `None` if the operand cannot be written
+/// directly into the result and must be copied.
 type Part = (Option<u32>, usize);
 
 /// Plans the memory of concatenations along the first dimension. Plans a concatenation only if at least half of its elements can be written
@@ -116,7 +117,8 @@ pub(super) fn in_place<T: Float>(
             lists.push((number, parts));
         }
     }
-    // If two concatenations share operands, they are the end of the first one and the start of the second one in this order.
+    // Sorts the concatenations by their first buffer. If two concatenations share operands, the second one can then extend the memory of
+    // the first one at its end.
     lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number));
     let mut found = ConcatBuffers::default();
     for (number, parts) in lists {

@@ -49,7 +49,8 @@ pub(super) struct Concatenation {
 }
 
 impl Definition {
-    /// Returns the operands of the definition. Returns none for a host operation and a concatenation, which keep their operands elsewhere.
+    /// Returns the operands of the definition. Returns an empty list for a host operation and for a concatenation, because the definition
+    /// does not contain their operands.
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
         let mut operands = SmallVec::new();
         let mut copy = *self;

@@ -52,7 +52,8 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the transposed matrices that are copied in row-major order because several products of few rows read them.
+    /// Returns the transposed matrices that are copied in row-major order. A matrix is copied if it is the right operand of several
+    /// products that each have few rows.
     fn written_out(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {
@@ -111,7 +112,8 @@ impl<T: Float> Schedule<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
-    /// Returns the members of a kernel that its outputs need. Kernels that read the other members compute them again.
+    /// Returns the members of a kernel that its outputs need. If another kernel reads one of the remaining members, that kernel computes
+    /// the member again.
     fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
@@ -194,7 +196,7 @@ impl<T: Float> Schedule<'_, T> {
     }
 }
 
-/// The buffers of stored values, by value.
+/// For each value, the index of the buffer that stores the value; `u32::MAX` for a value that is not stored.
 struct BufferNumbers {
     of: Vec<u32>,
     count: u32,

@@ -60,8 +60,8 @@ pub enum Op {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Up to three inputs. For an [`Op::Cat`] or [`Op::Other`], the three fields are the start of its inputs in the expression's list, the
-    /// number of its inputs, and 1 if the result equals the first input.
+    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list. The three entries are then the start of
+    /// these inputs in the list, their number, and 1 if the result equals the first input.
     operands: [Index; 3],
     arity: u8,
     /// The index of the result's shape.

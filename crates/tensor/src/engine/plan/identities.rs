@@ -65,7 +65,7 @@ impl<T: Float> Values<T> {
         let result = self.intern_trimmed(to);
         if self.simplify {
             let own = self.list[x as usize];
-            // True if the shapes differ only in leading sizes of 1.
+            // True if the shapes of `x` and of the result differ only in leading sizes of 1.
             let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
             if matches!(view, View::Reshape(_)) && is_same(self, x) {
                 return x;
@@ -104,7 +104,8 @@ impl<T: Float> Values<T> {
         number as u32
     }
 
-    /// Returns the value of a reduction of `x`, after expansion to `from`. It reduces the dimensions in which `from` and `to` differ.
+    /// Returns the value of a reduction of `x`, after expansion to `from`. The reduction covers the dimensions in which `from` and `to`
+    /// differ.
     pub(super) fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let core = self.shape(x).clone();
         let missing = from.len() - core.len();

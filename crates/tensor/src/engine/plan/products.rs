@@ -8,8 +8,8 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
-/// Finds steps that add products to each other or to one other value, and replaces them by steps that add while they multiply. The order of
-/// the terms stays the same.
+/// Finds steps that add products to each other or to one other value, and replaces them by steps that compute C + A B. The order of the
+/// terms stays the same.
 pub(super) fn accumulate<T: Float>(
     steps: Vec<Step<T>>,
     roots: &[(OperandRef<T>, Shape)],

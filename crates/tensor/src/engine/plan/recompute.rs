@@ -9,7 +9,7 @@ use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
 use crate::thresholds::plan as limits;
 
 impl<T: Float> Schedule<'_, T> {
-    /// Adds to each kernel the values of other kernels that it computes again. Returns, for each value, true if it must be stored.
+    /// Adds to each kernel the values of other kernels that it computes again. Returns, for each value, true if the value must be stored.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
         let mut outside = vec![false; self.values.list.len()];
         for &root in roots {
@@ -57,10 +57,10 @@ impl<T: Float> Schedule<'_, T> {
         outside
     }
 
-    /// Returns, for each value, the additions per element that it takes to compute the value from operands in memory. Operands of other
-    /// shapes are not counted. An expensive value counts as an operand in memory if another kernel reads it, or if it is marked in
-    /// `outside`. So the derivative of a sigmoid is computed again from the stored sigmoid. A value that needs more than two loads has an
-    /// unlimited cost, because reading the value itself is only one load.
+    /// Returns, for each value, the cost of computing the value from operands in memory, in additions per element. Operands of other shapes
+    /// are not counted. An expensive value counts as an operand in memory if another kernel reads it, or if it is marked in `outside`. So
+    /// the derivative of a sigmoid is computed again from the stored sigmoid. A value that needs more than two loads has an unlimited cost,
+    /// because reading the value itself is only one load.
     fn costs(&self, outside: &[bool]) -> Vec<usize> {
         let mut shared = outside.to_vec();
         for kernel in 0..self.kernels.len() as u32 {

@@ -1,9 +1,9 @@
 //! Places values in kernels: elementwise values of one shape are fused into one program, and every other value is a separate step.
 //!
-//! Each value has a level: the number of kernels that must finish before it can be computed. An elementwise value has the level of its
-//! operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a product,
-//! a sum over columns, a value of another shape) raises the level. A sum over rows does not: later instructions read it in the same pass,
-//! so that softmax and layer norm are one pass. Values of one level and one shape form one kernel.
+//! Each value has a level: the number of kernels that must finish before the value can be computed. An elementwise value has the level of
+//! its operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a
+//! product, a sum over columns, a value of another shape) raises the level. A sum within each row does not raise the level, because later
+//! instructions read the sum in the same pass. So softmax and layer norm are one pass. Values of one level and one shape form one kernel.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -163,7 +163,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.singles.push((level, id));
     }
 
-    /// Places a reduction: within a pass if it reduces whole rows, otherwise as an output of a kernel, or as a separate step.
+    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel if this is fast. Other reductions become an output
+    /// of a kernel or a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
         let sizes = &self.values.shapes[space as usize];

@@ -24,7 +24,7 @@ pub enum OperandRef<T> {
 /// The work of a step.
 #[derive(Debug)]
 pub enum Work {
-    /// A fused program, with the binding for the layouts of its last operands.
+    /// A fused program, with the binding for the operand layouts of its most recent run.
     Fused(RefCell<BoundProgram>),
     /// A reduction of a value of this shape.
     Reduce(Reduction, AxisSet, Shape),
@@ -62,7 +62,7 @@ pub struct Step<T> {
     pub writes: SmallVec<[u32; 4]>,
     /// The buffers that no later step reads.
     pub drops: SmallVec<[u32; 4]>,
-    /// The node whose line of code an error names if memory runs out.
+    /// If memory runs out in this step, the error names the line of code of this node.
     pub node: Index,
 }
 
@@ -91,7 +91,7 @@ pub struct Plan<T> {
     pub steps: Vec<Step<T>>,
     /// The number of buffers.
     pub buffers: usize,
-    /// The memory of concatenations, which several buffers share.
+    /// The memory of the concatenations whose operands are written directly into the result.
     pub concat_buffers: ConcatBuffers,
     /// The requested values, each with the shape of its node.
     pub roots: Vec<(OperandRef<T>, Shape)>,

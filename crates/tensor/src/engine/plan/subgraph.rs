@@ -11,7 +11,7 @@ pub struct Subgraph<T> {
     pub expression: Expression<T>,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
-    /// For each node of the subgraph, true if the subgraph computes it, and false if it reads its value.
+    /// For each node of the subgraph, true if the subgraph computes the node's value, and false if the value is an input.
     computed: Vec<bool>,
     /// For each node of the whole expression that is in the subgraph, its index in the subgraph.
     places: ByNode<Index>,

@@ -162,7 +162,7 @@ impl<'a, T: Float> Reading<'a, T> {
         }
     }
 
-    /// Returns the matrix whose transpose a value is, if the value has exactly one reader.
+    /// Returns x if a value is the transpose xᵀ and has exactly one reader.
     fn transposed(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
@@ -269,7 +269,8 @@ impl<T: Float> Rewriting<T> {
         (x, self.values.intern_shape(&to))
     }
 
-    /// Adds to `terms` the sum of the adjoints of `slices`, sorted by start, as concatenations.
+    /// Defines the sum of the adjoints of `slices` as one or more concatenations, and adds the concatenations to `terms`. `slices` is
+    /// sorted by start. If the slices overlap so much that one concatenation would have too many parts, each half gets its own.
     fn slices(&mut self, along: (usize, ShapeId), slices: &[Slice], node: Index, terms: &mut Vec<Id>) {
         let mut cuts: Vec<usize> = slices.iter().flat_map(|slice| [slice.start, slice.end]).collect();
         cuts.sort_unstable();
@@ -311,7 +312,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the elements `range` of a slice's adjoint. They are all within the slice.
+    /// Defines the elements `range` of a slice's adjoint. The whole range is within the slice.
     fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
@@ -322,7 +323,8 @@ impl<T: Float> Rewriting<T> {
     }
 
     /// Defines the sum of products as one product over the rows of all operands. If the operands of one side are already concatenated,
-    /// keeps their order. Otherwise uses the program's order, in which the steps of a sequence read its slices.
+    /// keeps their order. Otherwise uses the order in which the program defined the operands, which for a sequence is the order of its
+    /// steps.
     fn product(&mut self, mut products: Vec<Product>, node: Index) -> Shaped {
         products.sort_by_key(|&[(x, _), (y, _)]| (x.min(y), x.max(y)));
         for side in [1, 0] {

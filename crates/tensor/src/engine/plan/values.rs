@@ -5,8 +5,8 @@
 //! over an expanded dimension is a multiplication by its size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
-//! on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: they neither add nor remove an
-//! infinity or a NaN.
+//! on numbers are computed while planning, and identities (a factor of 1) are removed. These simplifications are exact: they neither add
+//! nor remove an infinity or a NaN.
 
 use std::mem::take;
 
@@ -72,7 +72,7 @@ impl<T: Float> Values<T> {
         values
     }
 
-    /// Moves the shapes, numbers and views into new `Values`, which have no values yet, and returns these.
+    /// Returns new `Values` that do not contain any value yet, and moves the shapes, numbers and views into them.
     pub(super) fn emptied(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
@@ -120,7 +120,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Defines the value of a node whose inputs have values, and returns it.
+    /// Defines the value of a node whose inputs have values, and returns this value.
     fn define(&mut self, expression: &Expression<T>, index: Index) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
@@ -237,7 +237,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the value that is the number `value`. Equal numbers are stored once.
+    /// Returns the value for the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
         let bits = value.to_f64().to_bits();
         let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {

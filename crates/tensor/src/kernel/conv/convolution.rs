@@ -2,9 +2,9 @@
 //! with up to three spatial dimensions.
 //!
 //! The [`direct`] kernels serve the shapes for which they are faster: they multiply and add copied planes. All other convolutions, and all
-//! convolutions of integers, are matrix products. One operand is a matrix whose columns are the windows of `x` ([`im2col`]). It is computed
-//! in tiles that stay in the second-level cache. The partition depends only on shapes, and partial sums are added in order, so the bits do
-//! not depend on the number of threads.
+//! convolutions of integers, are matrix products. One operand is a matrix whose columns are the windows of `x` ([`im2col`]). This matrix is
+//! computed in tiles that stay in the second-level cache. The partition depends only on shapes, and partial sums are added in order, so the
+//! bits do not depend on the number of threads.
 //!
 //! The caller checks the arguments and resolves padding modes and defaults.
 
@@ -158,7 +158,7 @@ pub(crate) fn weight_gradient<T: Element>(
     z: &[T],
     w: &mut [T],
 ) -> Result<(), AllocationError> {
-    // In the direct kernel, some elements are multiplied by zeros that stand for no weight. For ∞ and NaN that would give NaN.
+    // The direct kernel multiplies some elements of `x` by padding zeros. For an infinite element or a NaN, the product would be NaN.
     if T::DIRECT && geometry.is_direct_for_weight() && T::are_finite(x) {
         return T::convolve(DirectCall::Weight { geometry, x, z, w });
     }
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// The dilation is as large as the padding. Planes that are copied with this padding would not fit in memory.
+    /// Tests a padding of 2³⁹ elements and a dilation of 2⁴⁰. Planes that are copied with this padding would not fit in memory.
     #[test]
     fn wide_padding_takes_no_memory() {
         let axis = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
@@ -337,10 +337,11 @@ mod tests {
         }
     }
 
-    /// The stride is much larger than the input. The work depends on the number of windows, taps and elements only.
+    /// Tests strides that are much larger than the input. The work must depend only on the numbers of windows, taps and elements.
     #[test]
     fn wide_strides_take_no_time() {
-        // Two windows that begin far before and far after the input, and one window.
+        // `two` has a window that begins far before the input and a window that begins far after it. `first` has its first window near the
+        // input.
         let two = WindowAxis { input: 4, kernel: 4, output: 2, stride: 1 << 40, dilation: 1, before: 1 << 39 };
         let first = WindowAxis { input: 4, kernel: 3, output: 2, stride: 1 << 32, dilation: 1, before: 1 };
         let dilated =
@@ -399,8 +400,7 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // The rows test, in order: many windows; many images; a window of one element; image rows longer than a tile; matrix rows longer
-        // than a tile.
+        // The cases have many windows, many images, windows of one element, or many rows in the matrix of columns.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

@@ -1,4 +1,4 @@
-//! Direct convolutions of floating-point numbers: they do not copy every window, as a matrix product would need.
+//! Direct convolutions of floating-point numbers. A matrix product needs a copy of every window, and a direct convolution does not.
 //!
 //! Each plane of the input is copied once, with its padding ([`planes`](crate::kernel::conv::planes)). A *tap* is one position in the
 //! window. In a copied plane, the elements that a tap multiplies over all windows form a contiguous *run*. The runs of different taps
@@ -69,8 +69,9 @@ impl<T: Products> Weights<T> {
 /// The planes, taps and weights of one weighted sum of plane elements.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
-    /// The number of elements in a plane, and the number of planes that are summed for each result.
+    /// The number of elements in a plane.
     plane: usize,
+    /// The number of planes that are summed for each result.
     inputs: usize,
     /// The position of the first element of each tap's run.
     taps: Vec<usize>,
@@ -86,8 +87,8 @@ impl<T: Products> Sum<'_, T> {
         self.windows.run().div_ceil(CHUNK)
     }
 
-    /// Computes a tile `out` of the result, which has one plane per row. Computes the windows of `chunks` for the row groups `groups`, and
-    /// reads the planes in `source`.
+    /// Computes a tile `out` of the result: the windows in `chunks`, for the row groups in `groups`. The result has one plane per row.
+    /// `source` has the copied planes, and `results` is scratch memory.
     fn compute(
         &self,
         block: usize,
@@ -148,8 +149,8 @@ impl<T: Products> Sum<'_, T> {
     }
 }
 
-/// Copies the planes of each block of `x`, and writes their weighted sums to the planes of `out`. Changes no element that no sum
-/// computes.
+/// Copies the planes of each block of `x`, and writes their weighted sums to the planes of `out`. Elements of `out` that no sum computes
+/// keep their values.
 fn compute_sums<T: Products>(
     blocks: usize,
     groups: usize,
@@ -342,12 +343,14 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
 /// The input elements along one axis that have the same remainder modulo the stride. All of them use the same taps.
 struct Residue {
     remainder: usize,
-    /// The first element, as a multiple of the stride from the start of the padding, and the number of elements.
+    /// The position of the first element, as a multiple of the stride from the start of the padding.
     first: usize,
+    /// The number of elements.
     count: usize,
 }
 
-/// Returns the residues along an axis whose elements are read by a tap. There are at most as many as taps, whatever the stride is.
+/// Returns the residues along an axis whose elements are read by at least one tap. There are at most as many residues as taps, whatever the
+/// stride is.
 fn residues(axis: &WindowAxis) -> Vec<Residue> {
     let residue = |remainder: usize| {
         let first = axis.before.saturating_sub(remainder).div_ceil(axis.stride);
@@ -369,7 +372,7 @@ fn input_gradient<T: Products>(
     let [depth, height, width] = geometry.axes.map(|axis| residues(&axis));
     let read = |residues: &[Residue]| residues.iter().map(|residue| residue.count).sum::<usize>();
     if read(&depth) * read(&height) * read(&width) < geometry.plane() {
-        // No window reads the other elements.
+        // Some input elements are read by no window, so their gradient is zero.
         x.fill(T::ZERO);
     }
     let mut sums = Vec::with_capacity(depth.len() * height.len() * width.len());
@@ -412,7 +415,7 @@ fn residue_sum<'k, T: Products>(
         let (axis, residue) = (&geometry.axes[k], residues[k]);
         (residue.first * axis.stride + residue.remainder - axis.before) * step[k]
     };
-    // A single element has no next element. The product with its stride could overflow.
+    // A single element has no next element, so the distance does not matter. The product in the other case could overflow.
     let distance = |k: usize| if residues[k].count == 1 { 1 } else { geometry.axes[k].stride * step[k] };
     let windows = WindowRun {
         counts: residues.map(|residue| residue.count),
@@ -433,15 +436,17 @@ struct WeightSums<'a, T: Products> {
     geometry: &'a Geometry,
     planes: Planes,
     windows: WindowRun,
-    /// The number of partial sums, and the number of images in each.
+    /// The number of partial sums.
     parts: usize,
+    /// The number of images in each partial sum.
     images: usize,
     /// The number of images in a run. Several small images form one run.
     per_run: usize,
     /// The position of the first element of each weight's run.
     runs: Vec<usize>,
-    /// The number of slices of rows that are computed separately, and the number of rows in each.
+    /// The number of slices of rows that are computed separately.
     slices: usize,
+    /// The number of rows in each slice.
     height: usize,
 }
 
@@ -471,10 +476,11 @@ impl<'a, T: Products> WeightSums<'a, T> {
     /// Returns the length of a run of `images` images. Runs are padded with zeros, so that their length is a multiple of the length of a
     /// vector.
     fn run(&self, images: usize) -> usize {
-        ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.lanes())
+        ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.dot_lanes())
     }
 
-    /// Sets `sums` to one slice of rows of one group of one partial sum. `unit` counts the slices, then the groups.
+    /// Sets `sums` to one slice of rows of one group of one partial sum. `unit` is the index of the slice among all slices of all groups of
+    /// all partial sums.
     fn compute(&self, unit: usize, x: &[T], z: &[T], sums: &mut [T]) -> Result<(), AllocationError> {
         let Geometry { batch, groups, channels, out, .. } = *self.geometry;
         let (part, group, slice) = (unit / self.slices / groups, unit / self.slices % groups, unit % self.slices);
@@ -503,8 +509,8 @@ impl<'a, T: Products> WeightSums<'a, T> {
         Ok(())
     }
 
-    /// Copies the planes of block `block` of `x` to `source`. A block is one group of channels of one image. The images of a run lie side by
-    /// side in `source`; this one gets the index `image`.
+    /// Copies the planes of block `block` of `x` to `source`. A block is one group of channels of one image. The images of a run lie side
+    /// by side in `source`, and the image of this block has the index `image`.
     fn copy_input(&self, x: &[T], block: usize, image: usize, source: &mut [T]) {
         let (plane, part) = (self.geometry.plane(), self.planes.part());
         let x = &x[block * self.geometry.channels * plane..][..self.geometry.channels * plane];

@@ -3,9 +3,11 @@
 /// One spatial dimension of a convolution or pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
-    /// The size of `x` along the dimension. The next fields are the sizes of `w` and `z`.
+    /// The size of `x` along the dimension.
     pub(crate) input: usize,
+    /// The size of `w`, or of a pooling's window, along the dimension.
     pub(crate) kernel: usize,
+    /// The size of `z` along the dimension.
     pub(crate) output: usize,
     /// The distance between windows.
     pub(crate) stride: usize,

@@ -15,7 +15,7 @@ impl Geometry {
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
     }
 
-    /// Returns whether the rows of the image are short and each of them is used several times.
+    /// Returns whether the rows of the image are short and windows use each row several times.
     fn has_short_rows(&self) -> bool {
         let [depth, height, width] = &self.axes;
         depth.input == 1
@@ -34,8 +34,8 @@ impl Geometry {
     }
 }
 
-/// Writes the columns `first .. first + count` of the matrix of columns, in row-major order. The row of a channel and a tap (a position in
-/// the window) holds that element of each window. Elements in the padding are zero.
+/// Writes the columns `first .. first + count` of the matrix of columns, in row-major order. The matrix has one row for each channel and
+/// tap (a position in the window). The row holds the element at this tap for each window. Elements in the padding are zero.
 pub(crate) fn gather<T: Products>(
     geometry: &Geometry,
     x: &[T],

@@ -106,8 +106,9 @@ pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
     /// The strides of the windows in a run, by axis. The last stride is 1.
     pub(crate) strides: [usize; 3],
-    /// The position of the first window in the result, and the strides of the windows in the result.
+    /// The position of the first window in the result.
     pub(crate) start: usize,
+    /// The strides of the windows in the result, by axis.
     pub(crate) steps: [usize; 3],
 }
 
@@ -117,7 +118,7 @@ impl WindowRun {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }
 
-    /// Calls `visit` for each contiguous part of a row of windows among the elements `first .. end` of a run. The arguments are its
+    /// Calls `visit` for each contiguous part of a row of windows among the elements `first .. end` of a run. The arguments are the part's
     /// position in the run, its position in the result, and its length.
     pub(crate) fn segments(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize, usize)) {
         let [_, height, width] = self.counts;

@@ -148,8 +148,8 @@ fn shift<T: Int>(y: T) -> u32 {
     u32::try_from(y.to_i64()).unwrap_or(T::BITS)
 }
 
-/// Returns true if a quotient rounded toward 0 must be lowered by 1 to be rounded down: the remainder is not 0, and its sign differs from
-/// the divisor's.
+/// Returns true if a quotient rounded toward 0 must be lowered by 1 to be rounded down. In this case the remainder is not 0, and its sign
+/// differs from the divisor's.
 fn is_below<T: Int>(rest: T, divisor: T) -> bool {
     rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
 }

@@ -206,7 +206,8 @@ pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &
     }
 }
 
-/// Computes [`rows`] of two operands of one kind each. With a common loop for all kinds, the compiler keeps too many positions.
+/// Computes [`rows`] for one kind of each operand: an element for each column, or one value for each row. In a common loop for all kinds,
+/// the compiler would keep more positions than a kind needs.
 #[inline(always)]
 fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
     rows: RowBroadcast,

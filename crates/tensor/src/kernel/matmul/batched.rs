@@ -33,9 +33,9 @@ struct Batch<'a, T> {
     x: Source<'a, T>,
     y: Source<'a, T>,
     onto: Onto<'a, T>,
-    /// The elements of [`Onto::Elements`].
+    /// The iteration space of the elements of [`Onto::Elements`].
     onto_space: Option<IterationSpace<1>>,
-    /// The first elements of the matrices of both operands.
+    /// For each product, the position of the first element of both operands' matrices.
     matrices: IterationSpace<2>,
     sizes: Sizes,
 }
@@ -121,7 +121,7 @@ impl<'a, T: Element> Batch<'a, T> {
     }
 }
 
-/// Computes `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, and adds `onto`. The batch dimensions of both
+/// Computes `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, and adds the values of `onto`. The batch dimensions of both
 /// operands have the same sizes.
 pub(crate) fn matmul<T: Element>(
     x: Source<T>,
@@ -180,8 +180,8 @@ pub(crate) fn matmul<T: Element>(
 /// Returns the minimum number of units of [`ROW_UNIT`] rows in a part. The product has enough work for `parts` threads. Parts are large,
 /// because each part reads the whole right side.
 ///
-/// A division by rows keeps the bits only if every part takes the same code path of `gemm`. Results of at most 64 x 64, results of at most
-/// 256 elements, and little work take other paths.
+/// A product divided by rows has the bits of the undivided product only if every part takes the same code path of `gemm`. Products with a
+/// result of at most 64 x 64 or of at most 256 elements, or with little work, take other paths.
 fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
     // The last unit may have fewer rows.

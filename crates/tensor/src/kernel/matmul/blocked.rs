@@ -1,6 +1,6 @@
-//! Large products in the mode of equal bits. The crate `gemm` chooses blocks and instructions by the processor, so its sums have another
-//! order on another processor. Here the order is fixed: each element of the result adds the terms of one panel after another to a partial
-//! sum, and then adds the partial sums in order.
+//! Large products in the mode of equal bits. The crate `gemm` chooses blocks and instructions by the processor, so the order of its
+//! additions differs between processors. Here the order is fixed. For each element of the result, the terms of a panel are added to a
+//! partial sum. The partial sums of the panels are added in order.
 //!
 //! The right side is copied to strips of columns, which the loops of [`micro`](crate::kernel::matmul::micro) read in order. The blocks are
 //! after K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
@@ -13,7 +13,7 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{PANEL_COLUMNS, PANEL_ROWS, PANEL_TERMS};
 
-/// A part of the right side: `terms` rows, copied in strips of `width` columns. A row of a strip follows the row before it.
+/// A part of the right side: `terms` rows, copied in strips of `width` columns. The rows of a strip follow each other in memory.
 struct Panel<T> {
     elements: Scratch<T>,
     width: usize,
@@ -40,13 +40,14 @@ impl<T: Semiring> Panel<T> {
         Ok(Panel { elements, width, terms, columns })
     }
 
-    /// Returns the strip from column `first` on, a multiple of the width.
+    /// Returns the strip that begins at column `first`, which must be a multiple of the width.
     fn strip(&self, first: usize) -> Matrix<'_, T> {
         Matrix::rows(&self.elements, first * self.terms, self.width)
     }
 }
 
-/// Computes the product of some rows of `left` and a panel, and passes each row's results with their first column to `each`.
+/// Computes the product of the first `rows` rows of `left` and a panel. Calls `each` with a row, a column, and the results of this row from
+/// this column on.
 fn multiply<T: Semiring>(
     kernels: &dyn MicroKernels<T>,
     (left, rows): (Matrix<T>, usize),

@@ -325,6 +325,9 @@ pub(crate) trait MicroKernels<T>: Sync {
     /// Returns the number of elements in a vector.
     fn lanes(&self) -> usize;
 
+    /// Returns the number of elements in a vector of [`DotProducts`], which determines the order of their sums.
+    fn dot_lanes(&self) -> usize;
+
     /// Returns how many rows of [`TileSums`] are computed at once if `left` rows remain. The result may exceed `left`.
     fn tile_rows(&self, left: usize) -> usize;
 
@@ -495,6 +498,10 @@ macro_rules! kernels {
         impl MicroKernels<$type> for $token {
             fn lanes(&self) -> usize {
                 $lanes
+            }
+
+            fn dot_lanes(&self) -> usize {
+                $dot_lanes
             }
 
             fn tile_rows(&self, left: usize) -> usize {

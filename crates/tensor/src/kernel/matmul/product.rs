@@ -22,7 +22,7 @@ use crate::thresholds::matmul::{
     MIN_THIN_TERMS,
 };
 
-/// The lengths of sums for which [`thin`] computes products with a single column, whatever the number of rows.
+/// The numbers of terms for which [`thin`] computes products with a single column, whatever the number of rows.
 pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
 /// Products of two matrices. `out` is row-major, of `m` rows and `n` columns. Sealed like
@@ -36,8 +36,8 @@ pub trait Products: Semiring {
         Self::product(sizes, x, y, out)
     }
 
-    /// Does the same as [`product`](Self::product), with the result in a rectangle of a larger matrix. The product must have more than a
-    /// few multiplications.
+    /// Does the same as [`product`](Self::product), with the result in a rectangle of a larger matrix. The product must have more than
+    /// [`MAX_BY_DEFINITION`] multiplications.
     fn product_into(
         sizes: Sizes,
         x: Matrix<Self>,

@@ -12,9 +12,9 @@ use crate::scalar::element::Semiring;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
 
-/// Computes a product by the definition, row by row. If it is added to `out` and has at most [`FEW_COLUMNS`] columns, each row is
-/// complete before it is added. With more columns, each term is added to `out`. Callers pass more columns only for integers and truth values.
-/// For these types the order of additions makes no difference.
+/// Computes a product by the definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each row is
+/// complete before it is added. With more columns, each term is added to `out` directly. Callers pass more columns only for integers and
+/// truth values. For these types the order of additions makes no difference.
 pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     let Sizes { m, n, k, add } = sizes;
     if add && n <= FEW_COLUMNS {
@@ -42,13 +42,13 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// Returns whether a matrix is the transpose of a row-major matrix, with sizes that [`transpose::materialize`] supports, at least in
-/// strips of columns.
+/// Returns whether a matrix is the transpose of a row-major matrix, and [`transpose::materialize`] supports the sizes of its strips of
+/// columns.
 pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
     matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(strip(columns), rows)
 }
 
-/// Returns the number of columns that are copied at once.
+/// Returns the number of columns that are copied at once, which form a strip.
 fn strip(columns: usize) -> usize {
     if columns <= transpose::PITCH { columns } else { transpose::WIDE }
 }

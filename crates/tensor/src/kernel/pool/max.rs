@@ -1,7 +1,7 @@
 //! Maximum pooling over planes `[h, w]`: the largest element of each window, its position, and the adjoint.
 //!
-//! If several elements are equally large, the first is taken; if several are NaN, the last (ATen: `max_pool2d`). For a row of windows, the
-//! outer loop is over the elements of a window, and the inner loop over the windows.
+//! If several elements are equally large, the first one is taken. If several elements are NaN, the last one is taken (ATen: `max_pool2d`).
+//! For a row of windows, the outer loop is over the elements of a window, and the inner loop over the windows.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;
@@ -146,7 +146,7 @@ fn groups(count: usize) -> impl Iterator<Item = (usize, usize)> {
         .map(move |first| (first.min(count.saturating_sub(WINDOWS_AT_ONCE)), count.min(WINDOWS_AT_ONCE)))
 }
 
-/// Returns the two elements of a row that each of the `count` first windows covers.
+/// Returns the two elements of a row that each of the first `count` windows covers.
 #[inline(always)]
 fn pairs<T: Float>(row: &[T], count: usize) -> [T; 2 * WINDOWS_AT_ONCE] {
     let mut all = [T::ZERO; 2 * WINDOWS_AT_ONCE];

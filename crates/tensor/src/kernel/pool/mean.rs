@@ -12,7 +12,7 @@ use crate::scalar::cpu::dispatched;
 use crate::thresholds::pool::PART;
 use crate::{Float, Number};
 
-/// The positions of the windows along one dimension. Neither their starts nor their ends ever decrease.
+/// The positions of the windows along one dimension. From one window to the next, neither the start nor the end decreases.
 #[derive(Clone, Copy, Debug)]
 enum Placement {
     /// Windows of `kernel` elements that are `stride` apart. `padding` elements come before the dimension.
@@ -21,7 +21,7 @@ enum Placement {
     ToSize,
 }
 
-/// The divisor of a window's mean, without the factor of the other dimension.
+/// The factor that one dimension contributes to the divisor of a window's mean.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Divisor {
     /// The number of the window's elements inside the dimension, at least 1.
@@ -79,7 +79,7 @@ impl WindowSpans {
         self.count
     }
 
-    /// Returns the divisor if a single window covers the whole dimension. The factor of the other dimension is not included.
+    /// Returns this dimension's factor of the divisor if a single window covers the whole dimension.
     pub(crate) fn whole(&self) -> Option<f64> {
         (self.count == 1 && self.span(0) == (0, self.size)).then(|| self.divisor(0))
     }
@@ -100,7 +100,7 @@ impl WindowSpans {
         }
     }
 
-    /// Returns the divisor of window `number`.
+    /// Returns this dimension's factor of the divisor of window `number`.
     #[inline(always)]
     fn divisor(&self, number: usize) -> f64 {
         let count = match (self.divisor, self.placement) {
@@ -117,7 +117,7 @@ impl WindowSpans {
         count.max(1) as f64
     }
 
-    /// Returns the windows before and after the regular ones, with their elements.
+    /// Returns the windows before and after the regular ones, each with its half-open range of elements.
     #[inline(always)]
     fn irregular(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
         let numbers = (0..self.regular.0).chain(self.regular.1..self.count);

@@ -8,7 +8,7 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Float, Layout, Reduction, Shape};
 
-/// The maximum number of elements that are added without a tree, in 64 chains.
+/// The maximum number of elements that are added without a tree, in 64 chains of at most 64 elements.
 pub(crate) const LONG_RUN: usize = 4096;
 
 /// The width of rows, in elements, below which several rows are accumulated at a time, as one wide row.

@@ -52,7 +52,7 @@ dispatched! {
         }
     }
 
-    /// Returns the first position of `value`, or of a NaN if `value` is NaN. There must be at least one.
+    /// Returns the first position of `value`, or of a NaN if `value` is NaN. At least one element must match.
     #[allow(clippy::eq_op)]
     fn find<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
@@ -91,7 +91,7 @@ fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
 struct Lanes<'a, T> {
     largest: bool,
     data: &'a [T],
-    /// The first elements of the lanes.
+    /// The positions of the lanes' first elements.
     space: IterationSpace<1>,
     /// The distance between elements of a lane.
     step: isize,
@@ -118,7 +118,7 @@ pub(crate) fn arg<T: Element>(
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let lanes = Lanes { largest, data, space: IterationSpace::new(kept.shape(), [kept]), step };
     let each_lane = step == 1 && count >= SHORT || number < SHORT && count >= EXTREME_SEGMENT || number == 1;
-    // A task computes a range of lanes. If there are few lanes, it computes only a range of the elements along them.
+    // A task computes a range of lanes. If there are few lanes, a task searches only a range of the elements along the lanes.
     let per_strip =
         if each_lane { (TASK / count).max(number.div_ceil(MAX_TASKS)).max(1) } else { strip(&lanes.space, number) };
     let strips = number.div_ceil(per_strip);

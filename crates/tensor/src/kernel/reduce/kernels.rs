@@ -1,4 +1,4 @@
-//! The kernels of reductions for each element type. They choose the definition of the reduction once per call.
+//! The kernels of reductions for each element type. Each call selects the code for its reduction once, outside the loops.
 
 use crate::kernel::reduce::{lines, rows};
 use crate::scalar::reduction::{Fold, with_fold};

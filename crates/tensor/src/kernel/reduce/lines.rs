@@ -1,8 +1,8 @@
 //! Reductions of lines: each line of adjacent elements becomes one total.
 //!
-//! A line of floating-point numbers is folded in several independent chains: chain `i` of `N` combines the elements `i`, `i + N`,
-//! `i + 2 N` and so on. Each chain is one element of a local array, which the compiler keeps in vector registers. If the chains are fields
-//! of a struct, they stay in memory and take ten times as long.
+//! A line of floating-point numbers is folded in several independent chains. Chain `i` of `N` combines the elements `i`, `i + N`, `i + 2 N`
+//! and so on. Each chain is one element of a local array, which the compiler keeps in vector registers. If the chains are fields of a
+//! struct, they stay in memory and take ten times as long.
 //!
 //! The loops use indices and are inlined. An iterator's `fold` may remain a separate function, compiled without the target
 //! features of its caller.
@@ -175,7 +175,7 @@ fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     if !F::SELECTS {
         return line::<T, F, 64>(x);
     }
-    // The rest comes first. After the chunks, it would move the chains out of the registers.
+    // The rest is folded before the chunks. If it were folded after them, it would move the chains out of the registers.
     let (chunks, rest) = x.as_chunks::<64>();
     let (total, has_nan) = (line::<T, F, 8>(rest), any_nan(rest));
     let (mut totals, mut nans) = ([F::START; 64], [F::START; 64]);
@@ -216,8 +216,8 @@ fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]
     F::combine_numbers(F::combine_numbers(combined::<T, F, N>(totals), combined::<T, F, 8>(few)), last)
 }
 
-/// Adds a chunk to 64 chains. For a reduction that selects an element, sets `nans` to a NaN in each chain that has one: comparing
-/// numbers and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
+/// Adds a chunk to 64 chains. For a reduction that selects an element, sets `nans` to a NaN in each chain that has one. Comparing numbers
+/// and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
 #[inline(always)]
 fn extend<T: Semiring, F: Fold<T>>(totals: &mut [T; 64], nans: &mut [T; 64], chunk: &[T; 64]) {
     for i in 0..64 {

@@ -22,7 +22,7 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::shape::layout::sort_few;
 use crate::shape::shape::INLINE_RANK;
-use crate::{Element, Layout, Reduction};
+use crate::{Binary, Element, Layout, Reduction};
 
 /// The approximate length, in elements, of the pieces into which a long line is cut. Lines of up to twice this length are not cut.
 const PIECE: usize = 1 << 15;
@@ -167,7 +167,7 @@ fn schedule(work: usize) -> Schedule {
     Schedule::sweep_from(PARALLEL, work, work)
 }
 
-/// Reduces the lines of the innermost dimension first, and then the results of the lines.
+/// Reduces each line of the innermost dimension first, and then reduces the results of the lines over the other reduced dimensions.
 fn lines_first<T: Element>(
     op: Reduction,
     data: &[T],
@@ -282,7 +282,7 @@ fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
     }
 }
 
-/// The elements of the results from `start` on, arranged as rows: element `k` of row `j` belongs to result `start + k`.
+/// The elements that are reduced to the results from `start` on, arranged as rows: element `k` of each row belongs to result `start + k`.
 struct Rows<'a, T> {
     data: &'a [T],
     kept: &'a Loops,
@@ -368,7 +368,7 @@ struct Blocks {
     width: usize,
     /// The number of results in a strip. The last strip of adjacent results may have fewer.
     strip: usize,
-    /// The number of strips of adjacent results, and of all strips.
+    /// The number of strips in a group of `width` adjacent results, and the number of all strips.
     strips: (usize, usize),
     /// The number of rows in a part. The last part may have fewer.
     part: usize,
@@ -456,12 +456,25 @@ fn columns<T: Element>(
     Ok(())
 }
 
-/// Replaces each total by the total of `times` elements of its value.
+/// Replaces each total x by the total of `times` elements that are all equal to x.
 pub(crate) fn repeat_totals<T: Element>(op: Reduction, totals: &mut [T], times: usize) {
     let Some(function) = op.repeated() else { return };
+    let combined = |function: Binary, x: T, y: T| {
+        let mut z = x;
+        T::binary(function, Operand::Splat(x), Operand::Splat(y), std::slice::from_mut(&mut z));
+        z
+    };
     for total in totals {
-        let times = Operand::Splat(T::from_i64(times as i64));
-        T::binary(function, Operand::Splat(*total), times, std::slice::from_mut(total));
+        let x = *total;
+        *total = match op {
+            // The exponent may be rounded. So the power has half of it, and the sign does not depend on the rounding.
+            Reduction::Prod => {
+                let half = combined(function, x, T::from_i64((times / 2) as i64));
+                let square = combined(Binary::Mul, half, half);
+                if times % 2 == 1 { combined(Binary::Mul, square, x) } else { square }
+            }
+            _ => combined(function, x, T::from_i64(times as i64)),
+        };
     }
 }
 
@@ -567,7 +580,8 @@ mod tests {
         }
     }
 
-    /// Checks that the maximum and minimum of a row are NaN if the row has a NaN at any position, and that other rows are not affected.
+    /// Checks that the maximum and minimum of a row are NaN if the row has a NaN at any position. The results of other rows must stay the
+    /// same.
     #[test]
     fn a_nan_wins_at_every_place() {
         for size in [1usize, 7, 15, 16, 63, 64, 65, 100, 128, 200, 5000] {

@@ -122,7 +122,7 @@ fn has_rayon() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
         Ok(()) => true,
-        // The error has a source if the system refused a thread. It has none if the program started the threads before.
+        // The error has a source if the system refused a thread. It has none if the program has already started Rayon's threads.
         Err(error) => error.source().is_none(),
     })
 }
@@ -149,11 +149,11 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Writes the positions of the largest elements in descending order to `out`, or of the smallest in ascending order. The length of `out` is
-/// their number.
+/// Writes the positions of the largest elements to `out`, in descending order of the elements, or of the smallest elements, in ascending
+/// order. The length of `out` is the number of selected elements.
 ///
 /// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's `nth_element`
-/// and sorts the elements before the n-th. If few elements of a long lane are selected, it takes the first of equal elements.
+/// and sorts the elements before the n-th. If few elements of a long lane are selected, PyTorch takes the first ones of equal elements.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= lane.len() {
@@ -220,7 +220,7 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
 }
 
-/// Returns the position of the element that has `rank` elements before it in ascending order. Among equal elements, it is the one that
+/// Returns the position of the element that has `rank` elements before it in ascending order. Among equal elements, selects the one that
 /// PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
     let mut positions: Vec<usize> = (0..lane.len()).collect();

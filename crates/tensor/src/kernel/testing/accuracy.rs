@@ -1,10 +1,10 @@
 //! Measures the errors of elementwise functions of one and two operands, in units in the last place (ulp). An ulp is the distance from a
 //! number to the next larger number of its type.
 //!
-//! Results in f64 are compared with values computed with 60 digits. The script `functions.py` writes them to
-//! `reference/functions.csv`, beside it. Results in f32 are compared with f64, over all exponents and signs. The error of f64 is a
-//! few billionths of an f32 ulp. The bounds are promises: `docs/accuracy.md` lists them, and a test keeps that list equal to the
-//! one here.
+//! Results in f64 are compared with values computed with 60 digits. The script `functions.py` writes these values to
+//! `reference/functions.csv`, in the script's folder. Results in f32 are compared with f64, over all exponents and signs. The error of f64
+//! is a few billionths of an f32 ulp. The bounds are promises: `docs/accuracy.md` lists them, and a test keeps that list equal to the one
+//! here.
 
 use std::fmt::Write;
 use std::fs;
@@ -59,8 +59,8 @@ pub(crate) fn bounds(name: &str) -> Option<(f64, f64)> {
 /// The bound for functions with PyTorch's accuracy of nine digits: 10⁻⁹ in units of 2⁻⁵².
 const NINE_DIGITS: f64 = 4.6e6;
 
-/// Functions whose zeros at negative arguments cannot be represented. At negative arguments, errors of results below 1 are measured in ulps
-/// of 1.
+/// Functions whose zeros at negative arguments are not floating-point numbers. At negative arguments, errors of results below 1 are
+/// measured in ulps of 1.
 const WITH_NEGATIVE_ZEROS: &[&str] = &["lgamma", "digamma"];
 
 /// Returns a sample of all f32 bit patterns. It is denser from -20 to 20, and includes multiples of 1/8 and the numbers next to

@@ -49,7 +49,7 @@ fn assert_allowed<T: Oracle>(
     assert_eq!(got.len(), count);
 }
 
-/// Asserts that the oracle lacks the operation. It is called for operations that the kernels lack.
+/// Asserts that the oracle lacks an operation. Tests call this function for operations that the kernels lack.
 #[track_caller]
 fn assert_undefined<T: Oracle>(error: &Error, expected: Option<Expected<T>>, what: impl Debug) {
     assert!(matches!(error, Error::ElementType { .. }), "{error}");

@@ -1,5 +1,5 @@
-//! Computes the expected result of each operation on single elements from the standard library, `libm` and textbook formulas in f64. This
-//! is the specification of the kernels, and calls none of them.
+//! Computes the expected result of each operation on single elements from the standard library, `libm` and textbook formulas in f64. These
+//! results are the specification of the kernels, and this file calls no kernel.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -175,7 +175,8 @@ fn trigamma(x: f64) -> f64 {
     sum + (1.0 + 0.5 / y + z * (1.0 / 6.0 - z * (1.0 / 30.0 - z / 42.0))) / y
 }
 
-/// Computes ζ(s, q) = Σ (q + k)⁻ˢ. Adds forty terms, and computes the others as an integral with the first Euler corrections.
+/// Computes ζ(s, q) = Σ (q + k)⁻ˢ. Adds at least forty terms, and approximates the sum of the others by the first terms of the
+/// Euler-Maclaurin formula.
 fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;
@@ -298,7 +299,7 @@ macro_rules! floats {
                     Unary::Sinc | Unary::Logit => 1e-15,
                     // The terms of these sums cancel near the zeros at negative arguments.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
-                    // The exponent is the rounded square of the argument, whose error the exponential amplifies.
+                    // The argument is squared and rounded, and the exponential amplifies the rounding error.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
                     _ => 0.0,
                 }))
@@ -321,12 +322,13 @@ macro_rules! floats {
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
                         }
                     }),
-                    // PyTorch has no such single operation. Here it is a sum of two logarithms in the type itself, whose terms may cancel.
+                    // PyTorch has no single operation for this function. The kernel adds two logarithms in the element type, and these
+                    // terms may cancel.
                     Binary::LogitWithin => {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
                     }
-                    // Two large terms on both sides of 0 may cancel. The oracle itself adds forty rounded terms.
+                    // Two large terms, one on each side of 0, may cancel. The oracle itself adds forty rounded terms.
                     Binary::Zeta => {
                         let (s, q) = (f64::from(x), f64::from(y));
                         let exact = real_binary(op, s, q, |x| x);
@@ -385,7 +387,7 @@ macro_rules! integers {
 
 integers!(i64, u8);
 
-/// Computes an integer operation in 128 bits, which is exact or wraps.
+/// Computes an integer operation in 128 bits, where no result overflows.
 fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     Some(match op {
         Unary::Neg => -x,
@@ -399,7 +401,8 @@ fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     })
 }
 
-/// Computes an integer operation on a type of `bits` bits, in 128 bits. If it overflows the type, only the low `bits` bits are meant.
+/// Computes an integer operation on a type of `bits` bits, in 128 bits. If the result overflows the type, callers use only the low `bits`
+/// bits.
 fn whole_binary(op: Binary, x: i128, y: i128, bits: i128) -> Option<i128> {
     // Divides and rounds down.
     let floor = |x: i128, y: i128| if y < 0 { (-x).div_euclid(-y) } else { x.div_euclid(y) };

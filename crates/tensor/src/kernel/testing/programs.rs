@@ -33,8 +33,8 @@ fn pick<T: Copy>(rng: &mut Pcg64, from: &[T]) -> T {
     from[below(rng, from.len())]
 }
 
-/// The precision with which the test knows a value. A sum that rounds depends on its order of additions, and so does the sign of a zero
-/// that a reduction gives.
+/// The precision with which the test knows a value: all bits, all bits except the signs of zeros, or nothing. A sum that rounds depends on
+/// the order of its additions. The sign of a zero that a reduction gives depends on this order too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Bits,
@@ -98,7 +98,8 @@ fn recipe(rng: &mut Pcg64) -> Recipe {
     recipe
 }
 
-/// Returns a random tensor that expands to `shape`. One of the dimensions in `stretched` has size 1.
+/// Returns a random tensor that expands to `shape`. On average, one of every `stretched` dimensions has size 1. If `whole` is true, the
+/// elements are small integers.
 fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool, stretched: usize) -> Tensor<T> {
     let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };
     let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, stretched) { 1 } else { size }).collect();
@@ -259,7 +260,7 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
             Instruction::Reduce(op, _) => rows(op, operands[0], row_len),
             _ => {
                 let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
-                // Programs with an operation that the type lacks skip this instruction.
+                // Instructions whose operation the type lacks are skipped.
                 let numbers: Option<Vec<T>> =
                     (0..shape.numel()).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect();
                 if number(instruction, [T::ONE; 3]).is_none() {

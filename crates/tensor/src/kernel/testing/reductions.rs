@@ -42,8 +42,9 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
     }
 }
 
-/// Tests sums that round. At most 64 elements are added in sequence, in eight chains or in 64 rows. The eight chains and then a tree of
-/// depth log₂ n are added. So the error is at most (64 + 3 + log₂ n) u Σ|x|, where u is half an epsilon (Higham 1993, 2.4).
+/// Tests sums that round. At most 64 elements are added in sequence, in eight chains or in 64 rows. Then the eight chains are added, and
+/// finally the sums in a tree of depth log₂ n. So the error is at most (64 + 3 + log₂ n) u Σ|x|, where u is half an epsilon (Higham 1993,
+/// 2.4).
 fn rounded_sums<T: Float + Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipe.tensor(shape, || T::from_f64((f64::any(rng).clamp(-8.0, 8.0) * 1.1).max(-8.0)));

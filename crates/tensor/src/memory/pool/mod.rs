@@ -123,7 +123,7 @@ impl Drop for Allocation {
 
 /// A buffer that returns to the pool when it is dropped.
 pub(crate) struct PooledBuffer<T> {
-    /// `Some` until the buffer is dropped. The memory starts with `len` elements of `T`, and all its bytes are valid for `T`.
+    /// The memory, or `None` after the buffer was dropped. It starts with `len` elements of `T`, and all its bytes are valid for `T`.
     memory: Option<Allocation>,
     len: usize,
     kind: u8,
@@ -168,7 +168,8 @@ impl<T> Drop for PooledBuffer<T> {
     }
 }
 
-/// Returns the size of the smallest class that holds `bytes`: a multiple of a quarter of the largest power of two that is at most `bytes`.
+/// Returns the size of the smallest class that holds `bytes`. The size is a multiple of a quarter of the largest power of two up to
+/// `bytes`.
 fn class(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))
@@ -197,7 +198,7 @@ pub(crate) fn allocate<T: Scalar>(len: usize, bytes: usize) -> Result<PooledBuff
 mod tests {
     use super::*;
 
-    /// A full pool gives way to the sizes that are requested now.
+    /// A full pool removes buffers of an old size when a buffer of a recently requested size returns.
     #[test]
     fn a_pool_full_of_one_size_serves_another() {
         let (mut pool, limit, [old, new]) = (Buffers::new(), 16 << 10, [4 << 10, 2 << 10]);
@@ -210,10 +211,11 @@ mod tests {
         four.into_iter().for_each(|memory| assert!(pool.put(0, old, memory, limit).is_empty()));
         assert_eq!(cycle(&mut pool, new), (false, old));
         assert_eq!(cycle(&mut pool, new), (true, 0));
-        // The rest of the old buffers are still there, and the totals are right.
+        // The other old buffers are still in the pool, and the counts are right.
         assert_eq!(cycle(&mut pool, old), (true, 0));
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
-        // A buffer that no capacity can hold removes no other buffer, and neither does one of an older size.
+        // A returned buffer that is larger than the limit removes no other buffer. A buffer whose size was never requested removes none
+        // either.
         assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
         assert_eq!(pool.put(0, 4 * new, 4 * new, limit).len(), 1);
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
@@ -267,5 +269,20 @@ mod tests {
         assert!(reuse::<bool>(8 * len, 8 * len).is_none());
         drop(again);
         assert!(pool_statistics().held_bytes >= 8 * len);
+    }
+
+    #[test]
+    fn only_types_without_invalid_bits_share_a_kind() {
+        let numbers = [kind::<f32>(), kind::<f64>(), kind::<i64>(), kind::<u8>()];
+        assert!(numbers.iter().all(|&number| number == numbers[0] && number != kind::<bool>()));
+    }
+
+    #[test]
+    fn small_buffers_are_not_pooled() {
+        // No other test of this program sets the capacity.
+        let is_on = pool_statistics().capacity > 0;
+        assert!(!serves::<u8>(MIN_POOLED - 1) && !serves::<f64>(MIN_POOLED / 8 - 1));
+        assert_eq!((serves::<u8>(MIN_POOLED), serves::<f64>(MIN_POOLED / 8)), (is_on, is_on));
+        assert_eq!(serves::<f64>(usize::MAX), is_on);
     }
 }

@@ -46,7 +46,7 @@ impl<M> Shared<M> {
         Some(memory)
     }
 
-    /// Adds a buffer of `bytes` bytes, and drops the buffers that exceed the limit.
+    /// Adds a buffer of `bytes` bytes, and drops buffers if the pool would exceed its limit.
     pub(super) fn put(&self, kind: u8, bytes: usize, memory: M) {
         let mut buffers = self.lock();
         // The limit is read after the lock was taken. So this buffer is either removed by a change of the limit, or added under the new
@@ -92,7 +92,8 @@ impl<M> Buffers<M> {
         Some(memory)
     }
 
-    /// Adds a buffer. Returns the buffers that exceed `limit` bytes, which the caller drops after it has released the lock.
+    /// Adds a buffer, and removes buffers if the pool would exceed `limit` bytes. Returns the removed buffers, which the caller drops after
+    /// it has released the lock.
     pub(super) fn put(&mut self, kind: u8, bytes: usize, memory: M, limit: usize) -> Vec<M> {
         let mut removed = Vec::new();
         while self.bytes.saturating_add(bytes) > limit {
@@ -109,7 +110,8 @@ impl<M> Buffers<M> {
         removed
     }
 
-    /// Removes a buffer of the size that was requested longest ago. Returns `None` if no size was requested before size `key` was.
+    /// Removes a buffer of the size that was requested longest ago. Returns `None` if every other size in the pool was requested later than
+    /// size `key`.
     fn remove_older(&mut self, key: (u8, usize)) -> Option<M> {
         let newest = self.classes.get(&key).map_or(0, |class| class.requested);
         let older = self.classes.iter_mut().filter(|(_, class)| class.requested < newest && !class.free.is_empty());

@@ -1,4 +1,5 @@
-//! The synchronization primitives of [`super::shared`]. The model check compiles `shared.rs` with the primitives of the `loom` crate instead.
+//! The synchronization primitives of [`super::shared`]. The model check compiles `shared.rs` with the primitives of the crate `loom`
+//! instead.
 
 pub(super) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(super) use std::sync::{Mutex, MutexGuard};

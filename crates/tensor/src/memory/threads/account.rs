@@ -3,7 +3,7 @@
 //! On a busy machine the system suspends a helper for milliseconds. If the helper has a task at that time, the operation waits for it.
 //! Every operation adds the time that its helpers saved to an account. It subtracts the time that the caller waited for helpers, and the
 //! time that helpers were suspended. When the account is overdrawn, helpers rest, so that operations run on fewer threads. After the rest,
-//! a *trial* tests whether the helper has a processor for itself. Every failed trial doubles the next rest.
+//! a *trial* tests whether each resting helper has a processor for itself. Every failed trial doubles the next rest.
 //!
 //! This file does not read the clock, so that its tests need no real time.
 
@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 /// Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to rest.
 const LIMIT: i64 = 5_000_000;
 
-/// The account after a passed trial, in nanoseconds. It is so low that the next suspension sends the helper to rest again.
+/// The balance of the account at the start of a rest and after a trial, in nanoseconds. The value is so low that the next suspension sends
+/// a helper to rest again.
 const AFTER_TRIAL: i64 = 1_000_000;
 
-/// The duration of the first rest. A longer rest costs more after a short disturbance. A shorter one makes trials more frequent on a busy
-/// machine, until the rests have grown.
+/// The duration of the first rest. A longer rest costs more after a short disturbance. A shorter rest makes the first trials more frequent
+/// on a busy machine.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 
 /// The duration of the longest rest. A longer rest makes trials cheaper on a machine that is always busy: a trial takes up to
@@ -27,8 +28,9 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// The time that an operation took, by cause.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
-    /// The time in which the caller ran tasks, and the number of these tasks.
+    /// The time in which the caller ran tasks.
     pub(super) own: Duration,
+    /// The number of tasks that the caller ran.
     pub(super) own_tasks: usize,
     /// The number of tasks that helpers ran.
     pub(super) helped_tasks: usize,

@@ -347,4 +347,34 @@ mod tests {
         assert_eq!(pool.allowed(later), expected);
         check(&mut pool, 1, 100);
     }
+
+    #[test]
+    fn a_dropped_pool_ends_its_helpers() {
+        let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
+        check(&mut pool, 2, 100);
+        let team = Arc::downgrade(&pool.team);
+        drop(pool);
+        while team.upgrade().is_some() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_pool_has_a_seat_for_each_helper() {
+        let mut pool = ThreadPool::new(|_, _| Ok(thread::current()));
+        check(&mut pool, usize::MAX, 3);
+        assert_eq!(pool.helpers.len(), MAX_THREADS - 1);
+    }
+
+    #[test]
+    fn a_long_wait_reads_the_clock_once() {
+        let mut waiting = Waiting::default();
+        (1..SPINS).for_each(|_| waiting.turn());
+        assert!(waiting.since.is_none());
+        waiting.turn();
+        let since = waiting.since;
+        assert!(since.is_some());
+        (0..CALLER_SPINS).for_each(|_| waiting.turn());
+        assert_eq!(waiting.since, since);
+    }
 }

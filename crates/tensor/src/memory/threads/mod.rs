@@ -8,9 +8,9 @@
 //! Successive operations on large tensors alternate between ascending and descending order ([`Schedule::Sweep`]). So the next operation
 //! begins with the elements that are still in the caches.
 //!
-//! Results have the same bits for any number and timing of threads: each task writes its own part of the output, and no task adds to
-//! another task's sums. A few operations cut their output into more tasks for more threads; these compute each element in the same way for
-//! every cut.
+//! Results have the same bits for any number and timing of threads. Each task writes its own part of the output, and no task adds to
+//! another task's sums. A few operations cut their output into more tasks for more threads. They compute each element in the same way for
+//! any number of tasks.
 //!
 //! | file | subject |
 //! |---|---|
@@ -238,5 +238,51 @@ mod tests {
             std::mem::forget(payload);
         }
         every_task_runs_once();
+    }
+
+    #[test]
+    fn little_work_is_serial() {
+        for (work, serial) in [(99, true), (100, false), (101, false)] {
+            assert_eq!(matches!(Schedule::sweep_from(100, work, 5), Schedule::Serial), serial, "{work}");
+            assert_eq!(matches!(Schedule::parallel_from(100, work), Schedule::Serial), serial, "{work}");
+        }
+        assert!(matches!(Schedule::sweep_from(1, 2, 5), Schedule::Sweep { bytes: 5 }));
+        assert!(matches!(Schedule::parallel_from(1, 2), Schedule::Parallel));
+    }
+
+    /// Returns the order in which this thread runs three tasks from within a task, where no helper takes any.
+    fn order(schedule: Schedule) -> Vec<usize> {
+        let order = Mutex::new(Vec::new());
+        run(3, schedule, |number| order.lock().unwrap().push(number));
+        order.into_inner().unwrap()
+    }
+
+    #[test]
+    fn sweeps_over_cached_data_alternate() {
+        let orders = Mutex::new(Vec::new());
+        let runs = [CACHED, CACHED + 1, CACHED, usize::MAX, 0].map(|bytes| Schedule::Sweep { bytes });
+        // Only the first of these tasks records, and its inner tasks run on its thread.
+        for_each(2, |number| {
+            if number == 0 {
+                DESCENDING.set(false);
+                let more = [Schedule::Parallel, Schedule::Serial].map(order);
+                orders.lock().unwrap().extend(runs.map(order).into_iter().chain(more));
+            }
+        });
+        let (up, down) = (vec![0, 1, 2], vec![2, 1, 0]);
+        let expected = [&up, &up, &down, &up, &up, &up, &up].map(Vec::clone);
+        assert_eq!(orders.into_inner().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_thread_knows_whether_it_runs_a_task() {
+        assert!(!inside_task());
+        let (inside, threads) = (AtomicUsize::new(0), num_threads());
+        for_each(100, |_| {
+            inside.fetch_add(usize::from(inside_task()), Ordering::Relaxed);
+        });
+        assert!(!inside_task());
+        // The pool may serve another test at the same time. Then the tasks run here and outside of it.
+        assert!(threads == 1 || [0, 100].contains(&inside.into_inner()));
     }
 }

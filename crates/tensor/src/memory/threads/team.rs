@@ -9,8 +9,8 @@
 //!   started.
 //! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
 //!
-//! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`, so that
-//! the model check in the workspace's tests (`threads_protocol`) can compile this file with the primitives of the `loom` crate.
+//! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`. So the
+//! model check in the workspace's tests (`threads_protocol`) can compile this file with the primitives of the crate `loom`.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -148,9 +148,9 @@ impl Team {
     }
 
     /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`. Returns the number of tasks that the caller ran.
-    /// Calls `wake` with the seats of sleeping helpers and `wait` repeatedly while a helper has not finished its task.
+    /// Calls `wake` with the seat of each sleeping helper. Calls `wait` repeatedly while a helper has not finished a task that it claimed.
     ///
-    /// Only one thread may call this at a time, and `tasks` has at most [`MAX_TASKS`] tasks.
+    /// Only one thread at a time may call this function, and `tasks` has at most [`MAX_TASKS`] tasks.
     ///
     /// # Panics
     ///
@@ -190,7 +190,8 @@ impl Team {
     /// Returns the range of tasks of thread `thread` in the order in which they run.
     ///
     /// In both directions a thread has the same tasks, because its core's cache may still contain their data. A helper that calls this
-    /// while the caller opens the next operation may get a wrong range. The helper uses the range only to decide how long it spins.
+    /// function while the caller opens the next operation may get a wrong range. The helper uses the range only to decide how long it
+    /// spins.
     fn share(&self, thread: usize) -> Range<usize> {
         let operation = &self.operation.0;
         let count = operation.count.load(Ordering::Relaxed);

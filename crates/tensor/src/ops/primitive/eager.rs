@@ -10,13 +10,14 @@ use crate::kernel::reduce::strided;
 use crate::kernel::rows;
 use crate::kernel::scan::lanes;
 use crate::kernel::strided::Source;
+use crate::memory::available::AllocationError;
 use crate::ops::TensorLike;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::primitive::traced;
 use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
-use crate::thresholds::ops::MIN_FUSED;
+use crate::thresholds::ops::{MANY_TERMS, MIN_FUSED};
 use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
 #[precompiled]
@@ -60,7 +61,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
-        if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
+        if self.distinct().iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
 
     fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Error>
@@ -181,6 +182,15 @@ impl<T: Element> TensorLike for Tensor<T> {
         let rank = self.rank();
         let mut result = self.shape().clone();
         result[rank - 1] = other.shape()[rank - 1];
+        if has_equal_terms(self, other) {
+            let first = |x: &Self, axis: usize| x.with_layout(x.layout().slice(axis, 0, 1, 1));
+            let (x, y) = (first(self, rank - 1), first(other, rank - 2));
+            return Tensor::build(&result, at, |out| {
+                batched::matmul(x.source(), y.source(), Onto::Nothing, out)?;
+                strided::repeat_totals(Reduction::Sum, out, self.shape()[rank - 1]);
+                Ok::<(), AllocationError>(())
+            });
+        }
         Tensor::build(&result, at, |out| batched::matmul(self.source(), other.source(), Onto::Nothing, out))
     }
 
@@ -241,6 +251,9 @@ impl<T: Float> Tensor<T> {
     /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the same shape. Adds in place if the buffer is
     /// not shared.
     pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
+        if has_equal_terms(x, y) {
+            return self.apply_binary(Binary::Add, &x.apply_matmul(y, at)?, at);
+        }
         let (mut storage, layout) = self.into_parts();
         if layout.is_contiguous()
             && let Some(data) = storage.get_mut()
@@ -270,7 +283,8 @@ impl<T: Element> Tensor<T> {
         let (layout, times) = match repeats {
             false => (self.layout(), 1),
             true => {
-                let (layout, times) = without_repeats(op, self.layout(), axes);
+                let (layout, times) =
+                    without_repeats(op, matches!(T::DTYPE, DType::F32 | DType::F64), self.layout(), axes);
                 once = layout;
                 (&once, times)
             }
@@ -344,21 +358,31 @@ fn elementwise<T: Element, const N: usize>(
 }
 
 /// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`
-/// that each element of the new layout represents. For a product, the dimensions stay, because a power would have other rounding errors.
-fn without_repeats(op: Reduction, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
+/// that each element of the new layout represents. For a product, dimensions smaller than [`MANY_TERMS`] stay, because a power would have
+/// other rounding errors. For a product of integers, all dimensions stay.
+fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
-    if op == Reduction::Prod {
-        return (layout, times);
-    }
+    let least = match (op, is_float) {
+        (Reduction::Prod, true) => MANY_TERMS,
+        (Reduction::Prod, false) => return (layout, times),
+        _ => 2,
+    };
     for &axis in axes {
         let size = layout.shape()[axis];
-        if size > 1 && layout.strides()[axis] == 0 && layout.numel() > 0 {
+        if size >= least && layout.strides()[axis] == 0 && layout.numel() > 0 {
             layout = layout.slice(axis, 0, 1, 1);
             times *= size;
         }
     }
     (layout, times)
+}
+
+/// Returns true if a matrix product sums many terms that are equal, because both operands are expanded along the sum. The sum is then one
+/// term times their number. Sums of fewer terms have the same bits for every layout of their operands.
+fn has_equal_terms<T: Element>(x: &Tensor<T>, y: &Tensor<T>) -> bool {
+    let rank = x.rank();
+    x.shape()[rank - 1] >= MANY_TERMS && x.strides()[rank - 1] == 0 && y.strides()[rank - 2] == 0
 }
 
 /// Returns an error unless the element type supports the operation.

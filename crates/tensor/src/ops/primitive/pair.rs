@@ -21,7 +21,8 @@ pub trait Operand<A: TensorLike> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array beside `{A}`",
     note = "operands are tensors and variables of the same element type, by reference or by value",
-    note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
+    note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`",
+    note = "a tensor `x` whose method is called with a variable is put on the tape too: `tape.constant(&x)`"
 )]
 pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     /// Converts `self` to an array on the same tape as `beside`.

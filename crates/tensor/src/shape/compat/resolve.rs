@@ -189,4 +189,22 @@ mod tests {
         let huge = shape(&[usize::MAX, 2]);
         assert!(!same_count(&huge, &shape(&[2, usize::MAX])));
     }
+
+    #[test]
+    fn strict_rules_refuse_tensors_without_dimensions() {
+        let (at, none, one) = (Site::here("add"), shape(&[]), shape(&[1]));
+        {
+            let _rules = Rules::pytorch().scope();
+            assert!(zero_dim_allowed() && accepts_equal(BroadcastRule::Operation));
+            assert!(check_zero_dim(&[&none], at).is_ok());
+            assert!(resolve(&none, &none, BroadcastRule::Operation, at).is_ok());
+        }
+        let _rules = Rules::strict().scope();
+        assert!(!zero_dim_allowed() && !accepts_equal(BroadcastRule::Operation) && accepts_equal(BroadcastRule::Step));
+        assert!(check_zero_dim(&[&one, &one], at).is_ok());
+        let refused = check_zero_dim(&[&one, &none], at).unwrap_err();
+        assert_eq!(refused, Error::ZeroDim { operand: 1, shapes: vec![one.clone(), none.clone()], at });
+        assert!(resolve(&none, &one, BroadcastRule::Operation, at).is_err());
+        assert!(resolve(&none, &one, BroadcastRule::Step, at).is_ok());
+    }
 }

@@ -381,4 +381,52 @@ mod tests {
         let elsewhere = std::thread::spawn(Rules::current).join().unwrap();
         assert!(elsewhere.zero_dim);
     }
+
+    #[test]
+    fn the_named_rules() {
+        assert_eq!(Rules::strict(), Rules { zero_dim: false, ..Rules::default() });
+        assert!(Rules::default().zero_dim);
+        let warnings = |rules: Rules| rules.broadcast_warning;
+        let deny = Rules::default().deny();
+        assert_eq!(
+            (warnings(deny), warnings(deny.warn()), warnings(deny.off())),
+            (BroadcastWarning::Deny, BroadcastWarning::Warn, BroadcastWarning::Off)
+        );
+    }
+
+    #[test]
+    fn strict_rules_are_remembered_for_the_fast_check() {
+        let _ = Rules::strict().scope();
+        assert!(!never_strict());
+    }
+
+    /// The environment variable that makes [`child`] run.
+    const CHILD: &str = "WENGERT_TEST_RULES_OF_A_PROCESS";
+
+    /// Compares the rules with the variables of the environment. Runs as a process of its own.
+    #[test]
+    fn child() {
+        let Ok(expected) = env::var(CHILD) else { return };
+        let warnings = crate::shape::compat::collect();
+        if expected == "set" {
+            set_process(Rules::strict());
+        }
+        let rules = if expected == "set" { Rules::strict() } else { parse(&expected).expect("rules") };
+        assert!(expected == "set" || !never_strict());
+        assert_eq!(Rules::current(), rules);
+        assert_eq!(never_strict(), expected != "set");
+        let is_invalid = from_environment().is_err();
+        assert_eq!(warnings.warnings().len(), usize::from(is_invalid));
+    }
+
+    #[test]
+    fn a_process_reads_its_environment_once() {
+        for (value, expected) in [("deny", "deny"), ("", ""), ("loud", ""), ("loud", "set"), ("deny", "set")] {
+            let mut child = std::process::Command::new(env::current_exe().expect("this program has a path"));
+            child.args(["--exact", "shape::compat::rules::tests::child", "--test-threads=1"]);
+            let output = child.env(VARIABLE, value).env(CHILD, expected).output().expect("the child starts");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{value} {expected}: {text}");
+        }
+    }
 }
