@@ -1,7 +1,7 @@
 //! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side.
 //!
 //! An operator panics at the caller's line if the method of the same operation does. A literal may stand on either side. On the right, a
-//! number of any type may stand beside a tensor of a known type; on the left, it has the type of the elements.
+//! number of any type may stand beside a tensor of a known type; on the left, a number has the type of the elements.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
@@ -14,7 +14,7 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Tensor};
 /// the tensor's elements.
 ///
 /// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). After a tensor of a generic type `T`, a number has the type
-/// `T`; after a tensor of a known type, it has any type.
+/// `T`; after a tensor of a known type, a number may have any type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand beside a tensor of `{T}`",
     label = "neither a tensor of `{T}` nor a number",

@@ -100,9 +100,9 @@ fn best() -> InstructionSet {
 /// The instruction set in use, as a number; 0 until it is chosen.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-/// Returns the instruction set in use. By default it is the best that the processor has. The environment variable `WENGERT_SIMD`, read at
-/// the first operation, selects another one: `portable` or `reproducible`, `neon`, `avx2`, `avx512`. An unknown name, or a set that the
-/// processor lacks, is ignored with a warning in the log.
+/// Returns the instruction set in use. By default, this is the largest set that the processor supports. The environment variable
+/// `WENGERT_SIMD`, read at the first operation, selects another set: `portable` or `reproducible`, `neon`, `avx2`, `avx512`. An unknown
+/// name, or a set that the processor lacks, is ignored with a warning in the log.
 #[inline(always)]
 pub fn instruction_set() -> InstructionSet {
     match CHOSEN.load(Ordering::Relaxed) {

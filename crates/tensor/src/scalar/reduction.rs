@@ -1,5 +1,5 @@
 //! The reductions. Each reduction is defined in this file only: its name, the initial value of a total, and the function that combines two
-//! totals. The loops are in [`kernel::reduce`](crate::kernel::reduce). They work for every definition and every element type.
+//! totals. The loops are in [`kernel::reduce`](crate::kernel::reduce). The loops work for every definition and every element type.
 //!
 //! A reduction folds an associative function of two operands. The same function combines elements and the totals of parts.
 
@@ -63,7 +63,7 @@ pub(crate) trait Fold<T> {
     /// elements by [`combine_numbers`](Self::combine_numbers).
     const SELECTS: bool = false;
 
-    /// Combines two totals. The second one comes later in memory order.
+    /// Combines two totals. The second total comes later in memory order.
     fn combine(x: T, y: T) -> T;
 
     /// Combines two totals that are not NaN.
@@ -100,7 +100,7 @@ impl<T: Semiring> Fold<T> for Product {
     }
 }
 
-/// The largest element, and the first of several equal elements.
+/// The largest element. If several elements are equal, the first.
 pub(crate) struct Largest;
 
 impl<T: Semiring> Fold<T> for Largest {
@@ -119,7 +119,7 @@ impl<T: Semiring> Fold<T> for Largest {
     }
 }
 
-/// The smallest element, and the first of several equal elements.
+/// The smallest element. If several elements are equal, the first.
 pub(crate) struct Smallest;
 
 impl<T: Semiring> Fold<T> for Smallest {

@@ -28,7 +28,7 @@ pub(crate) fn logit(x: f64) -> f64 {
 /// Computes the inverse of erf: ±∞ at ±1, NaN outside [-1, 1].
 ///
 /// The initial value is from M. B. Giles, "Approximating the erfinv function" (2011). In the middle, Newton steps on erf follow. In the
-/// tails, Newton steps use the logarithm of erfc instead: it is nearly a parabola there, and its relative error stays small.
+/// tails, Newton steps use the logarithm of erfc instead: the logarithm is nearly a parabola there, and its relative error stays small.
 pub(crate) fn erfinv(x: f64) -> f64 {
     if x.is_nan() || x.abs() > 1.0 {
         return f64::NAN;
@@ -292,7 +292,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
 /// true, computes the part from t above x.
 ///
 /// For x < a + 1, the lower part is computed by a series (Abramowitz and Stegun 6.5.29). Otherwise the upper part is computed by a
-/// continued fraction (6.5.31, by W. J. Lentz's method). Each converges fast in its range. The other part is 1 minus the computed one. If
+/// continued fraction (6.5.31, by W. J. Lentz's method). Each converges fast in its range. The other part is 1 minus the computed part. If
 /// both a and x are small, this difference costs the upper part some digits.
 pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {

@@ -1,7 +1,7 @@
 //! The broadcasting rule. It only needs lists of sizes.
 //!
-//! Shapes are aligned at their last dimensions. Two sizes agree if they are equal or if one of them is 1. The result takes the common size,
-//! or the size that is not 1. A missing dimension counts as size 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The
+//! Shapes are aligned at their last dimensions. Two sizes agree if they are equal or if one size is 1. The result takes the common size, or
+//! the size that is not 1. A missing dimension counts as size 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The
 //! rule is defined for any list of shapes. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
 //!
 //! No other code in the workspace compares shapes for broadcasting.
@@ -22,7 +22,7 @@ pub struct Mismatch {
     pub operand: usize,
     /// The failing operand's shape.
     pub shape: Shape,
-    /// The last dimension in which the two shapes do not broadcast. It is counted in the longer of the two shapes.
+    /// The last dimension in which the two shapes do not broadcast. The dimension is counted in the longer of the two shapes.
     pub axis: usize,
     /// The size of `merged` in that dimension.
     pub left: usize,
@@ -119,7 +119,7 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     Ok(merged)
 }
 
-/// Returns the broadcast shape of two shapes. `operand` is the position of the second one, for the error.
+/// Returns the broadcast shape of two shapes. `operand` is the position of the second shape's operand, for the error.
 pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
     // Starts with the sizes of the shape of higher rank and joins the sizes of the other.
     let first_is_longer = merged.rank() >= shape.rank();

@@ -84,10 +84,10 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 /// assert_eq!(x.select(0, x.argmax(0).item()).item(), 3.0); // an i64
 /// ```
 pub trait Position: Copy {
-    /// Returns the value. If it does not fit, returns `isize::MAX`, which every operation refuses.
+    /// Returns the value. If the value does not fit into `isize`, returns `isize::MAX`, which every operation refuses.
     fn position(self) -> isize;
 
-    /// Returns the value as a size. If it does not fit, returns `isize::MIN`, which every operation refuses.
+    /// Returns the value as a size. If the value does not fit into `isize`, returns `isize::MIN`, which every operation refuses.
     fn size(self) -> isize {
         self.position()
     }
@@ -128,8 +128,8 @@ impl Position for usize {
 /// A size that does not fit into `isize`. Every operation refuses negative sizes except -1.
 const UNREPRESENTABLE: isize = isize::MIN;
 
-/// Implements the conversions from one number or a list of numbers of several types. `$beyond` replaces a number that does not fit. Every
-/// operation refuses it.
+/// Implements the conversions from one number or a list of numbers of several types. `$beyond` replaces a number that does not fit, and
+/// every operation refuses `$beyond`.
 macro_rules! from_numbers {
     ($name:ident, $listed:expr, $beyond:expr, $($number:ty)*) => {$(
         impl From<&[$number]> for $name {

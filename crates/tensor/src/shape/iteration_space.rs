@@ -22,8 +22,9 @@ struct Loop<const N: usize> {
     size: usize,
     /// The stride of each operand along this loop.
     strides: [isize; N],
-    /// ⌈2⁶⁴ / size⌉. A multiplication by it divides an index below 2³² exactly by the size (T. Granlund and P. Montgomery, "Division by
-    /// invariant integers using multiplication", 1994). 0 if indices may be larger, and for the outermost loop, which needs no division.
+    /// ⌈2⁶⁴ / size⌉. A multiplication by this number divides an index below 2³² exactly by the size (T. Granlund and P. Montgomery,
+    /// "Division by invariant integers using multiplication", 1994). 0 if indices may be larger, and for the outermost loop, which needs no
+    /// division.
     reciprocal: u64,
 }
 

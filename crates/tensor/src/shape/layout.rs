@@ -195,7 +195,8 @@ impl Layout {
         Some((self.offset as isize + distance) as usize)
     }
 
-    /// Returns the layout expanded to `shape`, with stride 0 for new and stretched dimensions; `None` if it does not expand.
+    /// Returns the layout expanded to `shape`, with stride 0 for new and stretched dimensions; `None` if the layout's shape does not expand
+    /// to `shape`.
     pub fn expand(&self, shape: &Shape) -> Option<Self> {
         if !expands(&self.shape, shape) {
             return None;
@@ -362,8 +363,8 @@ impl Layout {
         (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Returns true if PyTorch refuses to write through `self` while it reads `other` of the same buffer. It refuses if both are dense,
-    /// their ranges intersect, and the layouts differ.
+    /// Returns true if PyTorch refuses to write through `self` while it reads `other` of the same buffer. PyTorch refuses if both layouts
+    /// are dense, their ranges intersect, and the layouts differ.
     pub fn overlaps_partly(&self, other: &Layout) -> bool {
         if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {
             return false;

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 /// 6, each copy was a function call, which took most of the time of small operations.
 pub(crate) const INLINE_RANK: usize = 4;
 
-/// Returns a copy of `list`. It is faster than `SmallVec`'s own `clone`, which copies element by element through an iterator.
+/// Returns a copy of `list`. This function is faster than `SmallVec`'s own `clone`, which copies element by element through an iterator.
 #[inline]
 pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> SmallVec<[T; INLINE_RANK]> {
     let own = list.as_slice();
@@ -25,7 +25,8 @@ pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> S
     SmallVec::from_buf_and_len(copy, own.len())
 }
 
-/// Returns a list of `len` copies of `value`. It is faster than `SmallVec`'s own constructor, which pushes each element separately.
+/// Returns a list of `len` copies of `value`. This function is faster than `SmallVec`'s own constructor, which pushes each element
+/// separately.
 #[inline]
 pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK]> {
     match len {

@@ -272,8 +272,8 @@ impl<T: Element, const A: usize, const B: usize, const C: usize, const D: usize>
     }
 }
 
-// This converts integer literals without a suffix. They are i32, which is not an element type. So `Tensor::from([1, 2])` has type i64, as
-// in PyTorch.
+// This converts integer literals without a suffix. These literals are i32, which is not an element type. So `Tensor::from([1, 2])` has type
+// i64, as in PyTorch.
 impl From<Vec<i32>> for Tensor<i64> {
     fn from(data: Vec<i32>) -> Self {
         Tensor::from(data.into_iter().map(i64::from).collect::<Vec<_>>())

@@ -15,7 +15,7 @@ use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///
-/// Cloning shares the elements. Writing in place copies them first if another tensor shares them.
+/// Cloning shares the elements. Writing in place copies the elements first if another tensor shares them.
 ///
 /// ```
 /// # use wengert_tensor as wengert;

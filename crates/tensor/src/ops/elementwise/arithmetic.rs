@@ -8,7 +8,7 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 
 /// Elementwise arithmetic of two operands.
 ///
-/// The other operand is a number or an array whose shape broadcasts. The result has the broadcast shape of both
+/// The other operand is a number or an array whose shape broadcasts. The result has the broadcast shape of both operands
 /// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` do the same.
 ///
 /// ```
@@ -138,12 +138,12 @@ pub trait Arithmetic: TensorLike {
         x.apply_binary(Binary::Pow, &y, at)
     }
 
-    /// Returns the larger operand; NaN if either is NaN. If both are equal, each gets half of the derivative. PyTorch: `maximum`.
+    /// Returns the larger operand; NaN if either is NaN. If both operands are equal, each gets half of the derivative. PyTorch: `maximum`.
     fn try_maximum(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Maximum, other, Site::here("maximum"))
     }
 
-    /// Returns the smaller operand; NaN if either is NaN. If both are equal, each gets half of the derivative. PyTorch: `minimum`.
+    /// Returns the smaller operand; NaN if either is NaN. If both operands are equal, each gets half of the derivative. PyTorch: `minimum`.
     fn try_minimum(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Minimum, other, Site::here("minimum"))
     }

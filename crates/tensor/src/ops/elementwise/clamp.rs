@@ -1,4 +1,4 @@
-//! Operations that keep values within bounds. The gradients of the bounds are PyTorch's.
+//! Operations that keep values within bounds. The gradients at the bounds are as in PyTorch.
 //!
 //! If the bound is a number, the derivative is 1 strictly inside and 0 elsewhere, also at the bound. If the bound is a tensor, a gradient
 //! flows to the bound too: where x equals the bound, each gets half of the gradient.

@@ -130,7 +130,7 @@ impl<A: TensorLike> Comparison for A {}
 #[twins]
 impl<T: Element> Tensor<T> {
     /// Returns a mask that is true where both operands are equal, element by element. The shapes broadcast. This method does the same as
-    /// [`Comparison::eq`]; being inherent, it takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
+    /// [`Comparison::eq`]. Because this method is inherent, it takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -1,4 +1,4 @@
-//! Arithmetic of two and three operands, which broadcast. It is made of simpler operations, which give the derivatives.
+//! Arithmetic of two and three operands, which broadcast. These operations are made of simpler operations, which give the derivatives.
 
 use wengert_macros::twins;
 
@@ -89,8 +89,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
 
-    /// Returns 0 where x is below 0, 1 where it is above 0, and `values` where it is 0. Taking a gradient through the result is an error.
-    /// PyTorch: `heaviside`.
+    /// Returns 0 where `self` is below 0, 1 where `self` is above 0, and `values` where `self` is 0. Taking a gradient through the result
+    /// is an error. PyTorch: `heaviside`.
     #[in_place]
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("heaviside");

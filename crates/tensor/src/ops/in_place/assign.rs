@@ -16,8 +16,8 @@ use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site,
 /// The primitives of in-place operations, and the in-place operations that `#[in_place]` does not generate.
 ///
 /// The in-place form of a function is a method of the same trait, with an underscore after the name: `add_` is in
-/// [`Arithmetic`](crate::ops::Arithmetic). It may not change the shape of the left side. As in PyTorch, it refuses a tensor with
-/// several elements at one position (an expanded tensor). The exceptions are [`fill_`](Self::fill_), [`zero_`](Self::zero_) and
+/// [`Arithmetic`](crate::ops::Arithmetic). An in-place form may not change the shape of the left side. As in PyTorch, it refuses a tensor
+/// with several elements at one position (an expanded tensor). The exceptions are [`fill_`](Self::fill_), [`zero_`](Self::zero_) and
 /// [`masked_fill_`](Self::masked_fill_).
 ///
 /// ```

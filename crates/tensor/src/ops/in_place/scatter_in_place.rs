@@ -8,7 +8,7 @@ use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand, Scatter};
 use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};
 
-/// Writes to elements that index tensors select, in place.
+/// In-place writes to the elements that index tensors select.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; }

@@ -1,4 +1,4 @@
-//! Views in place, and tests of the in-place forms that `#[in_place]` generates.
+//! Operations that replace a tensor by a view of itself, and tests of the in-place forms that `#[in_place]` generates.
 
 use wengert_macros::twins;
 

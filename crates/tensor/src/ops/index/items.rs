@@ -1,10 +1,10 @@
 //! Indexing with a list of items, as `x[1, :, index]` in Python: integers, slices, new dimensions, an ellipsis, index tensors,
 //! masks.
 //!
-//! Without index tensors and masks the result is a view. Index tensors broadcast against each other. If the dimensions that they index are
-//! adjacent, their common shape replaces these dimensions. Otherwise it comes first. This is PyTorch's rule. In NumPy an integer counts as
-//! an index tensor; here it makes a view. Unlike in PyTorch, the item after a mask of several dimensions applies to the next dimension, as
-//! in NumPy.
+//! Without index tensors and masks the result is a view. Index tensors broadcast against each other. If the dimensions with index tensors
+//! are adjacent, the common shape of the index tensors replaces these dimensions. Otherwise the common shape comes first. This is PyTorch's
+//! rule. In NumPy an integer counts as an index tensor; here an integer makes a view. Unlike in PyTorch, the item after a mask of several
+//! dimensions applies to the next dimension, as in NumPy.
 
 pub use crate::ops::index::item::IndexItem;
 

@@ -119,7 +119,8 @@ fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i6
             format!("shape mismatch: indexing tensors could not be broadcast together with shapes {}", list.join(", "));
         return Err(Error::ShapeMismatch { message, at });
     };
-    // The dimensions of the index tensors replace the indexed dimensions if these are adjacent. Otherwise they come first.
+    // The dimensions of the index tensors replace the indexed dimensions if the indexed dimensions are adjacent. Otherwise the dimensions
+    // of the index tensors come first.
     let (first, last) = (indices[0].0, indices[indices.len() - 1].0);
     let adjacent = last - first + 1 == indices.len();
     let lead = if adjacent { first } else { 0 };

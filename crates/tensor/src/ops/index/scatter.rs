@@ -130,8 +130,8 @@ pub trait Scatter: TensorLike {
         self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?), &value, at)
     }
 
-    /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds
-    /// them instead. PyTorch: `index_put`.
+    /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds `values`
+    /// instead. PyTorch: `index_put`.
     fn try_index_put(&self, items: &[IndexItem], values: impl ArrayOperand<Self>, accumulate: bool) -> Result<Self>
     where
         Self::Elem: Number,
@@ -144,7 +144,7 @@ pub trait Scatter: TensorLike {
     }
 
     /// Returns `self` with `value` written to the elements that `items` select. If `value` is an array, its leading dimensions of size 1
-    /// are dropped. It is then expanded to the shape of the selected elements. PyTorch: `x[items] = value`.
+    /// are dropped. The array is then expanded to the shape of the selected elements. PyTorch: `x[items] = value`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; }

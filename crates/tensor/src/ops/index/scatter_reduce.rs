@@ -32,9 +32,9 @@ pub enum ScatterReduction {
 pub trait ScatterReduce: TensorLike<Elem: Float> {
     /// Returns `self` with the reduction of `source` at the positions `index` along dimension `dim`: all sources with one target are
     /// reduced together, with the element of `self` if `include_self` is true. Elements without sources stay unchanged. `index` and
-    /// `source` are read as by [`scatter`](crate::ops::Scatter::scatter). A NaN makes its reduction NaN. The gradient of a largest or
-    /// smallest element is shared evenly by the ties. PyTorch: `scatter_reduce`. (With `include_self=False`, PyTorch also counts equal
-    /// elements of `self` as ties, although they get no gradient.)
+    /// `source` have the same meaning as in [`scatter`](crate::ops::Scatter::scatter). A NaN makes its reduction NaN. The gradient of a
+    /// largest or smallest element is shared evenly by the ties. PyTorch: `scatter_reduce`. (With `include_self=False`, PyTorch also counts
+    /// equal elements of `self` as ties, although they get no gradient.)
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -49,7 +49,7 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`, an index is outside of it, or the shapes of `index`, `source` and `self` do not fit.
+    /// If there is no dimension `dim`, an index is outside of this dimension, or the shapes of `index`, `source` and `self` do not fit.
     fn try_scatter_reduce(
         &self,
         dim: impl Position,

@@ -249,7 +249,7 @@ fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Si
     matrix.apply_matmul(&vector.reshape_to([k, 1], at)?, at)?.reshape_to([m], at)
 }
 
-/// Returns `x` expanded to `shape`. If that fails, the error is the error of `expand`.
+/// Returns `x` expanded to `shape`. If `x` does not expand, returns the error of `expand`.
 pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A> {
     let shape = Sizes::from(shape).resolve_expand(A::Elem::DTYPE, &x.shape(), at)?;
     expand(x, &shape, at)

@@ -142,7 +142,7 @@ pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -
     total.sum(|label| !equation.output.contains(&label), at)?.arrange(&equation.output, at)
 }
 
-/// Refuses different sizes with the same label, unless they belong to different operands and one of them is 1.
+/// Refuses different sizes with the same label, unless the sizes belong to different operands and one size is 1.
 fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
     let mut seen: Vec<(Label, usize)> = Vec::new();
     for (operand, (labels, shape)) in equation.inputs.iter().zip(shapes).enumerate() {
@@ -231,7 +231,7 @@ impl<A: TensorLike> Named<A> {
 
     /// Returns the product with `other`, summed over the names that are not in `kept`.
     fn multiply(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
-        // A contracted name is summed before the product if only one operand has it, or if an operand has size 1 there.
+        // A contracted name is summed before the product if only one operand has it, or if an operand has size 1 in this dimension.
         let is_summed = |label: Label| !kept.contains(&label);
         let alone = |label: Label, x: &Self, y: &Self| {
             is_summed(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))

@@ -1,6 +1,6 @@
 //! Short methods from which composed operations are written: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
-//! The settings of [`compat`](crate::shape::compat) do not apply to these methods, because no user calls them. If one fails, its error
+//! The settings of [`compat`](crate::shape::compat) do not apply to these methods, because no user calls them. If a method fails, its error
 //! names the [`Site`] of the whole operation.
 
 use crate::ops::primitive::pair::{align, combine, expand, number};

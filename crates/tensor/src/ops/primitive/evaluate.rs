@@ -34,7 +34,7 @@ pub trait Evaluate<T: Float> {
     /// If the operation refuses these operands.
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
-    /// Returns true if the data of a node is not in memory. [`fetch`](Self::fetch) then loads it for each step that reads it.
+    /// Returns true if the data of a node is not in memory. [`fetch`](Self::fetch) then loads the data for each step that reads the node.
     fn is_elsewhere(&self, _node: Index) -> bool {
         false
     }
@@ -103,8 +103,8 @@ pub trait Evaluate<T: Float> {
         Ok(())
     }
 
-    /// Computes the value of one node from the values of its inputs. It is called for steps that are not fused, and by tests that check
-    /// fused steps.
+    /// Computes the value of one node from the values of its inputs. This method is called for steps that are not fused, and by tests that
+    /// check fused steps.
     ///
     /// # Errors
     ///
@@ -144,7 +144,8 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     values: Vec<Option<Tensor<T>>>,
     /// The data that was fetched for the current step, and views of that data.
     fetched: SmallVec<[(FetchKey, Tensor<T>); 2]>,
-    /// For each buffer that is a view of data that is not in memory: the step that makes the view. The step runs again for each reader.
+    /// For each buffer that is a view of data that is not in memory: the step that makes the view. The step runs again for each step that
+    /// reads the view.
     views: Vec<Option<&'a Step<T>>>,
     concatenations: Concatenations<'a, T>,
 }

@@ -156,7 +156,7 @@ impl<A: TensorLike> Operand<A> for bool {
     }
 }
 
-/// Returns the constant `value`, expanded to `shape`. It is on the tape of `x`, if `x` has one.
+/// Returns the constant `value`, expanded to `shape`. The constant is on the tape of `x`, if `x` has a tape.
 pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
     expand(&x.number(value), shape, at)
 }

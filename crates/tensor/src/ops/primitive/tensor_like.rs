@@ -63,8 +63,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns an array with the values of `value` but the derivative of `self` (a straight-through estimator). Both have the same shape.
-    /// For plain tensors, returns `value`.
+    /// Returns an array with the values of `value` but the derivative of `self` (a straight-through estimator). `self` and `value` have the
+    /// same shape. For plain tensors, returns `value`.
     ///
     /// # Errors
     ///
@@ -244,7 +244,7 @@ pub trait TensorLike: Clone + Sized {
 
     /// Applies the adjoint of [`apply_index_select`](Self::apply_index_select) to each pair of `terms`, an array and its `index`, and
     /// returns the sum. The result is zeros in which a dimension of size `size` replaces the dimensions of `index` from `axis` on. Each
-    /// slice is added at its index, in the order of `index`. There is at least one pair, and all give the same shape.
+    /// slice is added at its index, in the order of `index`. There is at least one pair, and all pairs give the same shape.
     fn apply_index_add(
         terms: &[(&Self, &Tensor<i64>)],
         axis: usize,
@@ -280,7 +280,7 @@ impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
     }
 }
 
-/// An operation of one operand that is made of several primitives. It is written once for tensors and recorded variables.
+/// An operation of one operand that is made of several primitives. The operation is written once for tensors and recorded variables.
 #[doc(hidden)]
 pub trait Composite {
     /// Applies the operation to `x`.

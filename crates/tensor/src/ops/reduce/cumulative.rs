@@ -60,7 +60,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         scan(self, dim.position(), at, |x, y| log_of_sum(x, y, at))
     }
 
-    /// Returns the differences between each element and the one before it along `dim`, and repeats this `n` times. Each time
+    /// Returns the differences between each element and the element before it along `dim`, and repeats this `n` times. Each repetition
     /// removes one element, until none are left. Refuses rank 0. PyTorch: `diff`.
     ///
     /// ```
@@ -109,7 +109,7 @@ fn scan<A: TensorLike>(
     array.restore_rank(z, at)
 }
 
-/// Returns ln(eˣ + eʸ). Subtracts max(x, y) before the exponentials, unless it is infinite, because ∞ - ∞ is NaN.
+/// Returns ln(eˣ + eʸ). Subtracts max(x, y) before the exponentials, unless the maximum is infinite, because ∞ - ∞ is NaN.
 fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error>
 where
     A::Elem: Float,

@@ -24,8 +24,8 @@ use crate::{Dims, Position, Reduction, Shape, Site, Tensor, View, ensure};
 /// ```
 #[twins]
 pub trait Extremes: TensorLike {
-    /// Returns the largest element along `dim` and its position: the first of several equal ones, or the first NaN. The gradient
-    /// flows to that element. Refuses an empty dimension. PyTorch: `max` with a dimension.
+    /// Returns the largest element along `dim` and its position: the first of several equal elements, or the first NaN. The gradient flows
+    /// to that element. Refuses an empty dimension. PyTorch: `max` with a dimension.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -40,8 +40,8 @@ pub trait Extremes: TensorLike {
         extreme(self, true, dim.position(), keepdim, Site::here("max"))
     }
 
-    /// Returns the smallest element along `dim` and its position: the first of several equal ones, or the first NaN. The gradient
-    /// flows to that element. Refuses an empty dimension. PyTorch: `min` with a dimension.
+    /// Returns the smallest element along `dim` and its position: the first of several equal elements, or the first NaN. The gradient flows
+    /// to that element. Refuses an empty dimension. PyTorch: `min` with a dimension.
     #[keepdim]
     fn try_min(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         extreme(self, false, dim.position(), keepdim, Site::here("min"))
@@ -70,14 +70,14 @@ pub trait Extremes: TensorLike {
         Ok((smallest, extreme_values(self, Reduction::Amax, &dims, keepdim, at)?))
     }
 
-    /// Returns the row-major position of the largest of all elements: the first of several equal ones, or the first NaN. Refuses an
+    /// Returns the row-major position of the largest of all elements: the first of several equal elements, or the first NaN. Refuses an
     /// empty tensor. PyTorch: `argmax` without a dimension.
     fn try_argmax_all(&self) -> Result<Tensor<i64>, Self::Error> {
         position_of_all(self, true, Site { operation: "argmax", ..Site::here("argmax_all") })
     }
 
-    /// Returns the row-major position of the smallest of all elements: the first of several equal ones, or the first NaN. Refuses
-    /// an empty tensor. PyTorch: `argmin` without a dimension.
+    /// Returns the row-major position of the smallest of all elements: the first of several equal elements, or the first NaN. Refuses an
+    /// empty tensor. PyTorch: `argmin` without a dimension.
     fn try_argmin_all(&self) -> Result<Tensor<i64>, Self::Error> {
         position_of_all(self, false, Site { operation: "argmin", ..Site::here("argmin_all") })
     }

@@ -89,7 +89,7 @@ impl<A: TensorLike> LaneArray<A> {
         drop_reduced(z, &[self.axis], !self.is_scalar, at)
     }
 
-    /// Returns the array. If it had rank 0, it has rank 1 here.
+    /// Returns the array. An array that had rank 0 has rank 1 here.
     pub(crate) fn values(&self) -> &A {
         &self.x
     }

@@ -1,7 +1,7 @@
 //! Norms, and the distances and angles computed from them.
 //!
-//! The norm is a primitive because of its derivatives. At the zero vector, at zero elements and at ties, PyTorch has conventions
-//! for the first and second derivative that differ from the derivatives of the formula. The derivative rule states them.
+//! The norm is a primitive because of its derivatives. At the zero vector, at zero elements and at ties, PyTorch has conventions for the
+//! first and second derivative that differ from the derivatives of the formula. The derivative rule states these conventions.
 
 use wengert_macros::twins;
 
@@ -25,7 +25,7 @@ use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shap
 /// ```
 #[twins]
 pub trait Norms: TensorLike<Elem: Float> {
-    /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For ±∞, it is the largest
+    /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For ±∞, the norm is the largest
     /// or smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if the norm would not.
     ///
     /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ±∞, elements of equal magnitude share the gradient evenly.

@@ -99,8 +99,8 @@ pub trait Reductions: TensorLike {
         Ok(reduce_dims(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
     }
 
-    /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`. It also replaces PyTorch's `sum` of a
-    /// mask, which does not compile here.
+    /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`. This method also replaces PyTorch's `sum`
+    /// of a mask, which does not compile here.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -122,7 +122,7 @@ pub trait Reductions: TensorLike {
         Ok(reduce_dims(&counted, Reduction::Sum, &dims.into(), false, at)?)
     }
 
-    /// Returns the position of the largest element along `dim`: the first of several equal ones, or the first NaN. Refuses an empty
+    /// Returns the position of the largest element along `dim`: the first of several equal elements, or the first NaN. Refuses an empty
     /// dimension. PyTorch: `argmax`.
     #[keepdim]
     fn try_argmax(&self, dim: impl Position) -> Result<Tensor<i64>, Self::Error> {
@@ -130,8 +130,8 @@ pub trait Reductions: TensorLike {
         Ok(position_of(&self.to_tensor(at)?, true, dim.position(), keepdim, at)?)
     }
 
-    /// Returns the position of the smallest element along `dim`: the first of several equal ones, or the first NaN. Refuses an
-    /// empty dimension. PyTorch: `argmin`.
+    /// Returns the position of the smallest element along `dim`: the first of several equal elements, or the first NaN. Refuses an empty
+    /// dimension. PyTorch: `argmin`.
     #[keepdim]
     fn try_argmin(&self, dim: impl Position) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmin");

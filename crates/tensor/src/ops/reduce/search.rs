@@ -13,7 +13,7 @@ use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 pub trait Search: TensorLike<Elem: Number> {
     /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
     /// vector, or sorted lines `[…, n]` with the leading dimensions of `values`. If elements equal the value, the position is before the
-    /// first of them, or behind the last if `right` is true. The position of NaN is behind all elements. If `self` is not sorted, the
+    /// first equal element, or behind the last if `right` is true. The position of NaN is behind all elements. If `self` is not sorted, the
     /// positions are not specified. PyTorch: `searchsorted`.
     ///
     /// ```

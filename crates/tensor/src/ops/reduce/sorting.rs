@@ -105,7 +105,7 @@ pub trait Sorting: TensorLike {
         array.take_reduced(positions, keepdim, at)
     }
 
-    /// Returns the median of all elements, or the lower one of two medians. It is NaN if any element is NaN or there are no elements.
+    /// Returns the median of all elements, or the lower of two medians. The median is NaN if any element is NaN or there are no elements.
     /// Elements equal to the median share the gradient evenly, and NaNs count as equal. PyTorch: `median` without a dimension.
     fn try_median_all(&self) -> Result<Self, Self::Error>
     where

@@ -44,7 +44,7 @@ pub trait Diagonals: TensorLike {
         }
     }
 
-    /// Returns matrices with the last dimension of `self` on a diagonal, which is `offset` above the main one. Dimensions `first` and
+    /// Returns matrices with the last dimension of `self` on a diagonal, which is `offset` above the main diagonal. Dimensions `first` and
     /// `second` of the result are the rows and columns. This is the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch:
     /// `diag_embed`.
     ///

@@ -27,8 +27,8 @@ pub enum PadMode {
 #[twins]
 pub trait Padding: TensorLike {
     /// Pads by `sizes`, two values per dimension starting with the last dimension: `[left, right, top, bottom]` for `[…, h, w]`. A negative
-    /// size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or `[n, c, d, h, w]`, with or without `n`. They pad all
-    /// dimensions after `c`. PyTorch: `nn.functional.pad`.
+    /// size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or `[n, c, d, h, w]`, with or without `n`. These modes pad
+    /// all dimensions after `c`. PyTorch: `nn.functional.pad`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

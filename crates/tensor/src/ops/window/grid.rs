@@ -1,7 +1,8 @@
 //! Samples of images at the points of a grid.
 //!
-//! A coordinate in [-1, 1] becomes a position among the pixels. A sample is the nearest pixel, or a mean of four pixels weighted by the
-//! area opposite to each (M. Jaderberg and others, "Spatial transformer networks", 2015).
+//! A coordinate in [-1, 1] becomes a position among the pixels. A sample is the nearest pixel, or a mean of the four neighbouring pixels.
+//! The weight of a pixel is the area of the rectangle between the point and the diagonally opposite pixel (M. Jaderberg and others,
+//! "Spatial transformer networks", 2015).
 
 use wengert_macros::twins;
 

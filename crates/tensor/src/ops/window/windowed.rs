@@ -37,7 +37,7 @@ impl Slot {
     /// All three arrays, in the order x, w, z.
     pub const ALL: [Slot; 3] = [Slot::Input, Slot::Weight, Slot::Output];
 
-    /// Returns the other two arrays, in the order x, w, z. This array's derivative is computed from them.
+    /// Returns the other two arrays, in the order x, w, z. This array's derivative is computed from the other two arrays.
     pub fn others(self) -> [Slot; 2] {
         match self {
             Slot::Input => [Slot::Weight, Slot::Output],
@@ -91,8 +91,8 @@ impl ConvolutionForm {
                 input: x[2 + k],
                 kernel: w[2 + k],
                 output: z[2 + k],
-                // With a single window or a single tap, the distance to the next one has no effect. It is made small, because products with
-                // it could overflow.
+                // With a single window or a single tap, the distance to the next one has no effect. The distance is made small, because
+                // products with it could overflow.
                 stride: if z[2 + k] == 1 { self.stride[k].min(x[2 + k]) } else { self.stride[k] },
                 dilation: if w[2 + k] == 1 { 1 } else { self.dilation[k] },
                 before: self.before[k],
@@ -148,8 +148,8 @@ pub trait Windowed: TensorLike {
     #[doc(hidden)]
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self>;
 
-    /// Returns, for each window, the element of `values` at the position where `self` is largest in the window. Both have the same shape.
-    /// The result for an empty window is `nothing`.
+    /// Returns, for each window, the element of `values` at the position where `self` is largest in the window. `values` and `self` have
+    /// the same shape. The result for an empty window is `nothing`.
     #[doc(hidden)]
     fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self>
     where

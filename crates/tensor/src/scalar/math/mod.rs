@@ -39,14 +39,14 @@ pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, co
     sum
 }
 
-/// Returns the larger of two numbers. Returns NaN if one is NaN, and the first if both are equal or NaN.
+/// Returns the larger of two numbers. Returns NaN if one number is NaN, and the first number if both are equal or NaN.
 #[inline(always)]
 #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
 pub(crate) fn larger<T: Scalar>(x: T, y: T) -> T {
     if x >= y || x != x { x } else { y }
 }
 
-/// Returns the smaller of two numbers. Returns NaN if one is NaN, and the first if both are equal or NaN.
+/// Returns the smaller of two numbers. Returns NaN if one number is NaN, and the first number if both are equal or NaN.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub(crate) fn smaller<T: Scalar>(x: T, y: T) -> T {
@@ -120,7 +120,7 @@ pub(crate) trait FloatMath:
     fn to_bits(self) -> Self::Bits;
     fn from_bits(bits: Self::Bits) -> Self;
     fn is_nan(self) -> bool;
-    /// Returns true if x is positive, normal and finite. It compares bits only once, because loops test many numbers with it.
+    /// Returns true if x is positive, normal and finite. The function compares bits only once, because loops test many numbers with it.
     fn is_ordinary(x: Self) -> bool;
 
     declared! {
@@ -157,7 +157,7 @@ pub(crate) trait FloatMath:
     fn pow_ordinary<const FMA: bool>(x: Self, y: Self) -> Self;
 
     /// Computes a function over a block by table lookups in registers. Returns `false` and writes nothing if the function has no table, or
-    /// if the instruction set has no such lookup.
+    /// if the instruction set has no instruction for the lookup.
     fn by_table(op: Unary, x: &[Self], out: &mut [Self]) -> bool {
         let _ = (op, x, out);
         false
@@ -175,8 +175,8 @@ pub(crate) trait FloatMath:
         Self::ROUND + (Self::BIAS + Self::BIAS)
     }
 
-    /// Computes y 2ⁿ, where `shifted` is [`scaled_round`](Self::scaled_round) + n. It multiplies by two factors, because 2ⁿ alone may be
-    /// out of range although the result is in range.
+    /// Computes y 2ⁿ, where `shifted` is [`scaled_round`](Self::scaled_round) + n. The function multiplies by two factors, because 2ⁿ alone
+    /// may be out of range although the result is in range.
     #[inline(always)]
     fn scaled(y: Self, shifted: Self) -> Self {
         let exponent = shifted.to_bits();

@@ -85,7 +85,7 @@ impl FloatMath for f32 {
         let small = x < f32::MIN_POSITIVE;
         let scaled = if small { x * 8_388_608.0 } else { x };
         let y = log_of::<FMA>(scaled.to_bits().wrapping_sub(0x3f35_04f3), if small { 23.0 } else { 0.0 });
-        // ∞ and NaN are returned unchanged, and negative numbers become NaN. A comparison of the bits finds both.
+        // ∞ and NaN are returned unchanged, and negative numbers become NaN. A comparison of the bits finds both cases.
         let bits = x.to_bits();
         let y = if bits < 0x7f80_0000 { y } else { f32::from_bits(bits | ((bits as i32) >> 31) as u32) };
         if x == 0.0 { f32::NEG_INFINITY } else { y }

@@ -5,9 +5,9 @@
 //!   polynomial interpolates the function at the Chebyshev points of the segment. Looking up a coefficient costs no more than a
 //!   multiplication by it, and no exponential or division is needed.
 //! - eˣ is a power of two from a table times a short polynomial. ln x is a logarithm from a table plus a short polynomial. The methods are
-//!   from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
-//!   function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. They also
-//!   handle special values.
+//! from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
+//! function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. These
+//! instructions also handle special values.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -83,8 +83,8 @@ impl Table {
     }
 }
 
-/// Returns the coefficients, lowest power first, of a polynomial in x - `origin`. It interpolates a function at the Chebyshev points
-/// between `left` and `right`, by Newton's divided differences.
+/// Returns the coefficients, lowest power first, of a polynomial in x - `origin`. The polynomial interpolates a function at the Chebyshev
+/// points between `left` and `right`, by Newton's divided differences.
 fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f64) -> [f64; TERMS] {
     let (middle, radius) = (0.5 * (left + right), 0.5 * (right - left));
     let points: [f64; TERMS] = from_fn(|k| middle - origin + radius * (PI * (k as f64 + 0.5) / TERMS as f64).cos());

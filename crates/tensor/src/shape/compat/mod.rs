@@ -20,7 +20,7 @@
 //! [`Backward`]: Condition::Backward
 //!
 //! [`Rules`] apply to a scope of one thread ([`Rules::scope`]) or to the process ([`set_process`]). The environment variable
-//! `WENGERT_BROADCAST_WARNING` can set them too: to `off`, `warn` or `deny`, optionally with the condition, as in `warn:backward`. The
+//! `WENGERT_BROADCAST_WARNING` can set the rules too: to `off`, `warn` or `deny`, optionally with the condition, as in `warn:backward`. The
 //! innermost setting wins. Each line of code warns once. A warning goes to a [`Collector`] of the thread, or else to the process's handler
 //! ([`set_handler`]), which prints to standard error by default.
 //!
@@ -42,7 +42,7 @@
 //! assert!(prediction.try_sub(&target.unsqueeze(1)).is_ok());
 //! ```
 //!
-//! This module knows shapes and lines of code, but no elements. It decides whether to expand both operands, to view one in the
+//! This module knows shapes and lines of code, but no elements. The module decides whether to expand both operands, to view one in the
 //! shape of the other, or to refuse them. The operations, eager and recorded, carry out the decision.
 
 mod resolve;

@@ -6,7 +6,7 @@ use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
 use crate::shape::compat::warning::{self, Warning};
 use crate::{Error, ExpandMismatch, Shape, Site};
 
-/// The kind of operation that joins two shapes. It decides whether the user's settings apply.
+/// The kind of operation that joins two shapes. The kind decides whether the user's settings apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroadcastRule {
     /// A user's operation: the settings may warn, refuse, or view both operands as one-dimensional.
@@ -101,8 +101,8 @@ fn refuse_zero_dim(rules: Rules, shapes: &[&Shape], at: Site) -> Result<(), Erro
     }
 }
 
-/// Checks a broadcast of `a` and `b` to `joined`. If it meets the condition of `rules`, reports a warning or returns an error, as `rules`
-/// say.
+/// Checks a broadcast of `a` and `b` to `joined`. If the broadcast meets the condition of `rules`, reports a warning or returns an error,
+/// as `rules` say.
 fn warn_or_deny(rules: Rules, a: &Shape, b: &Shape, joined: &Shape, at: Site) -> Result<(), Error> {
     if rules.broadcast_warning == BroadcastWarning::Off || !rules.when.holds(a, b, joined) {
         return Ok(());

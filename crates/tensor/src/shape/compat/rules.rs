@@ -26,8 +26,8 @@ pub enum BroadcastWarning {
 /// The broadcasts that [`BroadcastWarning`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. It includes shapes for which the
-    /// 1-D view gives the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
+    /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. The condition includes shapes for which
+    /// the 1-D view gives the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
     Backward,
     /// Likely mistakes only, such as `[n, 1]` with `[n]`: the shapes have the same number of elements but different ranks, and the result
     /// is larger than both.
@@ -285,7 +285,7 @@ fn read_environment() -> Rules {
         Ok(rules) => (rules, None),
         Err(value) => (Rules::default(), Some(value)),
     };
-    // Another thread may have set the rules first. Its rules then apply, and it reports an invalid value.
+    // Another thread may have set the rules first. The rules of that thread then apply, and that thread reports an invalid value.
     match PROCESS.compare_exchange(0, rules.pack(), Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
             if let Some(value) = bad {

@@ -73,7 +73,7 @@ fn view_as(from: &Shape, name: &str, to: &Shape) -> String {
     }
 }
 
-/// Returns the dimension of size 1 whose removal from `large` gives `small`. Returns the last one if there are several.
+/// Returns the dimension of size 1 whose removal from `large` gives `small`. If there are several, returns the last of these dimensions.
 fn extra_one(large: &Shape, small: &Shape) -> Option<usize> {
     if large.rank() != small.rank() + 1 {
         return None;

@@ -9,8 +9,8 @@
 //!           ^ 2 against 3
 //! ```
 //!
-//! This module only formats the data of errors. It shows the shapes only if an error has several, and a hint only if its change is certain
-//! to work.
+//! This module only formats the data of errors. The module shows the shapes only if an error has several, and a hint only if its change is
+//! certain to work.
 
 mod columns;
 mod hint;
@@ -50,7 +50,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
-    // PyTorch compares from the last dimension. When it fails, it has already joined the dimensions after the failing one.
+    // PyTorch compares from the last dimension. When PyTorch fails, it has already joined the dimensions after the failing one.
     let mut joined = merged.clone();
     for after in axis + 1..merged.rank() {
         let size = size_at(shape, merged.rank(), after);

@@ -1,4 +1,5 @@
-//! An explanation of how given shapes broadcast, as data, as text and as a picture. It shows which operand is stretched in which dimension.
+//! An explanation of how given shapes broadcast, as data, as text and as a picture. The explanation shows which operand is stretched in
+//! which dimension.
 //!
 //! [`broadcast::join`] decides the joint shape. This module calls it for the whole shapes and for each dimension, and shows the
 //! results.

@@ -29,7 +29,7 @@ const RESULT: &str = "#636c76";
 const TEXT: &str = "#768390";
 
 impl Explanation {
-    /// Returns the picture as a self-contained SVG document, legible on light and dark backgrounds. It has a row of cells per
+    /// Returns the picture as a self-contained SVG document, legible on light and dark backgrounds. The picture has a row of cells per
     /// operand, with a colour for each kind of cell, and the result below.
     pub fn to_svg(&self) -> String {
         Picture::new(self).draw()

@@ -43,7 +43,8 @@ impl ConvOptions {
         ConvOptions { stride: stride.into(), ..self }
     }
 
-    /// Sets the number of elements added on both sides of a dimension. They are zeros unless [`padding_mode`](Self::padding_mode) is set.
+    /// Sets the number of elements added on both sides of a dimension. The added elements are zeros unless
+    /// [`padding_mode`](Self::padding_mode) is set.
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         ConvOptions { padding: Some(padding.into()), ..self }
     }
