@@ -85,7 +85,7 @@ impl<T: Float> Tape<T> {
                     let values = record.run(&plan_for(&record, &record.values, &wanted), at)?;
                     Evaluated { nodes: wanted, values, work: 0 }
                 }
-                Some(before) => record.evaluated_further(wanted, before, at)?,
+                Some(before) => record.evaluate_again(wanted, before, at)?,
             }
         };
         let mut record = self.record.borrow_mut();
@@ -125,7 +125,7 @@ impl<T: Float> Record<T> {
     ///
     /// If later nodes read a node up to `last` whose value is not stored, that node is computed again. Within the limits of [`FRONTIER`]
     /// and [`KEPT`], its value is then kept. The kept values follow the values of `wanted`.
-    fn evaluated_further(
+    fn evaluate_again(
         &self,
         mut wanted: Vec<Index>,
         (last, times): (Index, usize),
@@ -143,13 +143,13 @@ impl<T: Float> Record<T> {
         let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
         let work = part.work();
         let plan = plan_for(&part.expression, &ByNode::<()>::default(), &roots);
-        let values = PartOf { record: self, part, remote: None }.run(&plan, at)?;
+        let values = TapePart { record: self, part, remote: None }.run(&plan, at)?;
         Ok(Evaluated { nodes: wanted, values, work })
     }
 }
 
 /// The evaluation of a part of a tape.
-pub(crate) struct PartOf<'r, T: Float> {
+pub(crate) struct TapePart<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph<T>,
     /// The parameters whose values are not in the model's memory. `None` if the values of all parameters are there.
@@ -164,7 +164,7 @@ pub(crate) struct RemoteParameters<'r, T: Float> {
     pub(crate) fetch: &'r dyn Fn(u64) -> Result<Tensor<T>, Error>,
 }
 
-impl<'r, T: Float> PartOf<'r, T> {
+impl<'r, T: Float> TapePart<'r, T> {
     /// Returns the part of a tape that the nodes `roots` need, and the positions of these nodes in the part.
     pub(crate) fn new(
         record: &'r Record<T>,
@@ -173,7 +173,7 @@ impl<'r, T: Float> PartOf<'r, T> {
     ) -> (Self, Vec<Index>) {
         let part = Subgraph::new(record, &record.values, roots);
         let places = roots.iter().map(|&node| part.place(node)).collect();
-        (PartOf { record, part, remote }, places)
+        (TapePart { record, part, remote }, places)
     }
 
     /// Returns the tape's index of a node of the part.
@@ -182,7 +182,7 @@ impl<'r, T: Float> PartOf<'r, T> {
     }
 }
 
-impl<T: Float> Evaluate<T> for PartOf<'_, T> {
+impl<T: Float> Evaluate<T> for TapePart<'_, T> {
     type Error = Error;
 
     fn expression(&self) -> &Expression<T> {

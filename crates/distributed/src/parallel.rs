@@ -626,8 +626,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let Some(parameter_shards) = &self.parameter_shards else {
             return Ok(first.then(|| Checkpoint::new().model(model).optimizer(name, &self.optimizer, model)));
         };
-        let united =
-            parameter_shards.united(model, &self.optimizer, &self.division(ParameterShards::length(model), 0))?;
+        let united = parameter_shards.united_optimizer(
+            model,
+            &self.optimizer,
+            &self.division(ParameterShards::length(model), 0),
+        )?;
         Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))
     }
 

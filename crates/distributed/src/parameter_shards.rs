@@ -188,7 +188,7 @@ impl<T: Float> ParameterShards<T> {
     }
 
     /// Returns an optimiser with the states for the whole `model` on rank 0. The other ranks send their states and return `None`.
-    pub(crate) fn united<O: Optimizer<T>>(
+    pub(crate) fn united_optimizer<O: Optimizer<T>>(
         &self,
         model: &(impl Module<T> + ?Sized),
         optimizer: &O,

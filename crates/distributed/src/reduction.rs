@@ -61,7 +61,7 @@ impl Division<'_> {
     }
 
     /// Returns the index of the bucket at position `place` of the order of sending.
-    fn travelling(&self, place: usize) -> usize {
+    fn bucket_at(&self, place: usize) -> usize {
         match (self.cut, self.buckets()) {
             (Cut::Buckets, buckets @ 2..) if place + 1 < buckets => buckets - 2 - place,
             _ => place,
@@ -209,7 +209,7 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {
-            let bucket = division.travelling(self.sent);
+            let bucket = division.bucket_at(self.sent);
             let complete = |from| division.range(bucket).start >= from && division.range(bucket).end <= division.length;
             if from.is_some_and(|from| division.cut == Cut::Slices || !complete(from)) {
                 return;

@@ -23,7 +23,7 @@ impl Traversal {
     #[inline]
     fn first_input(self, op: Op) -> Option<usize> {
         match self {
-            Traversal::Differentiable => rules::flows_from(op),
+            Traversal::Differentiable => rules::first_differentiable_input(op),
             Traversal::All => Some(0),
         }
     }

@@ -9,7 +9,7 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use super::gradients::Gradients;
 use super::reverse::{statistics, with_values};
-use crate::evaluate::{PartOf, RemoteParameters};
+use crate::evaluate::{RemoteParameters, TapePart};
 use crate::parameter::Change;
 use crate::{Error, Var};
 
@@ -134,7 +134,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         let ids = owners.map(|&(id, node)| (node, id)).collect();
         let sink = RefCell::new(sink);
         let fetch = |id| sink.borrow_mut().fetch(id);
-        let (part, places) = PartOf::new(&record, &roots, Some(RemoteParameters { ids, fetch: &fetch }));
+        let (part, places) = TapePart::new(&record, &roots, Some(RemoteParameters { ids, fetch: &fetch }));
         let plan = plan_for(part.expression(), &ByNode::<()>::default(), &places);
         let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
         part.run_each(&plan, at, &mut |position, value| match parameters.get(position) {

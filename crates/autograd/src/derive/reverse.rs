@@ -150,7 +150,7 @@ impl<'t, T: Float> Tape<T> {
             end = slot;
             let Some(g) = adjoints.get(self, slot) else { continue };
             let primitive = derivation.primitive(path.first + slot as Index, at);
-            let Some(first) = rules::flows_from(primitive.op) else { continue };
+            let Some(first) = rules::first_differentiable_input(primitive.op) else { continue };
             for position in first..primitive.inputs.len() {
                 let Some(below) = path.position(primitive.inputs[position]) else { continue };
                 if let Some(term) = primitive.vjp(position, g)? {

@@ -18,7 +18,7 @@ use crate::{Call, Error, Tape, Var};
 /// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. Returns `None` if no input
 /// is differentiable; derivatives then stop at this node.
 #[inline]
-pub(crate) fn flows_from(op: Op) -> Option<usize> {
+pub(crate) fn first_differentiable_input(op: Op) -> Option<usize> {
     match op {
         Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => None,
         Op::Select => Some(1),
@@ -29,7 +29,7 @@ pub(crate) fn flows_from(op: Op) -> Option<usize> {
 /// Returns true if the operation is differentiable with respect to the input with index `input`.
 #[inline]
 pub(crate) fn flows(op: Op, input: usize) -> bool {
-    flows_from(op).is_some_and(|first| input >= first)
+    first_differentiable_input(op).is_some_and(|first| input >= first)
 }
 
 /// An operation on the tape, at the time when its derivative is recorded.

@@ -26,7 +26,7 @@ impl Norm {
         } else if p == 2.0 {
             where_(&over.eq(0.0), &x.zeros_like(), x / over)
         } else if p.is_infinite() {
-            x.sign() * tied(x, over)
+            x.sign() * selected_mask(x, over)
         } else if p < 1.0 {
             x.sign() * where_(&x.eq(0.0), &x.zeros_like(), x.abs().pow(p - 1.0))
         } else if p < 2.0 {
@@ -42,7 +42,7 @@ impl Norm {
         if p == 1.0 || p == 2.0 {
             v
         } else if p.is_infinite() {
-            v / tied(x, z.expand(x.shape())).sum_to(z.shape())
+            v / selected_mask(x, z.expand(x.shape())).sum_to(z.shape())
         } else if p < 1.0 {
             v * z.pow(1.0 - p)
         } else {
@@ -52,7 +52,7 @@ impl Norm {
 }
 
 /// Records a mask of the elements that the norm selects: 1 where the magnitude equals the norm or is NaN, and 0 elsewhere.
-fn tied<'t, T: Float>(x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
+fn selected_mask<'t, T: Float>(x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
     let size = x.abs();
     size.eq(z).logical_or(size.isnan())
 }

@@ -117,7 +117,7 @@ impl Vmap {
 
     pub(super) fn variables<'t, T: Float>(
         &self,
-        f: &OfExample<'t, '_, T>,
+        f: &ExampleFunction<'t, '_, T>,
         inputs: &[Var<'t, T>],
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
@@ -185,7 +185,7 @@ impl Vmap {
 }
 
 /// A function of the inputs of one example.
-pub(super) type OfExample<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
+pub(super) type ExampleFunction<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
 
 /// The inputs of a function, each with a flag that is true if the examples lie along its first dimension.
 struct Batch<'t, T: Float> {
@@ -196,7 +196,7 @@ struct Batch<'t, T: Float> {
 
 impl<'t, T: Float> Batch<'t, T> {
     /// Returns the results of `f` for all examples, with the examples along the first dimension.
-    fn results(&self, f: &OfExample<'t, '_, T>) -> Result<Vec<Var<'t, T>>, Error> {
+    fn results(&self, f: &ExampleFunction<'t, '_, T>) -> Result<Vec<Var<'t, T>>, Error> {
         let tape = self.inputs[0].0.tape;
         let inputs = self.example(0)?;
         let batched = inputs.iter().zip(&self.inputs).filter(|(_, (_, is_batched))| *is_batched);

@@ -36,7 +36,7 @@ static NOTHING: [u8; 0] = [];
 /// interval.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The interval at which the MPI thread checks for questions while it has no exchange.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The program's connection to the thread that calls MPI.
 pub(crate) struct Mpi {
@@ -156,7 +156,7 @@ impl Server {
     /// Runs exchanges until the program closes the channel.
     fn serve(&mut self, orders: &Receiver<Order>) {
         loop {
-            match orders.recv_timeout(LOOK) {
+            match orders.recv_timeout(POLL_INTERVAL) {
                 Ok(Order { exchange, done }) => {
                     // The send fails if the program no longer waits for the result.
                     let _ = done.send(self.make(exchange));

@@ -79,7 +79,7 @@ pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y:
     let mut expanded = None;
     let y = y.over(layout.shape(), &mut expanded);
     if !layout.is_contiguous() {
-        return in_window(data, layout, y, |y, x| T::update(op, x, y));
+        return update_window(data, layout, y, |y, x| T::update(op, x, y));
     }
     let x = &mut data[layout.offset()..][..layout.numel()];
     if x.len() > BLOCK && T::has_rows(op) {
@@ -99,7 +99,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
     }
-    in_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
+    update_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
 }
 
 /// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.
@@ -223,7 +223,7 @@ fn by_rows<U: Element>(
 
 /// Calls `f(y, x)` for each block of `x`, the part of `data` that `layout` describes. A block of `x` is gathered, changed by `f`, and
 /// written back.
-fn in_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, &mut [T])) {
+fn update_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, &mut [T])) {
     if layout.numel() == 0 {
         return;
     }

@@ -248,7 +248,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Reads an input whose elements over the block are not contiguous.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
-            Input::Strided(data, space) if rows > 0 && space.counts_rows(self.run.tiling.row) => {
+            Input::Strided(data, space) if rows > 0 && space.repeats_each_element(self.run.tiling.row) => {
                 let position = space.position(0, start);
                 BlockValue::InputRows(&data[position..position + rows])
             }
@@ -290,7 +290,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         let (instruction, for_each_row) = match block.rows {
             // In a block of one row, a value per row is a single number.
             ..=1 => (instruction, false),
-            _ => match self.over_rows(instruction, place, block) {
+            _ => match self.compute_rows(instruction, place, block) {
                 Some(value) => return value,
                 None => self.by_rows(instruction, block),
             },
@@ -323,7 +323,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Computes an operation on a value with all elements of the block and a value with one element per row. Returns `None` if there is no
     /// loop for these operands, or if rows are short.
     #[inline(never)]
-    fn over_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
+    fn compute_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
         if columns < MIN_SCALED_ROW || self.is_rows(x as usize) == self.is_rows(y as usize) {
             return None;

@@ -121,7 +121,7 @@ impl<const N: usize> IterationSpace<N> {
     }
 
     /// Returns true if each row of `row` elements repeats one element, and the elements of successive rows are adjacent in memory.
-    pub(crate) fn counts_rows(&self, row: usize) -> bool {
+    pub(crate) fn repeats_each_element(&self, row: usize) -> bool {
         matches!(&self.loops[..], [outer, inner] if outer.strides == [1; N] && inner.strides == [0; N] && inner.size == row)
     }
 

@@ -23,13 +23,13 @@ impl<T: Float> Schedule<'_, T> {
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
         order.sort_unstable();
-        let written_out = self.written_out();
+        let copied_transposes = self.copied_transposes();
         let mut buffers = BufferNumbers { of: vec![u32::MAX; self.values.list.len()], count: 0 };
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
                 true => steps.extend(self.fused(number, outside, &mut buffers)),
-                false => steps.push(self.single(number, written_out.contains(&number), &mut buffers)),
+                false => steps.push(self.single(number, copied_transposes.contains(&number), &mut buffers)),
             }
         }
         let roots: Vec<_> = roots
@@ -54,7 +54,7 @@ impl<T: Float> Schedule<'_, T> {
 
     /// Returns the transposed matrices that are copied in row-major order. A matrix is copied if it is the right operand of several
     /// products that each have few rows.
-    fn written_out(&self) -> Vec<Id> {
+    fn copied_transposes(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {
             for (position, read) in self.reads(id).into_iter().enumerate() {
@@ -77,15 +77,15 @@ impl<T: Float> Schedule<'_, T> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel computes. If `written_out` is true, the step copies a view in row-major order.
-    fn single(&self, id: Id, written_out: bool, buffers: &mut BufferNumbers) -> Step<T> {
+    /// Returns the step of a value that no kernel computes. If `copied_transposes` is true, the step copies a view in row-major order.
+    fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
         let work = match value.definition {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, _) => {
                 let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
-                if written_out {
+                if copied_transposes {
                     Work::Copy(view.clone(), from.clone())
                 } else {
                     Work::View(view.clone(), from.clone())

@@ -176,7 +176,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
         let longest = if first == 0 { limits::MAX_WHOLE } else { limits::MAX_ROW };
-        let worth = length >= limits::MIN_ROW || total / length.max(1) <= limits::FEW_ROWS || self.of_smaller(x);
+        let worth =
+            length >= limits::MIN_ROW || total / length.max(1) <= limits::FEW_ROWS || self.is_computed_from_smaller(x);
         if rows && total > 0 && length <= longest && worth {
             let kernel = self.kernel(level, space);
             let shape = self.values.list[id as usize].shape;
@@ -197,7 +198,7 @@ impl<'a, T: Float> Schedule<'a, T> {
     }
 
     /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value.
-    fn of_smaller(&self, id: Id) -> bool {
+    fn is_computed_from_smaller(&self, id: Id) -> bool {
         let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
         let mut seen = 0;
         while let Some(id) = open.pop() {

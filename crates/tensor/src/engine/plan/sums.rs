@@ -47,7 +47,7 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
     if sums.is_empty() {
         return old;
     }
-    let values = old.emptied();
+    let values = old.take_tables();
     let mut rewriting = Rewriting { values, new: vec![NONE; old.list.len()], rows: FxHashMap::default() };
     for (id, &value) in old.list.iter().enumerate() {
         rewriting.new[id] = match sums.get(&(id as Id)) {

@@ -73,7 +73,7 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns new `Values` that do not contain any value yet, and moves the shapes, numbers and views into them.
-    pub(super) fn emptied(&mut self) -> Self {
+    pub(super) fn take_tables(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
             shapes: take(&mut self.shapes),

@@ -129,7 +129,7 @@ impl<T: Products> Sum<'_, T> {
     }
 
     /// Computes one block, whose tiles are divided among several threads.
-    fn share_out(&self, block: usize, source: &[T], out: &mut [T]) -> Result<(), AllocationError> {
+    fn compute_parallel(&self, block: usize, source: &[T], out: &mut [T]) -> Result<(), AllocationError> {
         let (chunks, all) = (self.chunks(), self.weights.groups.len());
         let slices = if chunks >= 4 { 1 } else { all.min(4) };
         let each = all.div_ceil(slices);
@@ -191,7 +191,7 @@ fn compute_sums<T: Products>(
         partition::chunks(&mut source[..inputs * plane], per_part * plane, Schedule::Parallel, |part, source| {
             fill(&x[part * per_part * from..], source);
         });
-        sums.iter().try_for_each(|sum| sum.share_out(block % groups, &source, out))?;
+        sums.iter().try_for_each(|sum| sum.compute_parallel(block % groups, &source, out))?;
     }
     Ok(())
 }

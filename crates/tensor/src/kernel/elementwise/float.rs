@@ -6,7 +6,8 @@ use std::thread::LocalKey;
 
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::elementwise::loops::{
-    self, by_slices, compare, one, one_array, one_guarded, one_long, one_mended, three, two, two_arrays, two_streamed,
+    self, by_slices, compare, one, one_array, one_corrected, one_guarded, one_long, three, two, two_arrays,
+    two_streamed,
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::strided::BLOCK;
@@ -341,13 +342,13 @@ dispatched! {
             Unary::Log => {
                 one_guarded(x, out, inlined!(T::is_ordinary), inlined!(T::log_ordinary::<FMA>), inlined!(T::log::<FMA>))
             }
-            Unary::Log2 => one_mended(x, out, inlined!(T::is_ordinary), inlined!(T::log2_ordinary::<FMA>), T::log2),
-            Unary::Log10 => one_mended(x, out, inlined!(T::is_ordinary), inlined!(T::log10_ordinary::<FMA>), T::log10),
+            Unary::Log2 => one_corrected(x, out, inlined!(T::is_ordinary), inlined!(T::log2_ordinary::<FMA>), T::log2),
+            Unary::Log10 => one_corrected(x, out, inlined!(T::is_ordinary), inlined!(T::log10_ordinary::<FMA>), T::log10),
             Unary::Log1p => {
-                one_mended(x, out, inlined!(T::is_above_minus_one), inlined!(T::log1p_ordinary::<FMA>), T::ln_1p)
+                one_corrected(x, out, inlined!(T::is_above_minus_one), inlined!(T::log1p_ordinary::<FMA>), T::ln_1p)
             }
-            Unary::Sin => one_mended(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
-            Unary::Cos => one_mended(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
+            Unary::Sin => one_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
+            Unary::Cos => one_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
             Unary::Tan => library(x, out, T::tan),
             Unary::Asin => library(x, out, T::asin),
             Unary::Acos => library(x, out, T::acos),

@@ -103,7 +103,7 @@ pub(crate) fn one_guarded<T: Copy>(
 
 /// Does the same as [`one_long`] with `fast`. Then computes each element that is not `ordinary` again with `library`.
 #[inline(always)]
-pub(crate) fn one_mended<T: Copy>(
+pub(crate) fn one_corrected<T: Copy>(
     x: Operand<T>,
     out: &mut [T],
     ordinary: impl Fn(T) -> bool,

@@ -247,7 +247,7 @@ dispatched! {
             for ((share, &g), &divisor) in shares.iter_mut().zip(g).zip(divisors) {
                 *share = g / (by * divisor);
             }
-            back_along(&pool.columns, shares, row);
+            spread_windows(&pool.columns, shares, row);
             out[(next * width).min(start * width)..start * width].fill(T::ZERO);
             let rows = &mut out[start * width..end * width];
             let (written, rest) = rows.split_at_mut((next.clamp(start, end) - start) * width);
@@ -333,7 +333,7 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
 
 /// Overwrites `row` with the adjoint of [`along`], applied to `shares`.
 #[inline(always)]
-fn back_along<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
+fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
     row.fill(T::ZERO);
     let (first, end) = windows.regular;
     if first < end {

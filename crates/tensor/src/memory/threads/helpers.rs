@@ -126,7 +126,7 @@ impl ThreadPool {
         }));
         INSIDE.set(false);
         match own_tasks {
-            Ok(own_tasks) if helpers > 0 => self.settle(helpers, tasks.count, own_tasks, start, waiting.since),
+            Ok(own_tasks) if helpers > 0 => self.record_times(helpers, tasks.count, own_tasks, start, waiting.since),
             Ok(_) => {}
             Err(payload) => resume_unwind(payload),
         }
@@ -154,7 +154,7 @@ impl ThreadPool {
     }
 
     /// Adds the times of an operation to the account.
-    fn settle(
+    fn record_times(
         &mut self,
         helpers: usize,
         count: usize,
