@@ -209,10 +209,10 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
     }
 }
 
-/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices. The density of the matrices is proportional to |L Lᵀ|^(η -
-/// 1) with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the identity (D. Lewandowski, D. Kurowicka
-/// and H. Joe, "Generating random correlation matrices based on vines and extended onion method", 2009). `rsample` has gradients, but
-/// PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
+/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices. The density of the matrices is proportional to |L
+/// Lᵀ|^(η - 1) with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the identity (D. Lewandowski, D.
+/// Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method", 2009). `rsample` has gradients,
+/// but PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -140,7 +140,7 @@ impl<A: Array> Transform<A> {
         event
     }
 
-    /// Returns the bounds of the image. For transforms of vectors they are infinite.
+    /// Returns the bounds of the image. The bounds are infinite for transforms of vectors.
     fn image(&self) -> [f64; 2] {
         match self {
             Transform::Affine { .. } | Transform::StickBreaking => [f64::NEG_INFINITY, f64::INFINITY],

@@ -320,8 +320,8 @@ impl<A: Array> Validate for Multinomial<A> {
     }
 }
 
-/// The Dirichlet distribution over vectors x of K non-negative numbers with the sum 1: Γ(Σ aₖ) Π xₖ^(aₖ - 1) / Γ(aₖ). a = `concentration` >
-/// 0 has the shape `[…, K]`. Gradients of `rsample` are implicit gradients of gamma draws. PyTorch: `Dirichlet`.
+/// The Dirichlet distribution over vectors x of K non-negative numbers with the sum 1: Γ(Σ aₖ) Π xₖ^(aₖ - 1) / Γ(aₖ).
+/// a = `concentration` > 0 has the shape `[…, K]`. Gradients of `rsample` are implicit gradients of gamma draws. PyTorch: `Dirichlet`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -113,7 +113,7 @@ pub trait TransformsOfMany: Array {
 
 impl<A: Array> TransformsOfMany for A {}
 
-/// A dimension, and the number of elements to which signals along it are cut or extended; `None` keeps their size.
+/// A dimension, and the number of elements to which signals along it are cut or extended; `None` keeps the size.
 type Line = (usize, Option<usize>);
 
 /// Checks `dims` and `sizes`, and pairs them for an array with `rank` dimensions, in the caller's order.

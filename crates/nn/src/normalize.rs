@@ -9,9 +9,9 @@ use crate::layers::Layer;
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// A shift and a scale for inputs. They are given, or computed from samples. torchvision: `Normalize`.
+/// A shift and a scale for inputs. The caller gives both, or a method computes both from samples. torchvision: `Normalize`.
 ///
-/// Compute them from the training samples only, because statistics of other samples would leak into the training. Both are buffers, so a
+/// Compute both from the training samples only, because statistics of other samples would leak into the training. Both are buffers, so a
 /// model with a field of this type saves them in its checkpoint. This type is also a [`Layer`](crate::Layer).
 ///
 /// ```

@@ -253,8 +253,8 @@ impl<A: Array> Family for Geometric<A> {
 }
 
 trials! {
-    /// The negative binomial distribution: Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ for k = 0, 1, 2, … successes before failure number r, with r =
-    /// `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, which has no `cdf` and `icdf`.
+    /// The negative binomial distribution: Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ for k = 0, 1, 2, … successes before failure number r, with
+    /// r = `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, which has no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -56,7 +56,8 @@ impl Kernel for Pinv {
     }
 }
 
-/// The kernel that computes the X that minimizes |A X - B|, and the rank of A. If several X do, it is the one with the smallest norm.
+/// The kernel that computes the X that minimizes |A X - B|, and the rank of A. Of several minimizers, the kernel computes the one with the
+/// smallest norm.
 #[derive(Clone, Copy)]
 pub(crate) struct Lstsq {
     pub(crate) cutoff: Cutoff,

@@ -76,8 +76,8 @@ pub struct LeastSquares<A> {
 /// Least squares, the pseudoinverse and the rank.
 #[twins]
 pub trait LeastSquaresProblems: Array {
-    /// Returns the X that minimizes |A X - B|. If several X do, returns the one with the smallest norm. The matrices A are `[…, m, n]`, and
-    /// the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
+    /// Returns the X that minimizes |A X - B|. Of several minimizers, returns the one with the smallest norm. The matrices A are
+    /// `[…, m, n]`, and the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
     ///
     /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest one count as zeros;
     /// the default of `rcond` is max(m, n) ε. A matrix of full rank with m ≥ n is solved by QR with column pivoting, other matrices by

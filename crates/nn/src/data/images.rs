@@ -16,8 +16,8 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest number of pixels by default: 2²⁶, for example 8192 x 8192. Photos have fewer. A file of a few kilobytes
-/// may claim more; 2²⁶ pixels need up to 1.5 GiB while they are read.
+/// The largest number of pixels by default: 2²⁶, for example 8192 x 8192. Photos have fewer pixels. A file of a few kilobytes may claim
+/// more; 2²⁶ pixels need up to 1.5 GiB while they are read.
 const MOST_PIXELS: u64 = 1 << 26;
 
 /// The largest number of bytes of a decoded pixel: four channels of 32 bits.

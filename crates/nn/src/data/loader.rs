@@ -200,8 +200,8 @@ impl<B: Send + 'static> DataLoader<B> {
 
 #[twins]
 impl<B: Send + 'static> DataLoader<B> {
-    /// Draws the samples of each epoch at random, `samples` of them, each in proportion to its weight. A sample may be drawn several times
-    /// or never. Replaces [`shuffle`](Self::shuffle). PyTorch: `WeightedRandomSampler(weights, samples, replacement=True)`.
+    /// Draws `samples` samples at random for each epoch, each with a probability in proportion to its weight. A sample may be drawn several
+    /// times or never. Replaces [`shuffle`](Self::shuffle). PyTorch: `WeightedRandomSampler(weights, samples, replacement=True)`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

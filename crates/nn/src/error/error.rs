@@ -15,9 +15,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of layers, optimisers, data and files.
 ///
-/// The text of the error shows names and other texts from files with escaped control characters, and shortened if they are long. The fields
-/// have the complete text. `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a sentence.
-/// Losses return errors of the tape or of tensors, as every other operation does.
+/// The text of the error escapes control characters in names and other texts from files, and shortens long texts. The fields have the
+/// complete text. `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a sentence. Losses return errors
+/// of the tape or of tensors, as every other operation does.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

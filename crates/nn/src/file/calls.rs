@@ -1,4 +1,4 @@
-//! The system calls that change files and folders. Tests can let them fail.
+//! The system calls that change files and folders. Tests can make these calls fail.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ pub(crate) enum Call {
     Remove,
 }
 
-/// Makes a system call. In tests a plan may let it fail.
+/// Makes a system call. In tests, a plan may make the call fail.
 pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::Result<V> {
     #[cfg(test)]
     faults::before(kind)?;
@@ -24,14 +24,14 @@ pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::R
     make()
 }
 
-/// Writes all bytes. In tests a plan may let the write fail after half of them.
+/// Writes all bytes. In tests, a plan may make the write fail after half of the bytes.
 pub(super) fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     #[cfg(test)]
     faults::before_write(|| file.write_all(&bytes[..bytes.len() / 2]))?;
     file.write_all(bytes)
 }
 
-/// Failures of system calls that tests plan: a disk that is full, or a process that is killed.
+/// Failures of system calls, planned by a test: a disk that is full, or a process that is killed.
 #[cfg(test)]
 pub(crate) mod faults {
     use std::cell::RefCell;

@@ -15,7 +15,7 @@ pub(super) struct Paths {
     pub(super) classes: Tensor<i64>,
     /// The log-probabilities before the first step, `[n, states]`. Only a sample without steps uses them.
     pub(super) before: Vec<f64>,
-    /// The penalty of each state at the first step. Only the first two states have none, because a path begins in one of them.
+    /// The penalty of each state at the first step. Only the first two states have no penalty, because a path begins in one of these two.
     pub(super) start: Vec<f64>,
     /// The penalty for skipping the blank before a state. Skipping is allowed between two different labels.
     pub(super) skip: Vec<f64>,

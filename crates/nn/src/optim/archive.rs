@@ -14,7 +14,8 @@ use crate::{Error, Result};
 
 /// A value with states for the parameters of a model. A [`Checkpoint`](crate::Checkpoint) can save and restore it.
 pub trait Resume<T: Float>: Clone {
-    /// Passes each number and tensor with its name to `archive`. The archive copies it when saving, and overwrites it when restoring.
+    /// Passes each number and tensor with its name to `archive`. The archive copies the value when saving, and overwrites the value when
+    /// restoring.
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
 }
 
@@ -54,7 +55,7 @@ impl<T: Float> fmt::Debug for Archive<T> {
     }
 }
 
-/// A name, with the shape and element type in the file and the expected ones.
+/// The name of an entry, then the shape and element type in the file, then the expected shape and element type.
 pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
 
 /// The name of an entry.

@@ -24,10 +24,10 @@ const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 
 /// Muon: an optimiser for matrices, whose steps have nearly equal singular values. PyTorch: `torch.optim.Muon`.
 ///
-/// It is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser, such as
-/// [`AdamW`](crate::AdamW): each optimiser takes its own part of the model, and both take the same gradients. The weight decay is always
-/// decoupled. PyTorch computes the iteration in bfloat16; here the iteration has the type of the parameter. The optimiser cannot be
-/// sharded: a step depends on whole matrices.
+/// This optimiser is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another
+/// optimiser, such as [`AdamW`](crate::AdamW): each optimiser takes its own part of the model, and both take the same gradients. The weight
+/// decay is always decoupled. PyTorch computes the iteration in bfloat16; here the iteration has the type of the parameter. The optimiser
+/// cannot be sharded: a step depends on whole matrices.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -49,7 +49,7 @@ impl<T: Float> Sgd<T> {
         Sgd { momentum, ..self }
     }
 
-    /// Multiplies the gradient by `1 - dampening` where it is added to the momentum; 0 by default.
+    /// Multiplies the gradient by `1 - dampening` before it is added to the momentum; `dampening` is 0 by default.
     #[must_use]
     pub fn dampening(self, dampening: f64) -> Self {
         Sgd { dampening, ..self }

@@ -94,7 +94,7 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { maximize: true, state, ..self }
     }
 
-    /// Sets how many measures after a reduction do not count; 0 by default.
+    /// Sets the number of measures after a reduction that do not count; 0 by default.
     #[must_use]
     pub fn cooldown(self, cooldown: u64) -> Self {
         ReduceLROnPlateau { cooldown, ..self }
@@ -106,7 +106,7 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { min_lr, ..self }
     }
 
-    /// Sets the smallest reduction; smaller ones are skipped. 1e-8 by default.
+    /// Sets the smallest reduction of the rate; 1e-8 by default. Smaller reductions are skipped.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         ReduceLROnPlateau { eps, ..self }

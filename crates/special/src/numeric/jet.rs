@@ -84,8 +84,8 @@ impl Jet {
         e
     }
 
-    /// Returns the largest magnitude of the coefficients after the first. Each is first divided by the magnitude of `scale`'s coefficient
-    /// relative to its value, if this is above 1.
+    /// Returns the largest magnitude of the coefficients after the first, relative to `scale`. A coefficient is divided by |s / v| if this
+    /// is above 1. Here s is the coefficient of `scale` at the same place, and v is the value of `scale`.
     fn distance_from_constant(&self, scale: &Jet) -> f64 {
         let size = scale.value().abs();
         let relative = |k: usize| self.coefficients[k].abs() / (scale.coefficients[k].abs() / size).max(1.0);

@@ -1,4 +1,4 @@
-//! Attention masks, which say what keys a query may attend to.
+//! Attention masks, which say which keys a query may attend to.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{AttentionMask, Comparison as _, TensorLike, Views as _, try_where_};

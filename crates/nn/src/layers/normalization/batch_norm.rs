@@ -44,7 +44,8 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 /// multiplies by a weight and adds a bias. [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`].
 ///
 /// On a training tape, mean and variance are taken over the batch and all positions. The optimiser's step moves the running statistics
-/// towards them; `running_var` uses the variance divided by count - 1. The forward pass returns an error if a channel has only one value.
+/// towards these values; `running_var` uses the variance divided by count - 1. The forward pass returns an error if a channel has only one
+/// value.
 ///
 /// On any other tape, the layer normalizes with the running statistics, or with the statistics of the batch if it has no running
 /// statistics.
@@ -94,7 +95,8 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
 
     channel_norm_settings!("true");
 
-    /// Sets the weight of a batch in the running statistics; 0.1 by default. With `None` they are the plain average over all batches.
+    /// Sets the weight of a batch in the running statistics; 0.1 by default. With `None`, the running statistics are the plain average over
+    /// all batches.
     #[must_use]
     pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
         BatchNorm { momentum: momentum.into(), ..self }

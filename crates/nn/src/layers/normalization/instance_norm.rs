@@ -37,7 +37,8 @@ pub type InstanceNorm3d<T = f32> = InstanceNorm<3, T>;
 /// [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`]. An input may have no batch dimension.
 ///
 /// By default there are no parameters and no running statistics, as in PyTorch. If there are running statistics, a training step moves them
-/// towards the averages over the batch, and evaluation normalizes by them. `num_batches_tracked` is always 0, as in PyTorch.
+/// towards the statistics of the batch, averaged over its examples. Evaluation then normalizes with the running statistics.
+/// `num_batches_tracked` is always 0, as in PyTorch.
 #[derive(Clone, Debug, Module)]
 pub struct InstanceNorm<const D: usize, T: Float = f32> {
     /// The weight of each channel, `[c]`; initially 1.

@@ -1,4 +1,4 @@
-//! Decoder layers, which attend to their own sequence and to the output of an encoder, and a stack of them.
+//! Decoder layers, which attend to their own sequence and to the output of an encoder, and a stack of decoder layers.
 
 use wengert_autograd::Var;
 use wengert_macros::twins;

@@ -1,4 +1,4 @@
-//! Encoder layers and a stack of them. With a causal mask they are the layers of a language model.
+//! Encoder layers and a stack of encoder layers. With a causal mask, the stack is a language model.
 
 use wengert_autograd::Var;
 use wengert_macros::twins;
@@ -13,8 +13,8 @@ use crate::module::Module;
 use crate::{Generator, Result};
 
 /// An encoder layer: self-attention, then two linear layers. Both parts have a residual connection. PyTorch:
-/// `torch.nn.TransformerEncoderLayer`. With a causal mask it is the layer of a language model, which [`decode`](Self::decode) runs step by
-/// step.
+/// `torch.nn.TransformerEncoderLayer`. With a causal mask this is the layer of a language model, which [`decode`](Self::decode) runs step
+/// by step.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
