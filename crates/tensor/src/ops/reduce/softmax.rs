@@ -7,7 +7,7 @@ use crate::ops::primitive::pair::number;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::drop_reduced;
 use crate::shape::dims;
-use crate::{Axes, Binary, Dims, Float, Position, Reduction, Scalar, Site, Unary, View};
+use crate::{Axes, Binary, Dims, Float, Position, Reduction, Site, Unary, View};
 
 /// `softmax` and related operations.
 ///

@@ -5,9 +5,9 @@
 //!   polynomial interpolates the function at the Chebyshev points of the segment. Looking up a coefficient costs no more than a
 //!   multiplication by it, and no exponential or division is needed.
 //! - eˣ is a power of two from a table times a short polynomial. ln x is a logarithm from a table plus a short polynomial. The methods are
-//! from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
-//! function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. These
-//! instructions also handle special values.
+//!   from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
+//!   function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. These
+//!   instructions also handle special values.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
