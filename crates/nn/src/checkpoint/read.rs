@@ -161,8 +161,7 @@ impl Saved {
     /// - The file does not fit the model: [`Error::Keys`], with all missing, unexpected and mismatched names.
     /// - Two parameters of the model, or two tensors of the file after renaming, have the same name:
     ///   [`Error::DuplicateName`].
-    /// Reads the parameters and buffers of `model`. Returns the names that were not loaded. The report is empty unless the load is
-    /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
+    ///
     /// After an error the model is unchanged.
     pub fn load_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<LoadReport> {
         load_leaves(self, model.as_module_mut())
