@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes crates/linalg/tests/laws/pytorch.json: values and derivatives of linear algebra, computed with PyTorch in f64.
+"""Writes crates/linalg/tests/laws/pytorch.json: values and derivatives of linear algebra, computed with PyTorch in f64. Writes the sentences
+of errors to refusals.json beside it.
 
     python tools/linalg_cases.py
 
@@ -96,6 +97,50 @@ def plain(x):
     return None if x is None else [list(x.shape), x.detach().reshape(-1).tolist()]
 
 
+# Calls with shapes that PyTorch refuses: the name, the function, the shapes.
+REFUSED = [
+    ("cholesky", linalg.cholesky, [[3]], [[3, 2]], [[2, 2, 3]]),
+    ("solve", linalg.solve, [[3, 3], [2, 3]], [[2, 3, 3], [5, 3]], [[2, 3, 3], [4, 3, 1]], [[3], [3]], [[2, 3], [3]]),
+    ("inv", linalg.inv, [[4]], [[2, 3]]),
+    ("det", linalg.det, [[4]], [[2, 3]]),
+    ("slogdet", linalg.slogdet, [[4]], [[2, 3]]),
+    ("matrix_power", lambda a: linalg.matrix_power(a, 2), [[3]], [[2, 3]]),
+    ("matrix_exp", linalg.matrix_exp, [[3]], [[2, 3]]),
+    ("qr", linalg.qr, [[3]], [[]]),
+    ("eigh", linalg.eigh, [[3]], [[2, 3]]),
+    ("eigvalsh", linalg.eigvalsh, [[3]], [[2, 3]]),
+    ("svd", linalg.svd, [[3]], [[]]),
+    ("svdvals", linalg.svdvals, [[3]], [[]]),
+    ("pinv", linalg.pinv, [[3]], [[]]),
+    ("pinv_hermitian", lambda a: linalg.pinv(a, hermitian=True), [[3, 2]]),
+    ("lstsq", linalg.lstsq, [[3, 2], [4, 2]], [[3, 2], [4]], [[3], [3]], [[3, 2], []]),
+    ("matrix_rank", linalg.matrix_rank, [[3]]),
+    ("matrix_rank_hermitian", lambda a: linalg.matrix_rank(a, hermitian=True), [[2, 3]]),
+    ("solve_triangular", lambda a, b: linalg.solve_triangular(a, b, upper=True), [[3, 3], [2, 3]], [[2, 3, 3], [5, 3, 1]], [[3], [3, 1]], [[3, 2], [3, 1]]),
+    ("cholesky_solve", torch.cholesky_solve, [[3], [3, 3]], [[3, 3], [3]], [[2, 2], [3, 3]], [[3, 2], [3, 2]]),
+    ("lu", linalg.lu, [[3]], [[]]),
+    ("lu_factor", linalg.lu_factor, [[3]], [[]]),
+    ("lu_solve", lambda lu, p, b: linalg.lu_solve(lu, p.int(), b), [[3, 3], [2], [3, 1]], [[2, 3], [2], [3, 1]], [[3, 3], [3], [2, 1]]),
+    ("multi_dot", lambda *x: linalg.multi_dot(x), [[2, 3]], [[2, 3], [2, 3]], [[2, 3], [3, 2, 1], [2, 2]], [[2, 3, 1], [3, 2]]),
+    ("cond_1", lambda a: linalg.cond(a, 1), [[3]], [[2, 3]]),
+    ("cond_7", lambda a: linalg.cond(a, 7), [[3, 3]]),
+    ("matrix_norm_3", lambda a: linalg.matrix_norm(a, 3), [[3, 3]], [[3]]),
+    ("vander_0", lambda x: linalg.vander(x, N=0), [[3]]),
+]
+
+
+def refusals():
+    """Yields the lines of the refused calls."""
+    for name, f, *calls in REFUSED:
+        for shapes in calls:
+            try:
+                f(*[torch.ones(shape) for shape in shapes])
+            except (RuntimeError, ValueError, IndexError) as error:
+                yield json.dumps({"name": name, "shapes": shapes, "sentence": str(error).split("\n")[0]})
+            else:
+                raise AssertionError(f"{name} accepts {shapes}")
+
+
 def main():
     rows = []
     for name, f, inputs in cases():
@@ -108,7 +153,9 @@ def main():
     texts = [json.dumps({key: value if key == "name" else [plain(x) for x in value] for key, value in row.items()}) for row in rows]
     path = pathlib.Path(__file__).parent.parent / "crates/linalg/tests/laws/pytorch.json"
     path.write_text("[\n" + ",\n".join(texts) + "\n]\n")
-    print(f"{len(rows)} cases, PyTorch {torch.__version__}")
+    refused = list(refusals())
+    path.with_name("refusals.json").write_text("[\n" + ",\n".join(refused) + "\n]\n")
+    print(f"{len(rows)} cases and {len(refused)} errors, PyTorch {torch.__version__}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ use wengert_autograd::{Error, Var};
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
-use crate::kernel::{Kernel, Recorded};
+use crate::kernel::{Computation, Kernel, Recorded};
 
 /// An array of floating-point numbers whose last two dimensions are a matrix: a tensor or a recorded variable.
 pub trait Array: TensorLike<Elem: Float> {
@@ -15,11 +15,21 @@ pub trait Array: TensorLike<Elem: Float> {
     /// If the kernel has no result for a matrix (for example, the inverse of a singular matrix), or there is not enough memory.
     #[doc(hidden)]
     fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Self::Error>;
+
+    /// Computes the result of several kernels at once. Returns `None` for variables, which record the kernels.
+    #[doc(hidden)]
+    fn compute_now<C: Computation>(_computation: C, _inputs: &[&Self], _at: Site) -> Option<Result<Self, Self::Error>> {
+        None
+    }
 }
 
 impl<T: Float> Array for Tensor<T> {
     fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, tensor::Error> {
         kernel.run(inputs, at)
+    }
+
+    fn compute_now<C: Computation>(computation: C, inputs: &[&Self], at: Site) -> Option<Result<Self, tensor::Error>> {
+        Some(computation.compute(inputs, at))
     }
 }
 

@@ -24,6 +24,16 @@ pub trait Kernel: Clone + 'static {
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 }
 
+/// A computation with tensors that is never recorded, because it is made of several kernels.
+pub trait Computation {
+    /// Computes the result.
+    ///
+    /// # Errors
+    ///
+    /// If a matrix has no result, or there is not enough memory.
+    fn compute<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Tensor<T>, tensor::Error>;
+}
+
 /// A kernel on a tape, with the source line that called the operation.
 pub(crate) struct Recorded<K> {
     pub(crate) kernel: K,

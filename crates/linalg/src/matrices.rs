@@ -1,5 +1,7 @@
 //! Batches of matrices: checks of their shapes, expansion of several arrays to a common batch, and copies.
 
+use std::borrow::Cow;
+
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor, broadcast};
 
@@ -57,21 +59,30 @@ pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
 
 /// Expands arrays to the batch dimensions to which their batch dimensions broadcast. The number beside each array is the number of its last
 /// dimensions that do not belong to the batch.
-pub(crate) fn joined<A: Array, const N: usize>(arrays: [(&A, usize); N], at: Site) -> Result<[A; N], A::Error> {
-    let batches = arrays.map(|(array, core)| batch_of(&array.shape(), core));
-    if batches.iter().all(|batch| *batch == batches[0]) {
-        return Ok(arrays.map(|(array, _)| array.clone()));
+pub(crate) fn joined<'a, A: Array, const N: usize>(
+    arrays: [(&'a A, usize); N],
+    at: Site,
+) -> Result<[Cow<'a, A>; N], A::Error> {
+    let shapes = arrays.map(|(array, core)| (array.shape(), core));
+    let batch = |index: usize| &shapes[index].0[..shapes[index].0.rank() - shapes[index].1];
+    let mut expanded = arrays.map(|(array, _)| Cow::Borrowed(array));
+    if (1..N).all(|index| batch(index) == batch(0)) {
+        return Ok(expanded);
     }
-    let references: Vec<&Shape> = batches.iter().rev().collect();
-    let joint = broadcast::join(&references).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
-    let mut expanded = arrays.map(|(array, _)| array.clone());
-    for (array, (batch, (_, core))) in expanded.iter_mut().zip(batches.iter().zip(arrays)) {
-        if *batch != joint {
-            let shape = array.shape();
-            *array = array.try_broadcast_to(with_core(&joint, &shape[shape.rank() - core..]))?;
+    let joint = joint_batch((0..N).map(batch), at)?;
+    for (index, array) in expanded.iter_mut().enumerate() {
+        if batch(index) != &joint[..] {
+            let (shape, core) = &shapes[index];
+            *array = Cow::Owned(array.try_broadcast_to(with_core(&joint, &shape[shape.rank() - core..]))?);
         }
     }
     Ok(expanded)
+}
+
+/// Returns the batch dimensions to which several batch dimensions broadcast.
+pub(crate) fn joint_batch<'a>(batches: impl DoubleEndedIterator<Item = &'a [usize]>, at: Site) -> Result<Shape, Error> {
+    let batches: Vec<Shape> = batches.rev().map(Shape::from).collect();
+    broadcast::join(&batches.iter().collect::<Vec<_>>()).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
 /// Returns the matrices with rows and columns exchanged. Nothing is copied.
@@ -84,10 +95,12 @@ pub(crate) fn zeros<T: Float>(shape: &Shape) -> Result<Tensor<T>, Error> {
     Tensor::try_full(shape, T::ZERO)
 }
 
-/// Returns a contiguous copy that shares no memory with `x`.
-pub(crate) fn copy_of<T: Float>(x: &Tensor<T>) -> Result<Tensor<T>, Error> {
-    let Some(data) = x.as_slice() else { return x.try_contiguous() };
-    let mut copy = zeros(x.shape())?;
-    copy.make_mut().copy_from_slice(data);
-    Ok(copy)
+/// Returns a contiguous tensor with these elements, without a copy if this one is contiguous.
+pub(crate) fn contiguous<T: Float>(x: &Tensor<T>) -> Result<Cow<'_, Tensor<T>>, Error> {
+    Ok(if x.as_slice().is_some() { Cow::Borrowed(x) } else { Cow::Owned(x.try_contiguous()?) })
+}
+
+/// Returns the elements of a contiguous tensor.
+pub(crate) fn elements<T: Float>(x: &Tensor<T>) -> &[T] {
+    x.as_slice().unwrap_or_default()
 }

@@ -8,7 +8,8 @@ use super::substitution::solved;
 use super::transposed;
 use crate::batches::for_each_range;
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, copy_of, sizes};
+use crate::matrices::{batch_of, contiguous, elements, sizes};
+use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::cholesky_all;
 use crate::numerics::triangular::Coefficients;
 
@@ -24,16 +25,15 @@ impl Kernel for Cholesky {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let mut l = copy_of(inputs[0])?;
-        let (n, _) = sizes(l.shape());
-        if l.numel() == 0 {
-            return Ok(vec![l]);
-        }
-        let (count, batch) = (l.numel() / (n * n), batch_of(l.shape(), 2));
-        let done =
-            for_each_range(count, n * n * n / 4, [l.make_mut()], |first, _, [data]| cholesky_all(data, n, first));
-        done.map_err(|failure| {
-            failure.error(&batch, at, |element, order| {
+        let (shape, a) = (inputs[0].shape(), contiguous(inputs[0])?);
+        let (n, _) = sizes(shape);
+        let done = Tensor::from_fill(shape.clone(), at, |l: &mut [T]| {
+            l.copy_from_slice(elements(&a));
+            let count = l.len().checked_div(n * n).unwrap_or_default();
+            for_each_range(count, n * n * n / 4, [l], |first, _, [data]| cholesky_all(data, n, first))
+        });
+        let (l, ()) = done.map_err(|failure: RangeFailure| {
+            failure.error(&batch_of(shape, 2), at, |element, order| {
                 format!(
                     "linalg.cholesky: {element}The factorization could not be completed because the input is not positive-definite \
                      (the leading minor of order {order} is not positive-definite)."

@@ -9,52 +9,32 @@ use super::lu::Singular;
 use super::{applied, transposed};
 use crate::batches::for_each_range;
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, sizes, zeros};
+use crate::matrices::{batch_of, contiguous, elements, sizes, zeros};
 use crate::numerics::cofactors::cofactors;
 use crate::numerics::failure::RangeFailure;
-use crate::numerics::ranges::factor_all;
+use crate::numerics::ranges::diagonals_all;
 
-/// Factors each matrix as P L U. Calls `from_diagonal` with the diagonal of U and the sign of the row exchanges, and writes its results.
-fn from_factors<T: Float, const N: usize>(
+/// Writes the results for each matrix, which it factors as P L U. `from_diagonal` computes the results from the diagonal of U and the sign of
+/// the row exchanges.
+fn write_from_factors<T: Float, const N: usize>(
     a: &Tensor<T>,
-    at: Site,
+    results: [&mut [T]; N],
     from_diagonal: impl Fn(&[T], T) -> [T; N] + Sync,
-) -> Result<[Tensor<T>; N], Error> {
-    let batch = batch_of(a.shape(), 2);
-    let (n, _) = sizes(a.shape());
-    let mut results: Vec<Tensor<T>> = (0..N).map(|_| zeros(&batch)).collect::<Result<_, _>>()?;
-    let mut lu = a.try_to_vec()?;
-    let count = results.first().map_or(0, Tensor::numel);
-    let mut data: Vec<&mut [T]> = results.iter_mut().map(Tensor::make_mut).collect();
-    if n == 0 {
-        for (data, value) in data.iter_mut().zip(from_diagonal(&[], T::ONE)) {
-            data.fill(value);
-        }
-    } else if let Ok(data) = <[&mut [T]; N]>::try_from(data) {
-        let mut values = vec![T::ZERO; count * N];
-        let done = for_each_range(count, n * n * n / 3, [&mut lu, &mut values], |_, _, [lu, values]| {
-            let count = lu.len() / (n * n);
-            let (mut pivots, mut diagonal) = (vec![T::ZERO; n * count], vec![T::ZERO; n]);
-            factor_all(lu, (n, n), &mut pivots, (0, false))?;
-            let parts = lu.chunks_exact(n * n).zip(pivots.chunks_exact(n));
-            for ((a, pivots), values) in parts.zip(values.chunks_exact_mut(N)) {
-                let mut sign = T::ONE;
-                for row in 0..n {
-                    diagonal[row] = a[row * n + row];
-                    sign = if pivots[row].to_f64() as usize == row + 1 { sign } else { -sign };
-                }
-                values.copy_from_slice(&from_diagonal(&diagonal, sign));
+) -> Result<(), RangeFailure> {
+    let (a, (n, _)) = (contiguous(a)?, sizes(a.shape()));
+    let (a, count) = (elements(&a), results.first().map_or(0, |results| results.len()));
+    for_each_range(count, n * n * n / 3, results, |first, count, mut results| {
+        diagonals_all(&a[first * n * n..][..count * n * n], count, n, |matrix, diagonal, sign| {
+            for (results, value) in results.iter_mut().zip(from_diagonal(diagonal, sign)) {
+                results[matrix] = value;
             }
-            Ok(())
-        });
-        done.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
-        for (position, data) in data.into_iter().enumerate() {
-            for (value, values) in data.iter_mut().zip(values.chunks_exact(N)) {
-                *value = values[position];
-            }
-        }
-    }
-    <[Tensor<T>; N]>::try_from(results).map_err(|_| unreachable!("there are {N} results"))
+        })
+    })
+}
+
+/// Returns the error of a computation on factors. Singular matrices are no failure.
+fn failed(failure: RangeFailure, at: Site) -> Error {
+    failure.error(&[], at, |_, _| String::new())
 }
 
 /// The kernel that computes the determinant |A|.
@@ -69,8 +49,11 @@ impl Kernel for Determinant {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let product = |diagonal: &[T], sign| [diagonal.iter().fold(sign, |product, &x| product * x)];
-        Ok(from_factors(inputs[0], at, product)?.into())
+        let product = |diagonal: &[T], sign: T| [diagonal.iter().fold(sign, |product, &x| product * x)];
+        let batch = batch_of(inputs[0].shape(), 2);
+        let done = Tensor::from_fill(batch, at, |values| write_from_factors(inputs[0], [values], product));
+        let (values, ()) = done.map_err(|failure| failed(failure, at))?;
+        Ok(vec![values])
     }
 
     /// The gradient is the matrix of cofactors times G, the gradient with respect to the determinant.
@@ -111,7 +94,7 @@ impl Kernel for Cofactors {
                 }
                 Ok(())
             });
-            done.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
+            done.map_err(|failure| failed(failure, at))?;
         }
         Ok(vec![result])
     }
@@ -136,7 +119,7 @@ impl Kernel for SignAndLogarithm {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let results = from_factors(inputs[0], at, |diagonal: &[T], sign| {
+        let both = |diagonal: &[T], sign: T| {
             let (mut sign, mut logarithm) = (sign, 0.0);
             for &x in diagonal {
                 let x = x.to_f64();
@@ -151,8 +134,13 @@ impl Kernel for SignAndLogarithm {
                 sign = sign * T::from_f64(factor);
             }
             [sign, T::from_f64(logarithm)]
+        };
+        let batch = batch_of(inputs[0].shape(), 2);
+        let done = Tensor::from_fill(batch.clone(), at, |signs| {
+            Tensor::from_fill(batch, at, |logarithms| write_from_factors(inputs[0], [signs, logarithms], both))
         });
-        Ok(results?.into())
+        let (signs, (logarithms, ())) = done.map_err(|failure| failed(failure, at))?;
+        Ok(vec![signs, logarithms])
     }
 
     /// The gradient is A⁻ᵀ times the gradient with respect to the logarithm.

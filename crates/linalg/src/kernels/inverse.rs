@@ -9,7 +9,8 @@ use super::transposed;
 use crate::array::{Array, apply};
 use crate::batches::for_each_range;
 use crate::kernel::Kernel;
-use crate::matrices::{batch_of, sizes, zeros};
+use crate::matrices::{batch_of, contiguous, elements, sizes};
+use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::invert_all;
 
 /// Returns the inverses of the matrices `a`. `singular` says whether a singular matrix is an error, and selects its message.
@@ -29,18 +30,16 @@ impl Kernel for Inverse {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let shape = inputs[0].shape();
+        let (shape, a) = (inputs[0].shape(), contiguous(inputs[0])?);
         let (n, _) = sizes(shape);
-        let (mut lu, mut result) = (inputs[0].try_to_vec()?, zeros::<T>(shape)?);
-        if lu.is_empty() {
-            return Ok(vec![result]);
-        }
         let refuse = self.0 != Singular::Accepted;
-        let outputs = [lu.as_mut_slice(), result.make_mut()];
-        let done = for_each_range(inputs[0].numel() / (n * n), n * n * n, outputs, |first, _, [lu, result]| {
-            invert_all(lu, result, n, (first, refuse))
+        let done = Tensor::from_fill(shape.clone(), at, |inverses: &mut [T]| {
+            let (a, count) = (elements(&a), inverses.len().checked_div(n * n).unwrap_or_default());
+            for_each_range(count, n * n * n, [inverses], |first, count, [inverses]| {
+                invert_all(&a[first * n * n..][..count * n * n], inverses, n, (first, refuse))
+            })
         });
-        done.map_err(|failure| {
+        let (result, ()) = done.map_err(|failure: RangeFailure| {
             failure.error(&batch_of(shape, 2), at, |element, order| self.0.sentence(&element, order))
         })?;
         Ok(vec![result])

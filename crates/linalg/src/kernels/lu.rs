@@ -1,5 +1,7 @@
 //! The kernels that compute and use the factors P L U of a matrix.
 
+use std::borrow::Cow;
+
 use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
@@ -8,11 +10,11 @@ use super::substitution::solved;
 use super::{applied, transposed};
 use crate::array::{Array, apply, apply_several};
 use crate::batches::for_each_range;
-use crate::kernel::Kernel;
-use crate::matrices::{batch_of, copy_of, sizes, with_core, zeros};
+use crate::kernel::{Computation, Kernel};
+use crate::matrices::{batch_of, contiguous, elements, sizes, with_core, zeros};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::lu::exchange_rows;
-use crate::numerics::ranges::{factor_all, lu_solve_all, solve_triangular_all};
+use crate::numerics::ranges::{factor_all, lu_solve_all, solve_all, solve_triangular_all};
 use crate::numerics::triangular::Coefficients;
 
 /// The operation that refuses singular matrices, which selects the error message. `Accepted` does not refuse them.
@@ -58,21 +60,24 @@ impl Kernel for Factor {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let shapes = self.shapes(&[inputs[0].shape().clone()]);
-        let (mut lu, mut pivots) = (copy_of(inputs[0])?, zeros::<T>(&shapes[1])?);
-        let (rows, columns) = sizes(lu.shape());
-        let least = rows.min(columns);
-        if lu.numel() > 0 {
-            let count = lu.numel() / (rows * columns);
-            let cost = rows * columns * least / 2;
-            let done = for_each_range(count, cost, [lu.make_mut(), pivots.make_mut()], |first, _, [lu, pivots]| {
-                let refuse = self.0 != Singular::Accepted;
-                factor_all(lu, (rows, columns), pivots, (first, refuse))
-            });
-            done.map_err(|failure| {
-                failure.error(&batch_of(&shapes[0], 2), at, |element, order| self.0.sentence(&element, order))
+        let (shape, a) = (inputs[0].shape(), contiguous(inputs[0])?);
+        let (rows, columns) = sizes(shape);
+        let (least, batch) = (rows.min(columns), batch_of(shape, 2));
+        let refuse = self.0 != Singular::Accepted;
+        let done = Tensor::from_fill(shape.clone(), at, |lu: &mut [T]| {
+            lu.copy_from_slice(elements(&a));
+            let (pivots, ()) = Tensor::from_fill(with_core(&batch, &[least]), at, |pivots: &mut [T]| {
+                let count = lu.len().checked_div(rows * columns).unwrap_or_default();
+                let cost = rows * columns * least / 2;
+                for_each_range(count, cost, [lu, pivots], |first, _, [lu, pivots]| {
+                    factor_all(lu, (rows, columns), pivots, (first, refuse))
+                })
             })?;
-        }
+            Ok(pivots)
+        });
+        let (lu, pivots) = done.map_err(|failure: RangeFailure| {
+            failure.error(&batch, at, |element, order| self.0.sentence(&element, order))
+        })?;
         Ok(vec![lu, pivots])
     }
 
@@ -174,30 +179,30 @@ impl Kernel for SolveWith {
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let lu = if self.adjoint {
-            inputs[1].try_transpose(-2, -1)?.try_contiguous()?
+            Cow::Owned(inputs[1].try_transpose(-2, -1)?.try_contiguous()?)
         } else {
-            inputs[1].try_contiguous()?
+            contiguous(inputs[1])?
         };
-        let (pivots, mut x) = (inputs[2].try_contiguous()?, copy_of(inputs[3])?);
-        let (n, width) = sizes(x.shape());
-        if x.numel() == 0 {
-            return Ok(vec![x]);
-        }
-        let (Some(lu), Some(pivots)) = (lu.as_slice(), pivots.as_slice()) else { return Ok(vec![x]) };
-        let count = x.numel() / (n * width);
-        let solved = for_each_range(count, n * n * width, [x.make_mut()], |first, count, [x]| {
-            let (lu, pivots) = (&lu[first * n * n..][..count * n * n], &pivots[first * n..][..count * n]);
-            if !self.adjoint {
-                return Ok(lu_solve_all(lu, pivots, x, (n, width))?);
-            }
-            solve_triangular_all(Coefficients::LOWER, lu, x, (n, width))?;
-            solve_triangular_all(Coefficients::UNIT_UPPER, lu, x, (n, width))?;
-            for (pivots, x) in pivots.chunks_exact(n).zip(x.chunks_exact_mut(n * width)) {
-                exchange_rows(pivots, x, width, true);
-            }
-            Ok(())
+        let [pivots, b] = [contiguous(inputs[2])?, contiguous(inputs[3])?];
+        let (n, width) = sizes(b.shape());
+        let done = Tensor::from_fill(b.shape().clone(), at, |x: &mut [T]| {
+            x.copy_from_slice(elements(&b));
+            let (lu, pivots) = (elements(&lu), elements(&pivots));
+            let count = x.len().checked_div(n * width).unwrap_or_default();
+            for_each_range(count, n * n * width, [x], |first, count, [x]| {
+                let (lu, pivots) = (&lu[first * n * n..][..count * n * n], &pivots[first * n..][..count * n]);
+                if !self.adjoint {
+                    return Ok(lu_solve_all(lu, pivots, x, (n, width))?);
+                }
+                solve_triangular_all(Coefficients::LOWER, lu, x, (n, width))?;
+                solve_triangular_all(Coefficients::UNIT_UPPER, lu, x, (n, width))?;
+                for (pivots, x) in pivots.chunks_exact(n).zip(x.chunks_exact_mut(n * width)) {
+                    exchange_rows(pivots, x, width, true);
+                }
+                Ok(())
+            })
         });
-        solved.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
+        let (x, ()) = done.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
         Ok(vec![x])
     }
 
@@ -207,5 +212,28 @@ impl Kernel for SolveWith {
         let y = applied(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]]);
         let (left, right) = if self.adjoint { (call.outputs[0], y) } else { (y, call.outputs[0]) };
         vec![Some(-left.matmul(transposed(right))), None, None, Some(y)]
+    }
+}
+
+/// X = A⁻¹ B for A and B of one batch. B is matrices, or vectors with the shape of the batch and the rows. The factors are not kept.
+pub(crate) struct SolveNow;
+
+impl Computation for SolveNow {
+    fn compute<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Tensor<T>, Error> {
+        let [a, b] = [contiguous(inputs[0])?, contiguous(inputs[1])?];
+        let (n, _) = sizes(a.shape());
+        let width = if b.rank() < a.rank() { 1 } else { sizes(b.shape()).1 };
+        let done = Tensor::from_fill(b.shape().clone(), at, |x: &mut [T]| {
+            x.copy_from_slice(elements(&b));
+            let (a, count) = (elements(&a), a.numel().checked_div(n * n).unwrap_or_default());
+            for_each_range(count, n * n * (n / 2 + width), [x], |first, count, [x]| {
+                solve_all(&a[first * n * n..][..count * n * n], x, (n, width), first)
+            })
+        });
+        let (x, ()) = done.map_err(|failure: RangeFailure| {
+            let batch = batch_of(a.shape(), 2);
+            failure.error(&batch, at, |element, order| Singular::Solve.sentence(&element, order))
+        })?;
+        Ok(x)
     }
 }

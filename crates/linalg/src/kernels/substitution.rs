@@ -8,7 +8,7 @@ use super::{applied, transposed};
 use crate::array::{Array, apply};
 use crate::batches::for_each_range;
 use crate::kernel::Kernel;
-use crate::matrices::{copy_of, sizes};
+use crate::matrices::{contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::solve_triangular_all;
 use crate::numerics::triangular::Coefficients;
@@ -25,14 +25,16 @@ impl Kernel for Substitute {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (a, mut x) = (inputs[0].try_contiguous()?, copy_of(inputs[1])?);
-        let (n, width) = sizes(x.shape());
-        let Some(matrices) = a.as_slice().filter(|_| x.numel() > 0) else { return Ok(vec![x]) };
-        let count = x.numel() / (n * width);
-        let solved = for_each_range(count, n * n * width, [x.make_mut()], |first, count, [x]| {
-            Ok(solve_triangular_all(self.0, &matrices[first * n * n..][..count * n * n], x, (n, width))?)
+        let [a, b] = [contiguous(inputs[0])?, contiguous(inputs[1])?];
+        let (n, width) = sizes(b.shape());
+        let done = Tensor::from_fill(b.shape().clone(), at, |x: &mut [T]| {
+            x.copy_from_slice(elements(&b));
+            let (matrices, count) = (elements(&a), x.len().checked_div(n * width).unwrap_or_default());
+            for_each_range(count, n * n * width, [x], |first, count, [x]| {
+                Ok(solve_triangular_all(self.0, &matrices[first * n * n..][..count * n * n], x, (n, width))?)
+            })
         });
-        solved.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
+        let (x, ()) = done.map_err(|failure: RangeFailure| failure.error(&[], at, |_, _| String::new()))?;
         Ok(vec![x])
     }
 

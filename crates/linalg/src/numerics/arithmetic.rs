@@ -18,6 +18,15 @@ pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Fai
     Ok(data)
 }
 
+/// The largest number of elements that [`with_scratch`] takes from the stack. The memory is cleared at each call.
+const STACK: usize = 64;
+
+/// Calls `work` with `len` zeros. A few of them are on the stack, because an allocation would take as long as a small matrix.
+#[inline(always)]
+pub(crate) fn with_scratch<T: Float, R>(len: usize, work: &mut dyn FnMut(&mut [T]) -> R) -> R {
+    if len <= STACK { work(&mut [T::ZERO; STACK][..len]) } else { work(&mut vec![T::ZERO; len]) }
+}
+
 /// Returns |x|.
 #[inline(always)]
 pub(crate) fn abs<T: Float>(x: T) -> T {

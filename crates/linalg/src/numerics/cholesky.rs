@@ -47,10 +47,10 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
     let rows = count - half;
     let mut across = vec![T::ZERO; half * rows];
-    copy_transposed(Rows { data: &a[next * n + first..], stride: n }, (rows, half), &mut across);
+    copy_transposed(Rows { data: &a[next * n + first..], stride: n }, (rows, half), &mut across, rows);
     let l = Triangular { coefficients: Coefficients::LOWER, data: &a[first * n + first..], stride: n };
     l.solve(&mut across, (half, rows))?;
-    write_transposed(&across, (half, rows), &mut a[next * n + first..], n);
+    copy_transposed(Rows { data: &across, stride: rows }, (half, rows), &mut a[next * n + first..], n);
     let x = Tensor::try_from_vec(across, Shape::from([half, rows]))?;
     for top in (0..rows).step_by(LARGE_STRIP) {
         let (height, width) = (LARGE_STRIP.min(rows - top), rows.min(top + LARGE_STRIP));
@@ -76,10 +76,10 @@ fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) ->
             return failed;
         }
         let across = &mut across[..size * rows];
-        copy_transposed(Rows { data: &a[next * n + start..], stride: n }, (rows, size), across);
+        copy_transposed(Rows { data: &a[next * n + start..], stride: n }, (rows, size), across, rows);
         let l = &a[start * n + start..];
         solve_strips(Coefficients::LOWER, |row, column| l[row * n + column], across, rows, (size, rows));
-        write_transposed(across, (size, rows), &mut a[next * n + start..], n);
+        copy_transposed(Rows { data: across, stride: rows }, (size, rows), &mut a[next * n + start..], n);
         for top in (0..rows).step_by(STRIP) {
             let (height, width) = (STRIP.min(rows - top), rows.min(top + STRIP));
             let (p, b) = (Rows { data: &across[top..], stride: rows }, Rows { data: across, stride: rows });
@@ -124,14 +124,4 @@ fn factor_leaf<T: Float, const SIZE: usize>(a: &mut [T], n: usize, first: usize,
         }
     }
     failed
-}
-
-/// Writes the transpose of `rows` by `columns` elements to rows that start `stride` elements apart.
-#[inline(always)]
-fn write_transposed<T: Float>(from: &[T], (rows, columns): (usize, usize), to: &mut [T], stride: usize) {
-    for column in 0..columns {
-        for (row, to) in to[column * stride..][..rows].iter_mut().enumerate() {
-            *to = from[row * columns + column];
-        }
-    }
 }

@@ -56,14 +56,6 @@ fn subtract_scaled<T: Float>(y: &mut Lanes<T>, factor: &Lanes<T>, x: &Lanes<T>) 
     }
 }
 
-/// Adds `x` times `y` to `sum`.
-#[inline(always)]
-fn add_product<T: Float>(sum: &mut Lanes<T>, x: &Lanes<T>, y: &Lanes<T>) {
-    for lane in 0..WIDTH {
-        sum[lane] = sum[lane] + x[lane] * y[lane];
-    }
-}
-
 /// Replaces the matrices by their Cholesky factors. Returns the order of the first leading minor that is not positive; 0 if there is none.
 #[inline(always)]
 pub(crate) fn cholesky<T: Float>(a: &mut [Lanes<T>], n: usize) -> [usize; WIDTH] {
@@ -163,17 +155,12 @@ pub(crate) fn solve_triangular<T: Float>(
         let (own, after) = rest.split_at_mut(width);
         let solved =
             |other: usize| if other > row { &after[(other - row - 1) * width..] } else { &before[other * width..] };
-        if width == 1 {
-            let mut sum = [T::ZERO; WIDTH];
-            for other in known {
-                add_product(&mut sum, &factors[other], &solved(other)[0]);
-            }
-            own[0] = map(|lane| own[0][lane] - sum[lane]);
-        } else {
-            for other in known {
-                for (y, x) in own.iter_mut().zip(solved(other)) {
-                    subtract_scaled(y, &factors[other], x);
-                }
+        let count = known.len();
+        for step in 0..count {
+            // A single column subtracts the solved elements in the order in which they are solved.
+            let other = if width == 1 && coefficients.upper { known.end - 1 - step } else { known.start + step };
+            for (y, x) in own.iter_mut().zip(solved(other)) {
+                subtract_scaled(y, &factors[other], x);
             }
         }
         if !coefficients.unit {

@@ -12,6 +12,9 @@ use crate::simd::vectorized;
 /// The largest number of columns that are factored panel by panel. More columns are divided into two halves.
 const LARGEST_BLOCKED: usize = 128;
 
+/// The largest number of elements of a panel that is on the stack, because an allocation takes as long as a matrix of this size.
+const FEW: usize = 64;
+
 /// Replaces a matrix of `rows` by `columns` elements by its factors L, below the diagonal, and U. Writes to `pivots` the row with which each
 /// row was exchanged, counted from 1. Returns the number of the first zero on the diagonal of U, counted from 1, if there is one.
 pub(crate) fn factor<T: Float>(
@@ -83,21 +86,24 @@ fn factor_panels<T: Float>(
     pivots: &mut [T],
     zero: &mut Option<usize>,
 ) {
-    let mut panel = vec![T::ZERO; DEPTH.min(count) * (rows - first)];
+    let (mut few, mut many) = ([T::ZERO; FEW], Vec::new());
+    let len = DEPTH.min(count) * (rows - first);
+    let panel: &mut [T] = if len <= FEW {
+        &mut few
+    } else {
+        many.resize(len, T::ZERO);
+        &mut many
+    };
     let end = first + count;
     for start in (first..end).step_by(DEPTH) {
         let (size, height) = (DEPTH.min(end - start), rows - start);
         let panel = &mut panel[..size * height];
-        copy_transposed(Rows { data: &a[start * width + start..], stride: width }, (height, size), panel);
+        copy_transposed(Rows { data: &a[start * width + start..], stride: width }, (height, size), panel, height);
         if let Some(number) = factor_panel(panel, height, start, &mut pivots[start..start + size]) {
             zero.get_or_insert(start + number);
         }
         exchange_rows_from(&pivots[start..start + size], a, width, start);
-        for (row, a) in a[start * width..].chunks_exact_mut(width).enumerate() {
-            for (a, column) in a[start..start + size].iter_mut().zip(panel.chunks_exact(height)) {
-                *a = column[row];
-            }
-        }
+        copy_transposed(Rows { data: panel, stride: height }, (size, height), &mut a[start * width + start..], width);
         let (next, others) = (start + size, end - start - size);
         if others == 0 {
             break;

@@ -2,6 +2,7 @@
 
 use wengert_tensor::{Error, Float};
 
+use super::arithmetic::with_scratch;
 use super::failure::RangeFailure;
 use super::lanes::{self, LARGEST, Lanes, WIDTH};
 use super::triangular::{Coefficients, Triangular};
@@ -92,51 +93,136 @@ pub(crate) fn factor_all<T: Float>(
     Ok(())
 }
 
-/// Replaces each matrix of a range by its factors, and writes the inverses to `inverses`, which are zero. `first` is the index of the first
-/// matrix. If `refuse` is true, a singular matrix is a failure.
+/// Writes the inverses of the matrices of a range to `inverses`. `first` is the index of the first matrix. If `refuse` is true, a singular
+/// matrix is a failure.
 pub(crate) fn invert_all<T: Float>(
-    data: &mut [T],
+    a: &[T],
     inverses: &mut [T],
     n: usize,
     (first, refuse): (usize, bool),
 ) -> Result<(), RangeFailure> {
     let size = n * n;
-    if in_lanes(n, data.len() / size) {
-        let (mut a, mut x, mut pivots) = (buffer(size), buffer(size), buffer(n));
+    if in_lanes(n, a.len() / size) {
+        let (mut lu, mut x, mut pivots) = (buffer(size), buffer(size), buffer(n));
         return vectorized(
             #[inline(always)]
             || {
-                let groups = data.chunks(size * WIDTH).zip(inverses.chunks_mut(size * WIDTH));
-                for (group, (data, inverses)) in groups.enumerate() {
-                    lanes::gather(data, size, &mut a);
-                    let zeros = lanes::factor(&mut a, n, &mut pivots);
+                let groups = a.chunks(size * WIDTH).zip(inverses.chunks_mut(size * WIDTH));
+                for (group, (a, inverses)) in groups.enumerate() {
+                    lanes::gather(a, size, &mut lu);
+                    let zeros = lanes::factor(&mut lu, n, &mut pivots);
                     if refuse {
-                        first_failure(&zeros[..data.len() / size], first + group * WIDTH)?;
+                        first_failure(&zeros[..a.len() / size], first + group * WIDTH)?;
                     }
                     x.fill([T::ZERO; WIDTH]);
                     for row in 0..n {
                         x[row * n + row] = [T::ONE; WIDTH];
                     }
-                    lanes::lu_solve(&a, &pivots, &mut x, (n, n));
+                    lanes::lu_solve(&lu, &pivots, &mut x, (n, n));
                     lanes::scatter(&x, inverses, size);
                 }
                 Ok(())
             },
         );
     }
-    let mut pivots = vec![T::ZERO; n];
-    for (matrix, (a, inverse)) in (first..).zip(data.chunks_exact_mut(size).zip(inverses.chunks_exact_mut(size))) {
-        if let Some(order) = lu::factor(a, (n, n), &mut pivots)?
-            && refuse
-        {
-            return Err(RangeFailure::Pivot { matrix, order });
-        }
-        for row in 0..n {
-            inverse[row * n + row] = T::ONE;
-        }
-        lu::lu_solve(a, &pivots, inverse, (n, n))?;
+    inverses.fill(T::ZERO);
+    for row in 0..inverses.len() / n {
+        inverses[row * n + row % n] = T::ONE;
     }
-    Ok(())
+    solve_each(a, inverses, (n, n), (first, refuse))
+}
+
+/// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B. `first` is the index of the first one. A
+/// singular matrix is a failure.
+pub(crate) fn solve_all<T: Float>(
+    a: &[T],
+    b: &mut [T],
+    (n, width): (usize, usize),
+    first: usize,
+) -> Result<(), RangeFailure> {
+    let size = n * n;
+    if !in_lanes(n.max(width), a.len() / size) {
+        return solve_each(a, b, (n, width), (first, true));
+    }
+    let (mut lu, mut pivots, mut x) = (buffer(size), buffer(n), buffer(n * width));
+    vectorized(
+        #[inline(always)]
+        || {
+            let chunks = (n * width * WIDTH).max(1);
+            for (group, a) in a.chunks(size * WIDTH).enumerate() {
+                lanes::gather(a, size, &mut lu);
+                let zeros = lanes::factor(&mut lu, n, &mut pivots);
+                first_failure(&zeros[..a.len() / size], first + group * WIDTH)?;
+                let Some(b) = b.chunks_mut(chunks).nth(group) else { continue };
+                lanes::gather(b, n * width, &mut x);
+                lanes::lu_solve(&lu, &pivots, &mut x, (n, width));
+                lanes::scatter(&x, b, n * width);
+            }
+            Ok(())
+        },
+    )
+}
+
+/// Solves A X = B for each matrix of a range alone. If `refuse` is true, a singular matrix is a failure.
+fn solve_each<T: Float>(
+    a: &[T],
+    b: &mut [T],
+    (n, width): (usize, usize),
+    (first, refuse): (usize, bool),
+) -> Result<(), RangeFailure> {
+    let size = n * n;
+    let mut range = |scratch: &mut [T]| {
+        let (lu, pivots) = scratch.split_at_mut(size);
+        for (index, a) in a.chunks_exact(size).enumerate() {
+            lu.copy_from_slice(a);
+            if let Some(order) = lu::factor(lu, (n, n), pivots)?
+                && refuse
+            {
+                return Err(RangeFailure::Pivot { matrix: first + index, order });
+            }
+            lu::lu_solve(lu, pivots, &mut b[index * n * width..][..n * width], (n, width))?;
+        }
+        Ok(())
+    };
+    with_scratch(size + n, &mut range)
+}
+
+/// Calls `each` with the index of each of the `count` matrices of a range, the diagonal of its factor U, and the sign of the row exchanges.
+pub(crate) fn diagonals_all<T: Float>(
+    a: &[T],
+    count: usize,
+    n: usize,
+    mut each: impl FnMut(usize, &[T], T),
+) -> Result<(), RangeFailure> {
+    let size = n * n;
+    if n == 0 {
+        (0..count).for_each(|matrix| each(matrix, &[], T::ONE));
+        return Ok(());
+    }
+    let mut diagonals = |lu: &[T], pivots: &[T], diagonal: &mut [T], matrix: usize| {
+        let mut sign = T::ONE;
+        for row in 0..n {
+            diagonal[row] = lu[row * n + row];
+            sign = if pivots[row].to_f64() as usize == row + 1 { sign } else { -sign };
+        }
+        each(matrix, diagonal, sign);
+    };
+    // A group of small matrices is factored together.
+    let group = if in_lanes(n, count) { WIDTH } else { 1 };
+    with_scratch((size + n) * group + n, &mut |scratch: &mut [T]| {
+        for (index, a) in a.chunks(size * group).enumerate() {
+            let matrices = a.len() / size;
+            let (lu, rest) = scratch.split_at_mut(size * group);
+            let (pivots, diagonal) = rest.split_at_mut(n * group);
+            let (lu, pivots) = (&mut lu[..a.len()], &mut pivots[..n * matrices]);
+            lu.copy_from_slice(a);
+            factor_all(lu, (n, n), pivots, (0, false))?;
+            for (k, (lu, pivots)) in lu.chunks_exact(size).zip(pivots.chunks_exact(n)).enumerate() {
+                diagonals(lu, pivots, diagonal, index * group + k);
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the triangular matrices `a`.

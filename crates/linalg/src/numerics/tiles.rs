@@ -26,12 +26,42 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// Writes the transpose of `rows` by `columns` elements to `out`.
+/// Returns the first `N` elements, so that the compiler keeps them in registers.
 #[inline(always)]
-pub(crate) fn copy_transposed<T: Float>(from: Rows<T>, (rows, columns): (usize, usize), out: &mut [T]) {
-    for row in 0..rows {
-        for (column, &element) in from.part(row, 0, columns).iter().enumerate() {
-            out[column * rows + row] = element;
+pub(crate) fn array<T: Float, const N: usize>(x: &[T]) -> [T; N] {
+    let mut copy = [T::ZERO; N];
+    copy.copy_from_slice(&x[..N]);
+    copy
+}
+
+/// Writes the transpose of `rows` by `columns` elements to rows that start `stride` elements apart.
+#[inline(always)]
+pub(crate) fn copy_transposed<T: Float>(from: Rows<T>, (rows, columns): (usize, usize), to: &mut [T], stride: usize) {
+    /// The size of the squares that are transposed without a check of each index.
+    const SQUARE: usize = 8;
+    for row in (0..rows).step_by(SQUARE) {
+        let height = SQUARE.min(rows - row);
+        for column in (0..columns).step_by(SQUARE) {
+            let width = SQUARE.min(columns - column);
+            if height < SQUARE || width < SQUARE {
+                for row in row..row + height {
+                    for (column, &x) in (column..).zip(from.part(row, column, width)) {
+                        to[column * stride + row] = x;
+                    }
+                }
+                continue;
+            }
+            let mut square = [[T::ZERO; SQUARE]; SQUARE];
+            for (i, square) in square.iter_mut().enumerate() {
+                *square = array(from.part(row + i, column, SQUARE));
+            }
+            for j in 0..SQUARE {
+                let mut line = [T::ZERO; SQUARE];
+                for (x, row) in line.iter_mut().zip(&square) {
+                    *x = row[j];
+                }
+                to[(column + j) * stride + row..][..SQUARE].copy_from_slice(&line);
+            }
         }
     }
 }
@@ -67,7 +97,11 @@ fn subtract_tiles<T: Float, const COLUMNS: usize>(
     for column in (0..columns).step_by(COLUMNS) {
         let width = COLUMNS.min(columns - column);
         for (row, packed) in packed.iter_mut().enumerate() {
-            copy_few(b.part(row, column, width), packed);
+            if width == COLUMNS {
+                *packed = array(b.part(row, column, COLUMNS));
+            } else {
+                copy_few(b.part(row, column, width), packed);
+            }
         }
         let mut row = 0;
         while row + TILE_ROWS <= rows {
@@ -80,13 +114,9 @@ fn subtract_tiles<T: Float, const COLUMNS: usize>(
     }
 }
 
-/// Copies a row to or from a tile, whose rows may be longer.
+/// Copies the first elements of a row to or from a row of a tile, which may be longer.
 #[inline(always)]
 pub(crate) fn copy_few<T: Float>(from: &[T], to: &mut [T]) {
-    if from.len() == to.len() {
-        to.copy_from_slice(from);
-        return;
-    }
     for (to, &from) in to.iter_mut().zip(from) {
         *to = from;
     }
@@ -98,16 +128,37 @@ fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     c: &mut [T],
     stride: usize,
     width: usize,
+    p: (Rows<T>, usize),
+    b: &[[T; COLUMNS]],
+) {
+    if width == COLUMNS {
+        return whole_tile::<T, ROWS, COLUMNS>(c, stride, p, b);
+    }
+    // The columns beyond C are zeros in `b`, or columns of an earlier tile. Their results are not used.
+    let mut tile = [[T::ZERO; COLUMNS]; ROWS];
+    for (row, tile) in tile.iter_mut().enumerate() {
+        copy_few(&c[row * stride..][..width], tile);
+    }
+    whole_tile::<T, ROWS, COLUMNS>(tile.as_flattened_mut(), COLUMNS, p, b);
+    for (row, tile) in tile.iter().enumerate() {
+        copy_few(tile, &mut c[row * stride..][..width]);
+    }
+}
+
+/// Computes [`tile`] for all columns of a tile, whose sums stay in registers.
+#[inline(always)]
+fn whole_tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
+    c: &mut [T],
+    stride: usize,
     (p, first): (Rows<T>, usize),
     b: &[[T; COLUMNS]],
 ) {
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
     for (row, sums) in sums.iter_mut().enumerate() {
-        copy_few(&c[row * stride..][..width], sums);
+        *sums = array(&c[row * stride..]);
     }
     for (k, b) in b.iter().enumerate() {
-        let mut factors = [T::ZERO; ROWS];
-        factors.copy_from_slice(p.part(k, first, ROWS));
+        let factors: [T; ROWS] = array(p.part(k, first, ROWS));
         for (sums, factor) in sums.iter_mut().zip(factors) {
             for (sum, &b) in sums.iter_mut().zip(b) {
                 *sum = *sum - factor * b;
@@ -115,7 +166,7 @@ fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
         }
     }
     for (row, sums) in sums.iter().enumerate() {
-        copy_few(&sums[..width], &mut c[row * stride..][..width]);
+        c[row * stride..][..COLUMNS].copy_from_slice(sums);
     }
 }
 
@@ -140,6 +191,22 @@ mod tests {
             let (p, b) = (Rows { data: &p, stride: rows + 1 }, Rows { data: &b, stride: columns });
             subtract_outer(&mut c, stride, (rows, columns), p, b, depth);
             assert_eq!(c, expected, "{rows} {columns} {depth}");
+        }
+    }
+
+    #[test]
+    fn transposes_of_every_size() {
+        for (rows, columns) in [(0, 3), (1, 1), (8, 8), (7, 9), (16, 8), (23, 17), (8, 5)] {
+            let from: Vec<f64> = (0..rows * (columns + 3)).map(|i| i as f64).collect();
+            let stride = rows + 2;
+            let mut to = vec![-1.0; columns * stride];
+            copy_transposed(Rows { data: &from, stride: columns + 3 }, (rows, columns), &mut to, stride);
+            for column in 0..columns {
+                for row in 0..stride {
+                    let expected = if row < rows { from[row * (columns + 3) + column] } else { -1.0 };
+                    assert_eq!(to[column * stride + row], expected, "{rows} {columns}");
+                }
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use wengert_tensor::{Error, Float};
 
 use super::arithmetic::dot;
 use super::differences::{copied, subtract_product};
-use super::tiles::{DEPTH, Rows, copy_few, copy_transposed, subtract_outer};
+use super::tiles::{DEPTH, Rows, array, copy_few, copy_transposed, subtract_outer};
 use crate::simd::vectorized;
 
 /// The largest system that is solved block by block. A larger one is divided in halves.
@@ -124,20 +124,44 @@ impl<T: Float> Triangular<'_, T> {
             if rest > 0 {
                 let below = Rows { data: &self.data[later * self.stride + start..], stride: self.stride };
                 let across = &mut across[..size * rest];
-                copy_transposed(below, (rest, size), across);
+                copy_transposed(below, (rest, size), across, rest);
                 let (solved, to) = self.split(b, width, (start, size), later);
                 subtract_outer(to, width, (rest, width), Rows { data: across, stride: rest }, solved, size);
             }
         }
     }
 
+    /// Solves for one column, by blocks of rows. The products of a row with the columns before its block do not depend on other rows of the
+    /// block, so the processor computes several rows at once. In the block, each solved element is subtracted from the others.
     #[inline(always)]
-    fn solve_vector(self, b: &mut [T], range: (usize, usize)) {
-        for step in 0..range.1 {
-            let (row, known) = self.coefficients.row(range, step);
-            let coefficients = &self.data[row * self.stride..];
-            let value = b[row] - dot(&coefficients[known.clone()], &b[known]);
-            b[row] = if self.coefficients.unit { value } else { value / coefficients[row] };
+    fn solve_vector(self, b: &mut [T], (first, count): (usize, usize)) {
+        let upper = self.coefficients.upper;
+        for done in (0..count).step_by(DEPTH) {
+            let size = DEPTH.min(count - done);
+            let (start, known) = if upper {
+                (first + count - done - size, first + count - done..first + count)
+            } else {
+                (first + done, first..first + done)
+            };
+            let mut x = [T::ZERO; DEPTH];
+            for (row, x) in x.iter_mut().enumerate().take(size) {
+                *x = b[start + row];
+                if done > 0 {
+                    *x = *x - dot(&self.data[(start + row) * self.stride..][known.clone()], &b[known.clone()]);
+                }
+            }
+            let a = Rows { data: &self.data[start * self.stride + start..], stride: self.stride };
+            for step in 0..size {
+                let (row, _) = self.coefficients.row((0, size), step);
+                if !self.coefficients.unit {
+                    x[row] = x[row] / a.part(row, row, 1)[0];
+                }
+                let (own, later) = (x[row], if upper { 0..row } else { row + 1..size });
+                for other in later {
+                    x[other] = x[other] - a.part(other, row, 1)[0] * own;
+                }
+            }
+            copy_few(&x[..size], &mut b[start..start + size]);
         }
     }
 }
@@ -152,33 +176,63 @@ pub(crate) fn solve_strips<T: Float>(
     stride: usize,
     (n, width): (usize, usize),
 ) {
-    /// The number of columns that are solved together.
-    const COLUMNS: usize = 16;
+    let mut column = 0;
+    while column + WIDE <= width {
+        solve_strip::<T, WIDE>(coefficients, &a, &mut b[column..], stride, n, WIDE);
+        column += WIDE;
+    }
+    for column in (column..width).step_by(NARROW) {
+        let count = NARROW.min(width - column);
+        solve_strip::<T, NARROW>(coefficients, &a, &mut b[column..], stride, n, count);
+    }
+}
+
+/// The number of columns that are solved together. Each has a chain of operations that wait for one another, so more columns keep the
+/// processor busy. More do not fit the registers.
+const WIDE: usize = 32;
+/// The same for the last columns.
+const NARROW: usize = 8;
+
+/// Solves `count` columns of at most `COLUMNS`.
+#[inline(always)]
+fn solve_strip<T: Float, const COLUMNS: usize>(
+    coefficients: Coefficients,
+    a: &impl Fn(usize, usize) -> T,
+    b: &mut [T],
+    stride: usize,
+    n: usize,
+    count: usize,
+) {
     let mut x = [[T::ZERO; COLUMNS]; DEPTH];
-    for column in (0..width).step_by(COLUMNS) {
-        let count = COLUMNS.min(width - column);
-        for (row, x) in x.iter_mut().enumerate().take(n) {
-            copy_few(&b[row * stride + column..][..count], x);
+    for (row, x) in x.iter_mut().enumerate().take(n) {
+        if count == COLUMNS {
+            *x = array(&b[row * stride..]);
+        } else {
+            copy_few(&b[row * stride..][..count], x);
         }
-        for step in 0..n {
-            let (row, known) = coefficients.row((0, n), step);
-            let mut own = x[row];
-            for other in known {
-                let factor = a(row, other);
-                for (own, &x) in own.iter_mut().zip(&x[other]) {
-                    *own = *own - factor * x;
-                }
+    }
+    for step in 0..n {
+        let (row, known) = coefficients.row((0, n), step);
+        let mut own = x[row];
+        for other in known {
+            let factor = a(row, other);
+            for (own, &x) in own.iter_mut().zip(&x[other]) {
+                *own = *own - factor * x;
             }
-            if !coefficients.unit {
-                let diagonal = a(row, row);
-                for own in &mut own {
-                    *own = *own / diagonal;
-                }
-            }
-            x[row] = own;
         }
-        for (row, x) in x.iter().enumerate().take(n) {
-            copy_few(&x[..count], &mut b[row * stride + column..][..count]);
+        if !coefficients.unit {
+            let diagonal = a(row, row);
+            for own in &mut own {
+                *own = *own / diagonal;
+            }
+        }
+        x[row] = own;
+    }
+    for (row, x) in x.iter().enumerate().take(n) {
+        if count == COLUMNS {
+            b[row * stride..][..COLUMNS].copy_from_slice(x);
+        } else {
+            copy_few(x, &mut b[row * stride..][..count]);
         }
     }
 }

@@ -104,12 +104,13 @@ pub trait LeastSquaresProblems: Array {
         let is_vector = check_sizes(&left, &right).map_err(|message| refusal(at, message))?;
         let b = if is_vector { b.try_unsqueeze(-1)? } else { b };
         let ([a, b], rank) = (joined([(self, 2), (&b, 2)], at)?, left.rank());
+        let (a, b) = (&*a, &*b);
         let mut tolerance = Tolerance::new();
         tolerance.rtol = rcond;
         let kernel = Lstsq { cutoff: tolerance.cutoff::<Self::Elem>(&left) };
-        let [solution, rank_of] = apply_several(kernel, &[&a, &b], at)?;
+        let [solution, rank_of] = apply_several(kernel, &[a, b], at)?;
         let residuals = if left[rank - 2] > left[rank - 1] {
-            a.try_matmul(&solution)?.try_sub(&b)?.try_square()?.try_sum(-2)?
+            a.try_matmul(&solution)?.try_sub(b)?.try_square()?.try_sum(-2)?
         } else {
             self.constant(&Tensor::zeros([0]))
         };
@@ -136,7 +137,9 @@ pub trait LeastSquaresProblems: Array {
         let at = Site::here("pinv");
         let shape = self.shape();
         if shape.rank() < 2 {
-            let message = format!("linalg.pinv({shape}): expected a tensor with 2 or more dimensions");
+            let dtype = if size_of::<Self::Elem>() == 8 { "Double" } else { "Float" };
+            let types = "expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types";
+            let message = format!("linalg.pinv({dtype}{{{shape}}}): {types}");
             return Err(refusal(at, message).into());
         }
         check_hermitian(tolerance, &shape, at)?;

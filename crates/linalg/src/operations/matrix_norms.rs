@@ -113,6 +113,11 @@ fn matrix_norm<A: Array>(
     at: Site,
 ) -> Result<A, <A as TensorLike>::Error> {
     let rank = x.shape().rank();
+    if let MatrixOrder::Number(order) = ord
+        && ![1.0, 2.0, f64::INFINITY].contains(&order.abs())
+    {
+        return refused::<A, _>(format!("linalg.matrix_norm: Order {ord} not supported."), at);
+    }
     if rank < 2 {
         return refused::<A, _>("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.".into(), at);
     }
@@ -156,8 +161,8 @@ fn matrix_norm<A: Array>(
         MatrixOrder::Number(1.0) => done(largest(sums(rows)?, columns)?),
         MatrixOrder::Number(f64::INFINITY) => done(largest(sums(columns)?, rows)?),
         MatrixOrder::Number(-1.0) => done(extreme(&sums(rows)?, columns as isize, false)?),
-        MatrixOrder::Number(f64::NEG_INFINITY) => done(extreme(&sums(columns)?, rows as isize, false)?),
-        MatrixOrder::Number(_) => refused::<A, _>(format!("linalg.matrix_norm: Order {ord} not supported."), at),
+        // The only number that is left is -∞.
+        MatrixOrder::Number(_) => done(extreme(&sums(columns)?, rows as isize, false)?),
     }
 }
 

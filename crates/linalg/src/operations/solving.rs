@@ -5,9 +5,11 @@ use wengert_tensor::ops::{ArrayOperand, Views as _};
 use wengert_tensor::{Error, Shape, Site};
 
 use crate::array::{Array, apply};
-use crate::kernels::lu::{Singular, SolveWith, factor, permutation};
+use crate::kernels::lu::{Singular, SolveNow, SolveWith, factor, permutation};
 use crate::kernels::substitution;
-use crate::matrices::{check_equation, check_rank, check_square, joined, refusal, sizes, transposed};
+use crate::matrices::{
+    check_equation, check_rank, check_square, joined, joint_batch, refusal, sizes, transposed, with_core,
+};
 use crate::numerics::triangular::Coefficients;
 use crate::triangle::{Triangle, TriangularSystem};
 
@@ -42,15 +44,23 @@ pub trait Solving: Array {
         check_square("linalg.solve", &self.shape(), at)?;
         let (shape, own) = (b.shape(), self.shape());
         let is_vector = shape.rank() == 1 || shape.rank() + 1 == own.rank() && shape[..] == own[..own.rank() - 1];
+        let columns = if is_vector { with_core(&shape, &[1]) } else { shape.clone() };
+        check_rank("linalg.solve", "B", &columns, at)?;
+        check_equation("linalg.solve", &own, &columns, true, at)?;
+        let batches = [&own[..own.rank() - 2], &columns[..columns.rank() - 2]];
+        if batches[0] != batches[1] {
+            // A mismatch is reported before a singular matrix.
+            joint_batch(batches.into_iter(), at)?;
+        } else if let Some(x) = Self::compute_now(SolveNow, &[self, b], at) {
+            return x;
+        }
         let columns = if is_vector { b.try_unsqueeze(-1)? } else { b.clone() };
-        check_rank("linalg.solve", "B", &columns.shape(), at)?;
-        check_equation("linalg.solve", &own, &columns.shape(), true, at)?;
         let [lu, pivots] = factor(&self.try_detach()?, Singular::Solve, at)?;
         let x = if own.rank() == 2 {
             one_matrix(&columns, |columns| apply(SolveWith { adjoint: false }, &[self, &lu, &pivots, columns], at))?
         } else {
             let [a, lu, pivots, columns] = joined([(self, 2), (&lu, 2), (&pivots, 1), (&columns, 2)], at)?;
-            apply(SolveWith { adjoint: false }, &[&a, &lu, &pivots, &columns], at)?
+            apply(SolveWith { adjoint: false }, &[&*a, &*lu, &*pivots, &*columns], at)?
         };
         if is_vector { x.try_squeeze(-1) } else { Ok(x) }
     }
@@ -87,13 +97,14 @@ pub trait Solving: Array {
         check_square(name, &self.shape(), at)?;
         check_rank(name, "B", &b.shape(), at)?;
         check_equation(name, &self.shape(), &b.shape(), left, at)?;
-        let [a, b] = joined([(self, 2), (b, 2)], at)?;
+        let [a, b] = &joined([(self, 2), (b, 2)], at)?;
+        let (a, b): (&Self, &Self) = (a, b);
         let coefficients = Coefficients { upper: triangle == Triangle::Upper, unit };
         if left {
-            return substitution::solve(coefficients, &a, &b, at);
+            return substitution::solve(coefficients, a, b, at);
         }
         // X A = B if and only if Aᵀ Xᵀ = Bᵀ.
-        transposed(&substitution::solve(coefficients.transposed(), &transposed(&a)?, &transposed(&b)?, at)?)
+        transposed(&substitution::solve(coefficients.transposed(), &transposed(a)?, &transposed(b)?, at)?)
     }
 
     /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `factor` is the Cholesky factor of A: L with A = L Lᵀ
@@ -123,10 +134,11 @@ pub trait Solving: Array {
             }
         }
         check_factor(&factor.shape(), &self.shape(), at)?;
-        let [b, factor] = joined([(self, 2), (factor, 2)], at)?;
-        let across = transposed(&factor)?;
-        let (l, u) = if triangle == Triangle::Lower { (&factor, &across) } else { (&across, &factor) };
-        let half = substitution::solve(Coefficients::LOWER, l, &b, at)?;
+        let [b, factor] = &joined([(self, 2), (factor, 2)], at)?;
+        let (b, factor): (&Self, &Self) = (b, factor);
+        let across = transposed(factor)?;
+        let (l, u) = if triangle == Triangle::Lower { (factor, &across) } else { (&across, factor) };
+        let half = substitution::solve(Coefficients::LOWER, l, b, at)?;
         substitution::solve(Coefficients::UPPER, u, &half, at)
     }
 
@@ -148,11 +160,12 @@ pub trait Solving: Array {
             return Err(refusal(at, message).into());
         }
         check_equation(name, &own, &b.shape(), true, at)?;
-        let [lu, pivots, b] = joined([(self, 2), (pivots, 1), (b, 2)], at)?;
+        let [lu, pivots, b] = &joined([(self, 2), (pivots, 1), (b, 2)], at)?;
+        let (lu, pivots, b): (&Self, &Self, &Self) = (lu, pivots, b);
         let (n, _) = sizes(&own);
-        let exchanged = wengert_tensor::ops::Products::try_matmul(&transposed(&permutation(&pivots, n, at)?)?, &b)?;
-        let half = substitution::solve(Coefficients::UNIT_LOWER, &lu, &exchanged, at)?;
-        substitution::solve(Coefficients::UPPER, &lu, &half, at)
+        let exchanged = wengert_tensor::ops::Products::try_matmul(&transposed(&permutation(pivots, n, at)?)?, b)?;
+        let half = substitution::solve(Coefficients::UNIT_LOWER, lu, &exchanged, at)?;
+        substitution::solve(Coefficients::UPPER, lu, &half, at)
     }
 }
 

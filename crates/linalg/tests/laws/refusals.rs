@@ -88,6 +88,54 @@ fn sentences() {
     }
 }
 
+/// Calls the operation `name` of `tools/linalg_cases.py`.
+fn error_of(name: &str, x: &[Tensor<f64>]) -> Option<wengert_tensor::Error> {
+    match name {
+        "cholesky" => x[0].try_cholesky().err(),
+        "solve" => x[0].try_solve(&x[1]).err(),
+        "inv" => x[0].try_inv().err(),
+        "det" => x[0].try_det().err(),
+        "slogdet" => x[0].try_slogdet().err(),
+        "matrix_power" => x[0].try_matrix_power(2).err(),
+        "matrix_exp" => x[0].try_matrix_exp().err(),
+        "qr" => x[0].try_qr(QrMode::Reduced).err(),
+        "eigh" => x[0].try_eigh(Triangle::Lower).err(),
+        "eigvalsh" => x[0].try_eigvalsh(Triangle::Lower).err(),
+        "svd" => x[0].try_svd(true).err(),
+        "svdvals" => x[0].try_svdvals().err(),
+        "pinv" => x[0].try_pinv(Tolerance::new()).err(),
+        "pinv_hermitian" => x[0].try_pinv(Tolerance::new().hermitian()).err(),
+        "lstsq" => x[0].try_lstsq(&x[1], None).err(),
+        "matrix_rank" => x[0].try_matrix_rank(Tolerance::new()).err(),
+        "matrix_rank_hermitian" => x[0].try_matrix_rank(Tolerance::new().hermitian()).err(),
+        "solve_triangular" => x[0].try_solve_triangular(&x[1], Triangle::Upper).err(),
+        "cholesky_solve" => x[0].try_cholesky_solve(&x[1], Triangle::Lower).err(),
+        "lu" => x[0].try_lu().err(),
+        "lu_factor" => x[0].try_lu_factor().err(),
+        "lu_solve" => x[0].try_lu_solve(&x[1], &x[2]).err(),
+        "multi_dot" => wengert_linalg::try_multi_dot(x).err(),
+        "cond_1" => x[0].try_cond(1).err(),
+        "cond_7" => x[0].try_cond(7).err(),
+        "matrix_norm_3" => x[0].try_matrix_norm(3, [-2, -1]).err(),
+        "vander_0" => x[0].try_vander(0).err(),
+        other => panic!("the case {other} has no operation"),
+    }
+}
+
+/// Compares with the sentences that `tools/linalg_cases.py` wrote.
+#[test]
+fn sentences_are_pytorchs() {
+    let cases: serde_json::Value = serde_json::from_str(include_str!("refusals.json")).unwrap();
+    for case in cases.as_array().unwrap() {
+        let shape = |list: &serde_json::Value| -> Vec<usize> {
+            list.as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect()
+        };
+        let inputs: Vec<_> = case["shapes"].as_array().unwrap().iter().map(|list| ones(&shape(list))).collect();
+        let error = error_of(case["name"].as_str().unwrap(), &inputs);
+        assert_eq!(error.map(|error| error.sentence()).as_deref(), case["sentence"].as_str(), "{case}");
+    }
+}
+
 /// A shape whose elements no memory can hold is an error, and no abort.
 #[test]
 fn huge_batches_are_errors() {

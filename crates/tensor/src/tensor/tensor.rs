@@ -74,6 +74,27 @@ impl<T: Element> Tensor<T> {
         Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
     }
 
+    /// Returns a new contiguous tensor, and the result of `fill`. `fill` gets elements with unspecified values, and must write all of them in
+    /// row-major order. Crates with kernels of their own use it.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the tensor, or `fill` returns an error.
+    #[doc(hidden)]
+    pub fn from_fill<R, E: From<Error>>(
+        shape: Shape,
+        at: Site,
+        fill: impl FnOnce(&mut [T]) -> Result<R, E>,
+    ) -> Result<(Self, R), E> {
+        let (count, mut result) = (addressable::<T>(&shape, at)?, None);
+        let storage = Storage::build(count, |out| result = Some(fill(out)));
+        let storage = storage.map_err(|_| Error::out_of_memory(&shape, T::DTYPE, at))?;
+        match result {
+            Some(result) => Ok((Tensor { storage, layout: Layout::contiguous(shape) }, result?)),
+            None => unreachable!("`build` calls `fill`"),
+        }
+    }
+
     /// Returns the buffer and the layout of the elements in it.
     #[inline]
     pub(crate) fn parts(&self) -> (&Storage<T>, &Layout) {
