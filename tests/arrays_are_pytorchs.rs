@@ -1,5 +1,5 @@
-//! Quantiles, searches, covariances, reductions by index, samples at grids and integrals have PyTorch's values, gradients and error
-//! sentences. `tools/array_cases.py` wrote the cases.
+//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products and distances have PyTorch's values, first
+//! and second derivatives, and error sentences. `tools/array_cases.py` wrote the cases.
 
 use serde_json::Value;
 use wengert::prelude::*;
@@ -89,7 +89,34 @@ where
             [y] => y.try_cumulative_trapezoid(number(&arguments["dx"]), dim.expect("a dimension")),
             inputs => inputs[0].try_cumulative_trapezoid_over(&inputs[1], dim.expect("a dimension")),
         },
-        (name, _) => panic!("no operation {name}"),
+        (name, _) => product(name, arguments, inputs),
+    }
+}
+
+/// Returns the result of a case of products, distances and differences.
+fn product<A>(name: &str, arguments: &Value, inputs: &[A]) -> Result<A, A::Error>
+where
+    A: TensorLike<Elem = f64>,
+    for<'a> &'a A: ArrayOperand<A>,
+{
+    use wengert::tensor::ops::{Contracted, Contractions, Cumulative, Norms, Vectors};
+    let x = &inputs[0];
+    let sizes = |list: &Value| -> Vec<isize> {
+        list.as_array().expect("a list").iter().map(|dim| dim.as_i64().expect("a dimension") as isize).collect()
+    };
+    match name {
+        "cdist" => x.try_cdist(&inputs[1], arguments["p"].as_str().expect("a word").parse::<f64>().expect("a number")),
+        "diff" => x.try_diff(number(&arguments["n"]) as usize, number(&arguments["dim"]) as isize),
+        "kron" => x.try_kron(&inputs[1]),
+        "tensordot" => {
+            let dims = &arguments["dims"];
+            let dims = match dims.as_u64() {
+                Some(count) => Contracted::from(count as usize),
+                None => Contracted::from((&sizes(&dims[0])[..], &sizes(&dims[1])[..])),
+            };
+            x.try_tensordot(&inputs[1], dims)
+        }
+        _ => panic!("no operation {name}"),
     }
 }
 
@@ -156,6 +183,21 @@ fn values_gradients_and_sentences() {
         let slopes = (z * tensor::<f64>(&case["weights"])).sum(..).try_grad_or_zeros(&variables).expect("derivatives");
         for (k, (slope, expected)) in slopes.iter().zip(gradients).enumerate() {
             assert_close(&format!("{what}, gradient {k}"), &slope.value(), &tensor(expected));
+        }
+        let Some(seconds) = case["second"].as_array() else { continue };
+        let squares = (z.square() * tensor::<f64>(&case["weights"])).sum(..);
+        let slopes = squares.try_grad_or_zeros(&variables).expect("derivatives");
+        let (mut sum, mut count) = (tape.constant(0.0), 0);
+        for slope in slopes {
+            let weights = Tensor::from_fn(slope.shape(), |_| {
+                count += 1;
+                f64::from(count).cos()
+            });
+            sum += (slope * weights).sum(..);
+        }
+        let derivatives = sum.try_grad_or_zeros(&variables).expect("second derivatives");
+        for (k, (derivative, expected)) in derivatives.iter().zip(seconds).enumerate() {
+            assert_close(&format!("{what}, second derivative {k}"), &derivative.value(), &tensor(expected));
         }
     }
 }

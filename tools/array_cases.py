@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/arrays.json: quantiles, searches, reductions by index and other operations on arrays, computed by PyTorch in f64.
 
-Needs PyTorch. `gradient` has the gradients of the sum of the result times `weights`, with respect to each input. Operations without a
-derivative have several results and no gradient. An error has PyTorch's sentence instead.
+Needs PyTorch. `gradient` has the gradients of the sum of the result times `weights`, with respect to each input. `second` has derivatives of
+the sum of the squares of the result times `weights`: with its gradients times cos(1), cos(2), … summed up, the gradients of this sum. It is null if
+PyTorch has no second derivative. Operations without a derivative have several results and no gradient. An error has PyTorch's sentence instead.
 
     python3 tools/array_cases.py
 """
 
 import json
+import math
 import pathlib
 
 import torch
@@ -46,9 +48,25 @@ def case(name, f, inputs, index=None, differentiable=True, **arguments):
     entry["outputs"] = [array(y.detach()) for y in results]
     if differentiable:
         weights = rounded(torch.arange(results[0].numel(), dtype=torch.float64).mul(0.7).sin() + 0.1)
-        (results[0].flatten() * weights).sum().backward()
         entry["weights"] = array(weights.reshape(results[0].shape))
-        entry["gradient"] = [array(x.grad) for x in variables]
+        sums = (results[0].flatten() * weights).sum()
+        gradients = torch.autograd.grad(sums, variables, retain_graph=True)
+        entry["gradient"] = [array(x) for x in gradients]
+        entry["second"] = second_derivatives((results[0].flatten().square() * weights).sum(), variables)
+
+
+def second_derivatives(sums, variables):
+    """Returns the gradients of the weighted sum of the gradients."""
+    try:
+        slopes = torch.autograd.grad(sums, variables, create_graph=True)
+        flat = torch.cat([x.flatten() for x in slopes])
+        weighted = (flat * torch.arange(1, flat.numel() + 1, dtype=flat.dtype).cos()).sum()
+        if not weighted.requires_grad:
+            return None
+        seconds = torch.autograd.grad(weighted, variables, allow_unused=True)
+    except (RuntimeError, NotImplementedError):
+        return None
+    return [array(torch.zeros_like(x) if h is None else h) for x, h in zip(variables, seconds)]
 
 
 def quantiles():
@@ -141,9 +159,24 @@ def integrals():
         case(name, lambda y: f(y, dx=0.5, dim=3), [y], dx=0.5, dim=3)
 
 
+def products_and_distances():
+    for p in [1.0, 1.5, 2.0, 4.0, math.inf]:
+        case("cdist", lambda x, y: torch.cdist(x, y, p), [sample(2, 3, 4), sample(5, 4)], p=str(p))
+    case("cdist", torch.cdist, [sample(3, 4), sample(5, 3)], p="2")
+    for n, dim in [(1, -1), (2, 0), (3, 1), (0, 1)]:
+        case("diff", lambda x: torch.diff(x, n, dim), [sample(4, 3)], n=n, dim=dim)
+    case("diff", torch.diff, [sample()], n=1, dim=-1)
+    for dims, shapes in [(2, ([2, 3, 4], [3, 4, 2])), (0, ([2], [3])), (([0, 2], [1, 0]), ([2, 3, 4], [4, 2]))]:
+        case("tensordot", lambda x, y: torch.tensordot(x, y, dims), [sample(*shape) for shape in shapes], dims=dims)
+    case("tensordot", lambda x, y: torch.tensordot(x, y, 1), [sample(2, 3), sample(2, 3)], dims=1)
+    for shapes in [([2, 3], [3, 2]), ([2], [3, 1, 2])]:
+        case("kron", torch.kron, [sample(*shape) for shape in shapes])
+
+
 def main():
     torch.manual_seed(0)
-    for make in [quantiles, searches, covariances, reductions_by_index, grids, integrals]:
+    makes = [quantiles, searches, covariances, reductions_by_index, grids, integrals, products_and_distances]
+    for make in makes:
         make()
     OUT.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in CASES) + "\n]\n")
     print(f"{len(CASES)} cases in {OUT.relative_to(ROOT)}")

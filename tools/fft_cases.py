@@ -2,12 +2,14 @@
 """Writes crates/fft/tests/cases.json: transforms and their gradients, computed by PyTorch in f64.
 
 Needs PyTorch. A complex number is a pair in a last dimension of size 2. `gradient` is the gradient of the sum of the results
-times `weights`, with respect to the input. An error has PyTorch's sentence instead.
+times `weights`, with respect to the input. `second` is a derivative of the sum of the squares of the results times `weights`: the gradient
+of the sum of its gradient times `direction`. An error has PyTorch's sentence instead.
 
     python3 tools/fft_cases.py
 """
 
 import json
+import math
 import pathlib
 
 import torch
@@ -17,8 +19,14 @@ OUT = ROOT / "crates/fft/tests/cases.json"
 
 
 def array(x):
-    # Twelve digits keep the file small. The tests compare to 1e-10.
+    # Twelve digits keep the file small. The tests compare to 1e-9.
     return {"shape": list(x.shape), "data": [float(f"{value:.12g}") for value in x.flatten().tolist()]}
+
+
+def waves(shape, step, offset):
+    """Returns numbers for weights, with twelve digits."""
+    x = torch.arange(math.prod(shape), dtype=torch.float64).mul(step).sin().add(offset)
+    return torch.tensor([float(f"{value:.12g}") for value in x.tolist()], dtype=torch.float64).reshape(shape)
 
 
 def case(name, shape, is_complex, arguments):
@@ -34,11 +42,11 @@ def case(name, shape, is_complex, arguments):
         return entry
     if y.is_complex():
         y = torch.view_as_real(y.resolve_conj())
-    weights = torch.arange(y.numel(), dtype=torch.float64).reshape(y.shape).mul(0.7).sin().add(0.1)
-    weights = torch.tensor([float(f"{value:.12g}") for value in weights.flatten().tolist()], dtype=torch.float64)
-    weights = weights.reshape(y.shape)
-    (y * weights).sum().backward()
-    entry.update(output=array(y.detach()), weights=array(weights), gradient=array(x.grad))
+    weights, direction = waves(y.shape, 0.7, 0.1), waves(x.shape, 1.3, 0.2)
+    (gradient,) = torch.autograd.grad((y * weights).sum(), x, retain_graph=True)
+    (slope,) = torch.autograd.grad((y.square() * weights).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad((slope * direction).sum(), x)
+    entry.update(output=array(y.detach()), weights=array(weights), gradient=array(gradient), direction=array(direction), second=array(second))
     return entry
 
 

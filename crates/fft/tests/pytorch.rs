@@ -1,4 +1,4 @@
-//! Compares the transforms, their gradients and their errors with PyTorch, by the cases that `tools/fft_cases.py` wrote.
+//! Compares the transforms, their first and second derivatives and their errors with PyTorch, by the cases that `tools/fft_cases.py` wrote.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -6,8 +6,9 @@ use wengert_autograd::{Error, Tape, Var};
 use wengert_fft::{Norm, prelude::*};
 use wengert_tensor::Dims;
 
-/// The digits of the file have an error of 5e-13 of a value. The sums have at most 48 terms of at most 2.
-const TOLERANCE: f64 = 1e-10;
+/// The digits of the file have an error of 5e-13 of a value. The sums have at most 48 terms of at most 2, and a second derivative has a sum of
+/// sums.
+const TOLERANCE: f64 = 1e-9;
 
 fn tensor(value: &Value) -> Tensor<f64> {
     let numbers = |key: &str| value[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<_>>();
@@ -75,8 +76,12 @@ fn values_gradients_and_errors() {
         let var = tape.var(&x);
         let y: Var<f64> = call!(var, case).unwrap();
         assert_close(&format!("{what}, recorded"), &y.value(), &tensor(&case["output"]));
-        let [slope] = (y * tensor(&case["weights"])).sum(..).grad([var]);
+        let weights = tensor(&case["weights"]);
+        let [slope] = (y * &weights).sum(..).grad([var]);
         assert_close(&format!("{what}, gradient"), &slope.value(), &tensor(&case["gradient"]));
+        let [slope] = (y.square() * weights).sum(..).grad([var]);
+        let [second] = (slope * tensor(&case["direction"])).sum(..).grad([var]);
+        assert_close(&format!("{what}, second derivative"), &second.value(), &tensor(&case["second"]));
         // In single precision, with 2^29 times the error.
         let single = call!(x.cast::<f32>(), case).unwrap().cast::<f64>();
         let error = (single - tensor(&case["output"])).abs();

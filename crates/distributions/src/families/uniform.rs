@@ -1,7 +1,7 @@
 //! The uniform distribution.
 
 use wengert_special::Array;
-use wengert_tensor::ops::{Comparison, Result};
+use wengert_tensor::ops::{Clamp, Comparison, Result};
 
 use super::{family, members};
 use crate::distribution::Family;
@@ -34,7 +34,8 @@ impl<A: Array> Family for Uniform<A> {
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
-        ((of(x) - &self.low) / (of(&self.high) - &self.low)).get()
+        // As in PyTorch, the derivative is 0 at both bounds.
+        ((of(x) - &self.low) / (of(&self.high) - &self.low)).get()?.try_clamp(0.0, 1.0)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
