@@ -11,7 +11,8 @@ is the shortest time of the others divided by ours, in bold where it is below 1.
 
     python benches/linalg.py --library numpy --only cholesky --size 128,1
 
-prints the lines of one library: kind, type, n, batch, library, microseconds, the best of 0.3 s. `cargo run --release -p wengert-benches
+prints the lines of one library: kind, type, n, batch, library, microseconds, the best of 0.3 s. With --lines FILE ..., the table is made from
+files with these lines, and nothing runs. `cargo run --release -p wengert-benches
 --example linalg` and `benches/peers` print the same lines. The packages must be installed.
 """
 
@@ -146,6 +147,21 @@ def run(command, threads):
     return [line.split() for line in done.stdout.splitlines()]
 
 
+def lines_of_files(files):
+    """Yields the columns of the lines in files."""
+    for file in files:
+        with open(file, encoding="utf-8") as text:
+            yield from (line.split() for line in text)
+
+
+def measured(arguments, commands):
+    """Yields the columns of the lines that the programs print, in turns."""
+    for _ in range(arguments.rounds):
+        for library, command in commands.items():
+            yield from run(command, arguments.threads)
+            print("measured", library, file=sys.stderr)
+
+
 def compare(arguments):
     """Prints the table."""
     commands = {"wengert": [arguments.ours, arguments.only]}
@@ -153,12 +169,9 @@ def compare(arguments):
         own = [sys.executable, __file__, "--library", library, "--only", arguments.only]
         commands[library] = own if library in PEERS else [arguments.rust, library, arguments.only]
     best = {}
-    for _ in range(arguments.rounds):
-        for library, command in commands.items():
-            for kind, dtype, n, batch, _, time in run(command, arguments.threads):
-                key = (dtype, kind, int(n), int(batch), library)
-                best[key] = min(float(time), best.get(key, float("inf")))
-            print("measured", library, file=sys.stderr)
+    for kind, dtype, n, batch, library, time in lines_of_files(arguments.lines) if arguments.lines else measured(arguments, commands):
+        key = (dtype, kind, int(n), int(batch), library)
+        best[key] = min(float(time), best.get(key, float("inf")))
     peers = [library for library in commands if library != "wengert"]
     for dtype in ["f64", "f32"]:
         print(f"\n{dtype}\n\n| operation | n | batch | ours | {' | '.join(peers)} | best ÷ ours |")
@@ -187,6 +200,7 @@ def main():
     parser.add_argument("--peers", default="numpy,torch,jax,nalgebra,faer")
     parser.add_argument("--library", choices=list(PEERS), help="print the lines of this library only")
     parser.add_argument("--size", default="", help="N,BATCH for --library")
+    parser.add_argument("--lines", nargs="*", default=[], help="files with lines instead of programs")
     arguments = parser.parse_args()
     if arguments.library:
         lines(arguments.library, arguments.only, arguments.size)

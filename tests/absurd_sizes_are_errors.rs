@@ -271,14 +271,14 @@ fn a_size_beyond_isize_is_refused_even_without_elements() {
     assert_eq!(Tensor::<f64>::zeros([0, isize::MAX as usize]).shape(), &[0, isize::MAX as usize]);
 }
 
-/// Adding or multiplying the terms one by one would take hours.
+/// Adding or multiplying each of the terms would take hours.
 #[test]
 fn many_equal_terms_are_computed_at_once() {
     let half = Tensor::<f64>::scalar(0.5).expand([3, TEBI]);
     let expected = Tensor::full([3, 3], 0.25 * TEBI as f64);
     assert_eq!(half.matmul(half.t()), expected);
     let ones = Tensor::<f64>::ones([3, 3]);
-    assert_eq!(ones.addmm(&half, &half.t(), 1, 1), &expected + 1.0);
+    assert_eq!(ones.addmm(&half, half.t(), 1, 1), &expected + 1.0);
     assert_eq!(Tensor::<f64>::scalar(-1.0).expand([TEBI]).prod(..).item(), 1.0);
     assert_eq!(Tensor::<f64>::scalar(0.999).expand([TEBI]).prod(..).item(), 0.0);
     // An f32 does not represent this odd number.

@@ -9,6 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use faer::linalg::solvers::DenseSolveCore as _;
 use faer::prelude::*;
 use faer::{Mat, Side};
 use nalgebra::{DMatrix, RealField};

@@ -492,16 +492,14 @@ mod tests {
 
     #[test]
     fn the_extent_covers_every_element_once() {
-        let table: [(&[usize], &[isize], (usize, usize)); 6] = [
-            (&[], &[], (0, 1)),
-            (&[3], &[2], (0, 5)),
-            (&[3], &[-2], (4, 5)),
-            (&[2, 3], &[10, -2], (4, 15)),
-            (&[5, 2], &[0, 1], (0, 2)),
-            (&[1, 2], &[-9, 3], (0, 4)),
-        ];
-        for (shape, strides, expected) in table {
+        let check = |shape: &[usize], strides: &[isize], expected: (usize, usize)| {
             assert_eq!(extent(&Shape::from(shape), strides), expected, "{shape:?} {strides:?}");
-        }
+        };
+        check(&[], &[], (0, 1));
+        check(&[3], &[2], (0, 5));
+        check(&[3], &[-2], (4, 5));
+        check(&[2, 3], &[10, -2], (4, 15));
+        check(&[5, 2], &[0, 1], (0, 2));
+        check(&[1, 2], &[-9, 3], (0, 4));
     }
 }

@@ -104,7 +104,7 @@ mod tests {
             [512, 513, 640, 1000, 1500].into_iter().flat_map(|len| Reduction::ALL.iter().map(move |op| (len, op)))
         {
             let mut totals = vec![0.0; count];
-            with_fold!(op, F => lines::lines_in_turns::<f32, F>(&x, len, stride, &mut totals));
+            with_fold!(op, F => lines::interleaved_lines::<f32, F>(&x, len, stride, &mut totals));
             for (i, total) in totals.into_iter().enumerate() {
                 let (line, mut alone) = (&x[i * stride..][..len], [0.0]);
                 f32::reduce_each(op, line, len, len, &mut alone);
