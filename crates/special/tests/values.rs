@@ -96,8 +96,9 @@ fn derivatives_with_respect_to_shapes_equal_the_tables() {
             "betainc_a" => gradient(inputs[0].betainc(inputs[1], inputs[2]), inputs[0]),
             _ => gradient(gradient(inputs[0].betainc(inputs[1], inputs[2]), inputs[0]), inputs[1]),
         };
-        // Second derivatives have zeros. There the error is relative to the typical size instead.
         let (got, want) = (got.value(), x.last().unwrap());
+        // Second derivatives have zeros, where a relative error has no meaning. So their errors are divided by at least 1e-5, which is a
+        // typical size of these derivatives.
         let least = if name.ends_with("_a") { 0.0 } else { 1e-5 };
         let (error, at) = error(&got, want, least);
         let row: Vec<f64> = x.iter().map(|x| x.get(&[at]).unwrap()).collect();

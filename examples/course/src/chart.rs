@@ -246,12 +246,11 @@ impl Chart {
 
     fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> std::result::Result<(), Box<dyn std::error::Error>> {
         let text = |size: u32| ("sans-serif", size * UNITS).into_font().color(&INK);
-        let ranges = self.shown();
-        let [x, y] = ranges.clone();
+        let [x, y] = self.shown();
         let width = area.dim_in_pixel().0 / UNITS;
         let marks = if width < SIZES[1].0 { 5 } else { 7 };
-        let letters = self.title.chars().count().max(1);
-        let title = (f64::from(width) / (LETTER * letters as f64)).clamp(10.0, 18.0) as u32;
+        let letters = self.title.chars().count().max(1) as f64;
+        let title = (f64::from(width) / (LETTER * letters)).clamp(10.0, 18.0) as u32;
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, text(title))
             .margin(14 * UNITS)
@@ -299,7 +298,7 @@ impl Chart {
         }
         if self.layers.iter().any(|layer| !layer.name.is_empty()) {
             let mut labels = chart.configure_series_labels();
-            labels.position(self.free_corner(&ranges)).background_style(WHITE.mix(0.85));
+            labels.position(self.free_corner(&self.shown())).background_style(WHITE.mix(0.85));
             labels.border_style(PALE.stroke_width(UNITS)).legend_area_size(30 * UNITS);
             labels.label_font(text(13)).margin(8 * UNITS).draw().map_err(owned)?;
         }

@@ -144,7 +144,8 @@ fn slices_are_joined_where_they_do_not_overlap() {
     check(&[(1, 2, 9, 1), (1, 2, 5, 1), (1, 0, 3, 1)], 1);
     // All slices have the same gradient, so it is computed once.
     check(&[(1, 0, 12, 1); 40], 1);
-    // All slices start at 0. Their gradients are cut at the end of every slice, and the parts are summed and then concatenated once.
+    // All slices start at 0. Each gradient is cut where a slice ends. Parts at the same position are summed, and one concatenation joins
+    // the sums.
     check(&std::array::from_fn::<_, 11, _>(|n| (1, 0, n as isize + 1, 1)), 1);
     check(&[(1, 0, 6, 1), (1, 6, 12, 1), (0, 0, 1, 1), (0, 1, 3, 1)], 2);
     check(&[(1, 0, 6, 1), (1, 3, 3, 1), (1, 6, 12, 1), (1, 0, 12, 2)], 3);

@@ -257,7 +257,7 @@ pub enum Failure {
     NonFinite {
         /// The mode in which the value was found.
         mode: Mode,
-        /// The element.
+        /// The element of the function's result, or at order 2 of its derivative, that is infinite or NaN.
         output: Place,
         /// The value of the element.
         value: f64,
@@ -272,7 +272,7 @@ pub enum Failure {
         output.of("output")
     )]
     NotRepeatable {
-        /// The element.
+        /// The element of the result that differs.
         output: Place,
         /// The first value.
         first: f64,

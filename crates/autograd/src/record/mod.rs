@@ -1,4 +1,4 @@
-//! The contents of a tape, and a store that lets later tapes reuse their memory.
+//! The contents of a tape, and a store that keeps the memory of dropped tapes for later tapes.
 
 #[allow(clippy::module_inception)]
 mod record;

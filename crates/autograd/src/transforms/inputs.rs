@@ -101,7 +101,7 @@ pub struct RecordedOutput<'s, T: Float> {
     pub(super) along: Vec<Var<'s, T>>,
 }
 
-/// Implements the methods of [`Inputs`] that depend on the form alone.
+/// Implements the methods of [`Inputs`] that depend only on the form of the inputs: a single input, an array or a list.
 macro_rules! form {
     ($each:ident) => {
         fn arrange<V>(list: Vec<V>) -> $each!(V) {

@@ -52,7 +52,7 @@ struct Order {
     done: Sender<Exchange>,
 }
 
-/// The thread's latest information about the exchange in progress.
+/// The latest information of the thread that calls MPI about the exchange in progress.
 #[derive(Debug, Default)]
 struct State {
     /// The ranks for which the exchange still waits.

@@ -67,7 +67,7 @@ fn factor_blocks<T: Float>(
     Ok(())
 }
 
-/// Factors column by column. The reflections get the support `first + column..`.
+/// Factors column by column. The vector of the reflection for column `j` is zero before element `first + j`.
 #[inline(always)]
 fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usize, reflectors: &mut Reflectors<T>) {
     let mut v = vec![T::ZERO; rows];

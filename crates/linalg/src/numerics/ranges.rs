@@ -254,7 +254,7 @@ pub(crate) fn solve_triangular_all<T: Float>(
     Ok(())
 }
 
-/// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the factors `lu` and `pivots` of A.
+/// Replaces B, `[n, width]`, by the solution X of A X = B, for each matrix of a range of the batch. `lu` and `pivots` are the factors of A.
 pub(crate) fn lu_solve_all<T: Float>(
     lu: &[T],
     pivots: &[T],

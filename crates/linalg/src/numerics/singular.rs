@@ -100,7 +100,8 @@ fn descending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     places
 }
 
-/// Multiplies the first `width` columns of Q, a matrix `[height, count]`, by a matrix `[width, width]`.
+/// Returns Q, a matrix `[height, count]`, with its first `width` columns multiplied by the matrix `small`, `[width, width]`. The other
+/// columns stay the same.
 fn long_vectors<T: Float>(q: &[T], small: &[T], [height, count, width]: [usize; 3]) -> Result<Vec<T>, Failure> {
     if count == width {
         return product(q, small, [height, width, width]);

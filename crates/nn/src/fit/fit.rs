@@ -208,11 +208,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
                     let origin = origin(model.as_module(), &tape, loss(forward(model, &tape, &inputs), &targets))?;
                     return Err(Error::NonFinite { epoch: epoch + 1, batch: batch as u64 + 1, what, origin });
                 }
-                let step = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len());
-                if let Some(mut gradients) = step {
-                    self.settings.clip(&mut gradients);
-                    optimizer.try_step(model, &gradients)?;
-                    self.settings.after_step(model.as_module())?;
+                if let Some(sum) = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len()) {
+                    self.step(sum, model, optimizer)?;
                 }
                 mean.add(value.to_f64(), train.batch_len(batch));
                 for (_, metric) in &mut self.metrics {
@@ -234,6 +231,18 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
             }
         }
         Ok(history)
+    }
+
+    /// Clips the gradients and changes the parameters.
+    fn step<M: Module<T>, O: Optimizer<T>>(
+        &mut self,
+        mut gradients: Gradients<T>,
+        model: &mut M,
+        optimizer: &mut O,
+    ) -> Result<()> {
+        self.settings.clip(&mut gradients);
+        optimizer.try_step(model, &gradients)?;
+        self.settings.after_step(model.as_module())
     }
 
     /// Restores the state of an interrupted training, and returns the history of the completed epochs.

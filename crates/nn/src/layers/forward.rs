@@ -19,7 +19,8 @@ pub(crate) fn in_layer<V>(
     result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
 }
 
-/// Returns the output after its hooks, and records its shape for [`Module::summary_with`]. Adds the layer to an error, as [`in_layer`] does.
+/// Passes the output to the hooks of the layer, and returns their result. Records the shape of the result for [`Module::summary_with`]. Adds
+/// the layer to an error, as [`in_layer`] does.
 pub(crate) fn output_of<T: Float, V: Output<T>>(
     layer: &(impl Module<T> + ?Sized),
     output: std::result::Result<V, TapeError>,

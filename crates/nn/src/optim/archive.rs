@@ -12,7 +12,8 @@ use crate::optim::optimizer::AnyOptimizer;
 use crate::optim::setting::Setting;
 use crate::{Error, Result};
 
-/// A value with states for the parameters of a model. A [`Checkpoint`](crate::Checkpoint) can save and restore it.
+/// An object that keeps states for the parameters of a model, such as an average of weights. A [`Checkpoint`](crate::Checkpoint) can save
+/// and restore the object.
 pub trait Resume<T: Float>: Clone {
     /// Passes each number and tensor with its name to `archive`. The archive copies the value when saving, and overwrites the value when
     /// restoring.

@@ -1,7 +1,7 @@
 //! The inverses of the incomplete gamma and beta functions.
 //!
-//! Both functions solve for the logarithm of a tail probability as a function of ln x or of the logit of x. In these variables the
-//! densities are logarithmically concave, hence the tail probabilities too. For a concave increasing function Newton's method converges
+//! Both functions find the ln x or the logit of x for which the logarithm of a tail probability has a given value. In these variables the
+//! densities are logarithmically concave, hence the tail probabilities too. For a concave monotonic function, Newton's method converges
 //! from every start: after the first step it approaches the root from one side.
 
 use super::beta::{beta_density, betainc};

@@ -252,7 +252,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns the elements of a value in one lane.
+    /// Returns the elements of a value in one lane, which is one position of the short last dimension.
     #[inline(always)]
     fn operand(&self, value: usize, lane: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {

@@ -147,6 +147,26 @@ mod tests {
         }
     }
 
+    /// Returns an output of this kind for a random program.
+    fn output(
+        (kind, value, axes): (u8, usize, u64),
+        inputs: usize,
+        instructions: &[Instruction],
+        rank: usize,
+        sums: bool,
+    ) -> Output {
+        let value = (value % (inputs + instructions.len())) as u32;
+        match kind {
+            // This output has one element per row, which is the row's total.
+            0 => instructions
+                .iter()
+                .position(|instruction| matches!(instruction, Instruction::Reduce(..)))
+                .map_or(Output::Whole(0), |position| Output::PerRow((inputs + position) as u32)),
+            1 => Output::Whole(value),
+            _ => Output::Reduced(if sums { Reduction::Sum } else { Reduction::Amin }, value, axes & ((1 << rank) - 1)),
+        }
+    }
+
     proptest! {
         #![proptest_config(cases(500))]
 
@@ -174,29 +194,12 @@ mod tests {
             let tensors: Vec<Tensor<f64>> =
                 expanded.iter().zip(&recipes).map(|(expanded, recipe)| recipe.tensor(&own(expanded), &mut next)).collect();
             let inputs = [Argument::from(&tensors[0]), Argument::Number(3.0), Argument::from(&tensors[1])];
-            let instructions: Vec<Instruction> = code
-                .iter()
-                .enumerate()
-                .map(|(number, &(kind, operands))| {
-                    instruction(kind, operands, inputs.len() + number, row.is_some(), sums)
-                })
-                .collect();
-            let values = inputs.len() + instructions.len();
-            let outputs: Vec<Output> = outputs
-                .iter()
-                .map(|&(kind, value, axes)| match kind {
-                    // This output has one element per row, which is the row's total.
-                    0 => instructions
-                        .iter()
-                        .position(|instruction| matches!(instruction, Instruction::Reduce(..)))
-                        .map_or(Output::Whole(0), |position| Output::PerRow((inputs.len() + position) as u32)),
-                    1 => Output::Whole((value % values) as u32),
-                    _ => {
-                        let op = if sums { Reduction::Sum } else { Reduction::Amin };
-                        Output::Reduced(op, (value % values) as u32, axes & ((1 << shape.rank()) - 1))
-                    }
-                })
-                .collect();
+            let read = |(number, &(kind, operands)): (usize, &(u8, [usize; 3]))| {
+                instruction(kind, operands, inputs.len() + number, row.is_some(), sums)
+            };
+            let instructions: Vec<Instruction> = code.iter().enumerate().map(read).collect();
+            let outputs: Vec<Output> =
+                outputs.iter().map(|&choice| output(choice, inputs.len(), &instructions, shape.rank(), sums)).collect();
             let program = Program::new(inputs.len() as u32, instructions, outputs, row);
             let run = |by_small_blocks: bool| {
                 let mut binding = Binding::new(&program, &inputs, &shape, Site::here("test")).unwrap();

@@ -85,7 +85,7 @@ impl<'a, T: Send> Partition<'a, T> {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::Equal(size) }
     }
 
-    /// Splits `buffer` at `ends`, in ascending order. The part after the last end has the remaining elements.
+    /// Splits `buffer` at `ends`, which are in ascending order. The part after the last end has the remaining elements.
     pub(crate) fn ends(buffer: &'a mut [T], ends: &'a [usize]) -> Self {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::ends(ends) }
     }
@@ -125,7 +125,7 @@ impl<'a, T: Send> Grid<'a, T> {
         }
     }
 
-    /// Splits rows of `width` elements at the given ends of row parts and column parts, in ascending order.
+    /// Splits rows of `width` elements at the given ends of row parts and column parts. The ends are in ascending order.
     pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
         let across = columns.len();
         Grid {

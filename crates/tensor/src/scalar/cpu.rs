@@ -34,7 +34,8 @@ impl InstructionSet {
     pub const ALL: [InstructionSet; 4] =
         [InstructionSet::Portable, InstructionSet::Neon, InstructionSet::Avx2, InstructionSet::Avx512];
 
-    /// Returns the name of the set in the environment variable `WENGERT_SIMD`. Another name of `portable` is `reproducible`.
+    /// Returns the name by which the environment variable `WENGERT_SIMD` selects this set. The variable also accepts `reproducible` for
+    /// `portable`.
     pub fn name(self) -> &'static str {
         match self {
             InstructionSet::Portable => "portable",

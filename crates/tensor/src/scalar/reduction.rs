@@ -57,7 +57,7 @@ pub(crate) trait Fold<T> {
     const START: T;
     /// The elementwise function that the reduction folds.
     const FUNCTION: Binary;
-    /// The function that gives the total of equal elements from an element and their number. `None` means that the total is the element.
+    /// The function f for which f(x, n) is the reduction of n elements equal to x. `None` means that this reduction is x.
     const REPEATED: Option<Binary> = None;
     /// True if the total is one of the elements, and is NaN if any element is NaN. Then a loop may search for NaNs separately and combine
     /// elements by [`combine_numbers`](Self::combine_numbers).
@@ -144,8 +144,7 @@ impl Reduction {
         with_fold!(self, F => <F as Fold<f64>>::FUNCTION)
     }
 
-    /// Returns the function that gives the total of equal elements from an element and their number. `None` means that the total is the
-    /// element.
+    /// Returns the function f for which f(x, n) is the reduction of n elements equal to x. `None` means that this reduction is x.
     pub(crate) fn repeated(self) -> Option<Binary> {
         with_fold!(self, F => <F as Fold<f64>>::REPEATED)
     }

@@ -198,11 +198,11 @@ fn compute_sums<T: Products>(
 
 /// A convolution or one of its adjoints, with its operands and its output.
 pub enum DirectCall<'a, T> {
-    /// Computes `z` from `x` and `w`.
+    /// Computes the result `z` from the input `x` and the weights `w`.
     Forward { geometry: &'a Geometry, x: &'a [T], w: &'a [T], z: &'a mut [T] },
-    /// Computes `x` from `w` and `z`.
+    /// Computes the gradient of the input, `x`, from the weights `w` and the gradient of the result, `z`.
     Input { geometry: &'a Geometry, w: &'a [T], z: &'a [T], x: &'a mut [T] },
-    /// Computes `w` from `x` and `z`.
+    /// Computes the gradient of the weights, `w`, from the input `x` and the gradient of the result, `z`.
     Weight { geometry: &'a Geometry, x: &'a [T], z: &'a [T], w: &'a mut [T] },
 }
 

@@ -166,17 +166,18 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
 
 /// The operations on the pieces of a row of the matrix of columns. A piece is either inside the input or in the padding.
 trait Segments {
-    /// Handles `count` elements from `column` on. They are the elements at `place`, `place + step`, … of `x`.
-    fn inside(&mut self, column: usize, place: usize, step: usize, count: usize);
-    /// Handles `count` elements from `column` on that are in the padding.
-    fn outside(&mut self, column: usize, count: usize);
+    /// Handles `count` elements of the input: the elements at `place`, `place + step`, … of `x`. `position` is the position of the first
+    /// one in the row-major matrix of columns.
+    fn inside(&mut self, position: usize, place: usize, step: usize, count: usize);
+    /// Handles `count` elements of the padding. `position` is the position of the first one in the row-major matrix of columns.
+    fn outside(&mut self, position: usize, count: usize);
 }
 
 #[inline(always)]
 fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segments) {
     let [depth, height, width] = &geometry.axes;
     let (end, plane) = (first + count, geometry.plane());
-    // Loops over the rows of windows. The tile may cover only a part of the first row and of the last row.
+    // Loops over the rows of windows. The windows `first .. first + count` may cover only a part of the first row and of the last row.
     let (row, within) = (first / width.output, first % width.output);
     let (first_d, first_h) = (row / height.output, row % height.output);
     let mut row = 0;
@@ -189,7 +190,7 @@ fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segm
                     let (mut d, mut h, mut from, mut at) = (first_d, first_h, within, first);
                     while at < end {
                         let to = width.output.min(from + end - at);
-                        let column = row * count + at - first;
+                        let position = row * count + at - first;
                         let inside = match (depth.place(d, kd), height.place(h, kh)) {
                             (Some(d), Some(h)) => Some(channel * plane + (d * height.input + h) * width.input),
                             _ => None,
@@ -198,17 +199,17 @@ fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segm
                             Some(begin) if left < right => {
                                 let (low, high) = (left.clamp(from, to), right.clamp(from, to));
                                 if low > from {
-                                    segments.outside(column, low - from);
+                                    segments.outside(position, low - from);
                                 }
                                 if high > low {
                                     let place = begin + shift + (low - left) * width.stride;
-                                    segments.inside(column + low - from, place, width.stride, high - low);
+                                    segments.inside(position + low - from, place, width.stride, high - low);
                                 }
                                 if to > high {
-                                    segments.outside(column + high - from, to - high);
+                                    segments.outside(position + high - from, to - high);
                                 }
                             }
-                            _ => segments.outside(column, to - from),
+                            _ => segments.outside(position, to - from),
                         }
                         at += to - from;
                         from = 0;
@@ -231,8 +232,8 @@ struct Gather<'a, T> {
 
 impl<T: Products> Segments for Gather<'_, T> {
     #[inline(always)]
-    fn inside(&mut self, column: usize, place: usize, step: usize, count: usize) {
-        let to = &mut self.columns[column..column + count];
+    fn inside(&mut self, position: usize, place: usize, step: usize, count: usize) {
+        let to = &mut self.columns[position..position + count];
         if step != 1 {
             let from = self.x[place..].iter().step_by(step);
             return to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
@@ -241,8 +242,8 @@ impl<T: Products> Segments for Gather<'_, T> {
     }
 
     #[inline(always)]
-    fn outside(&mut self, column: usize, count: usize) {
-        self.columns[column..column + count].fill(T::ZERO);
+    fn outside(&mut self, position: usize, count: usize) {
+        self.columns[position..position + count].fill(T::ZERO);
     }
 }
 
@@ -253,8 +254,8 @@ struct Scatter<'a, T> {
 
 impl<T: Products> Segments for Scatter<'_, T> {
     #[inline(always)]
-    fn inside(&mut self, column: usize, place: usize, step: usize, count: usize) {
-        let from = &self.columns[column..column + count];
+    fn inside(&mut self, position: usize, place: usize, step: usize, count: usize) {
+        let from = &self.columns[position..position + count];
         if step != 1 {
             let to = self.x[place..].iter_mut().step_by(step);
             return to.zip(from).for_each(|(to, &from)| *to = to.plus(from));
@@ -263,5 +264,5 @@ impl<T: Products> Segments for Scatter<'_, T> {
     }
 
     #[inline(always)]
-    fn outside(&mut self, _column: usize, _count: usize) {}
+    fn outside(&mut self, _position: usize, _count: usize) {}
 }

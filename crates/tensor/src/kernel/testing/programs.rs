@@ -19,7 +19,7 @@ use crate::kernel::testing::numbers::{Expected, Oracle, combine, compare};
 use crate::kernel::testing::oracle::elements;
 use crate::kernel::testing::support::site;
 use crate::program::{Argument, BoundProgram, Instruction, Output, Program};
-use crate::{Binary, Compare, Float, Reduction, Shape, Tensor, Unary};
+use crate::{Binary, Compare, Element, Float, Reduction, Shape, Tensor, Unary};
 
 fn below(rng: &mut Pcg64, limit: usize) -> usize {
     rng.next_u32() as usize % limit
@@ -223,82 +223,127 @@ fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &S
     }
 }
 
-fn check<T: Float + Oracle>(rng: &mut Pcg64) {
-    let by_lanes = chance(rng, 4);
-    let (shape, stretched) = if by_lanes { (lanes(rng), 2) } else { (shape(rng), 5) };
-    let row = (shape.numel() > 0 && shape.rank() > 0 && chance(rng, 2)).then(|| below(rng, shape.rank()));
-    let row_len: usize = row.map_or(1, |axis| shape[axis..].iter().product());
-    let whole = chance(rng, 2);
-    let count = 1 + below(rng, 3);
-    let tensors: Vec<Option<Tensor<T>>> =
-        (0..count).map(|_| if chance(rng, 5) { None } else { Some(input(rng, &shape, whole, stretched)) }).collect();
-    let scalar = if whole { T::ONE + T::ONE } else { T::any(rng) };
-    let arguments: Vec<Argument<'_, T>> =
-        tensors.iter().map(|tensor| tensor.as_ref().map_or(Argument::Number(scalar), Argument::from)).collect();
-    let mut values: Vec<Reference<T>> = Vec::new();
-    for tensor in &tensors {
+/// The operands of a random program, and the row that its reductions use.
+struct Operands<T: Element> {
+    shape: Shape,
+    /// Whether dimensions are stretched over lanes.
+    by_lanes: bool,
+    /// The first dimension of a row, and the number of elements of a row.
+    row: (Option<usize>, usize),
+    /// The tensors. `None` stands for the number.
+    tensors: Vec<Option<Tensor<T>>>,
+    number: T,
+}
+
+impl<T: Float + Oracle> Operands<T> {
+    fn random(rng: &mut Pcg64) -> Self {
+        let by_lanes = chance(rng, 4);
+        let (shape, stretched) = if by_lanes { (lanes(rng), 2) } else { (shape(rng), 5) };
+        let row = (shape.numel() > 0 && shape.rank() > 0 && chance(rng, 2)).then(|| below(rng, shape.rank()));
+        let row = (row, row.map_or(1, |axis| shape[axis..].iter().product()));
+        let (whole, count) = (chance(rng, 2), 1 + below(rng, 3));
+        let tensors = (0..count)
+            .map(|_| if chance(rng, 5) { None } else { Some(input(rng, &shape, whole, stretched)) })
+            .collect();
+        let number = if whole { T::ONE + T::ONE } else { T::any(rng) };
+        Operands { shape, by_lanes, row, tensors, number }
+    }
+
+    /// Returns the elements of an operand, and whether they are equal in a row.
+    fn reference(&self, tensor: Option<&Tensor<T>>) -> Reference<T> {
         let elements = match tensor {
-            None => vec![scalar; shape.numel()],
+            None => vec![self.number; self.shape.numel()],
             Some(tensor) => {
-                let layout = &tensor.layout().expand(&shape).expect("an input expands");
+                let layout = &tensor.layout().expand(&self.shape).expect("an input expands");
                 elements(Source { data: tensor.source().data, layout })
             }
         };
         let own_row = |tensor: &Tensor<T>| {
             let rank = tensor.shape().rank();
-            let last = shape.rank() - row.unwrap_or(0);
+            let last = self.shape.rank() - self.row.0.unwrap_or(0);
             tensor.shape()[rank - last.min(rank)..].iter().all(|&size| size == 1)
         };
-        let per_row = tensor.as_ref().is_none_or(own_row);
-        values.push(Reference { elements, known: Known::Bits, per_row });
+        Reference { elements, known: Known::Bits, per_row: tensor.is_none_or(own_row) }
     }
+}
+
+/// Returns the result of an elementwise instruction; `None` if the type lacks the operation.
+fn elementwise<T: Float + Oracle>(
+    instruction: Instruction,
+    operands: &[&Reference<T>],
+    count: usize,
+) -> Option<Reference<T>> {
+    number(instruction, [T::ONE; 3])?;
+    let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
+    let elements =
+        (0..count).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect::<Option<Vec<T>>>()?;
+    // The sign of a NaN is unspecified, so its copy is not compared.
+    let signed = matches!(instruction, Instruction::Binary(Binary::Copysign, ..))
+        && operands[1].elements.iter().any(|x| x.is_nan());
+    let known = operands.iter().all(|x| x.known == Known::Bits) && !signed;
+    let known = if known { Known::Bits } else { Known::Nothing };
+    Some(Reference { elements, known, per_row: operands.iter().all(|x| x.per_row) })
+}
+
+/// Returns random instructions. Their results are added to `values`, which has the operands.
+fn instructions<T: Float + Oracle>(
+    rng: &mut Pcg64,
+    values: &mut Vec<Reference<T>>,
+    (row, row_len): (Option<usize>, usize),
+    count: usize,
+) -> Vec<Instruction> {
     let mut instructions = Vec::new();
     for _ in 0..below(rng, 9) {
         let instruction = instruction(rng, values.len(), row);
         let operands: Vec<&Reference<T>> = instruction.operands().map(|x| &values[x as usize]).collect();
         let value = match instruction {
-            Instruction::Reduce(op, _) => rows(op, operands[0], row_len),
-            _ => {
-                let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
-                // Instructions whose operation the type lacks are skipped.
-                let numbers: Option<Vec<T>> =
-                    (0..shape.numel()).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect();
-                if number(instruction, [T::ONE; 3]).is_none() {
-                    continue;
-                }
-                let Some(elements) = numbers else { continue };
-                // The sign of a NaN is unspecified, so its copy is not compared.
-                let signed = matches!(instruction, Instruction::Binary(Binary::Copysign, ..))
-                    && operands[1].elements.iter().any(|x| x.is_nan());
-                let known = operands.iter().all(|x| x.known == Known::Bits) && !signed;
-                let known = if known { Known::Bits } else { Known::Nothing };
-                Reference { elements, known, per_row: operands.iter().all(|x| x.per_row) }
-            }
+            Instruction::Reduce(op, _) => Some(rows(op, operands[0], row_len)),
+            _ => elementwise(instruction, &operands, count),
         };
-        instructions.push(instruction);
-        values.push(value);
+        // Instructions whose operation the type lacks are skipped.
+        if let Some(value) = value {
+            instructions.push(instruction);
+            values.push(value);
+        }
     }
+    instructions
+}
+
+/// Returns random outputs of a program with these values.
+fn outputs<T: Float + Oracle>(rng: &mut Pcg64, values: &[Reference<T>], operands: &Operands<T>) -> Vec<Output> {
+    let rank = operands.shape.rank();
     let mut outputs = Vec::new();
     for _ in 0..1 + below(rng, 3) {
         let value = below(rng, values.len()) as u32;
         outputs.push(match below(rng, 4) {
-            0 if row.is_some() && values[value as usize].per_row => Output::PerRow(value),
-            kind if kind == 1 || by_lanes => {
-                Output::Reduced(pick(rng, Reduction::ALL), value, rng.next_u64() & ((1 << shape.rank()) - 1))
+            0 if operands.row.0.is_some() && values[value as usize].per_row => Output::PerRow(value),
+            kind if kind == 1 || operands.by_lanes => {
+                Output::Reduced(pick(rng, Reduction::ALL), value, rng.next_u64() & ((1 << rank) - 1))
             }
-            2 if shape.rank() > 0 => {
+            2 if rank > 0 => {
                 let others: Vec<u32> = (0..below(rng, 4)).map(|_| below(rng, values.len()) as u32).collect();
-                Output::Joined([&[value], &others[..]].concat().into(), below(rng, shape.rank()))
+                Output::Joined([&[value], &others[..]].concat().into(), below(rng, rank))
             }
             _ => Output::Whole(value),
         });
     }
-    let program = Program::new(count as u32, instructions, outputs, row);
+    outputs
+}
+
+/// Compares a random program with the reference, run alone and bound.
+fn check<T: Float + Oracle>(rng: &mut Pcg64) {
+    let operands = Operands::<T>::random(rng);
+    let (shape, tensors, scalar) = (&operands.shape, &operands.tensors, operands.number);
+    let arguments: Vec<Argument<'_, T>> =
+        tensors.iter().map(|tensor| tensor.as_ref().map_or(Argument::Number(scalar), Argument::from)).collect();
+    let mut values: Vec<Reference<T>> = tensors.iter().map(|tensor| operands.reference(tensor.as_ref())).collect();
+    let instructions = instructions(rng, &mut values, operands.row, shape.numel());
+    let program = Program::new(tensors.len() as u32, instructions, outputs(rng, &values, &operands), operands.row.0);
     let expected: Vec<Option<Vec<T>>> =
-        program.outputs().iter().map(|it| output(it, &values, &shape, row_len)).collect();
+        program.outputs().iter().map(|it| output(it, &values, shape, operands.row.1)).collect();
     let mut bound = BoundProgram::new(program.clone(), shape.clone());
     let mut again = || bound.outputs(&arguments, site(), |_| None, Tensor::from_parts).unwrap();
-    for results in [program.run(&arguments, &shape, site()).unwrap(), again(), again()] {
+    for results in [program.run(&arguments, shape, site()).unwrap(), again(), again()] {
         for ((got, expected), output) in results.iter().zip(&expected).zip(program.outputs()) {
             let got = got.to_vec();
             let Some(expected) = expected else { continue };

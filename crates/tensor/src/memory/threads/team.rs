@@ -38,7 +38,8 @@ struct Seat {
     asleep: AtomicBool,
 }
 
-/// The open operation. Only the caller writes to it, and only while no task is claimed.
+/// The operation whose tasks the threads currently run. Only the calling thread writes these fields, and only while no thread has claimed a
+/// task that is unfinished.
 struct Operation {
     /// A pointer to the caller's `Task`, which is a variable of the caller's stack.
     task: AtomicPtr<()>,
