@@ -16,8 +16,8 @@ use crate::{Element, Layout, Shape};
 /// An input of a program: a tensor, or one number for all elements. See [`Program::run`](crate::program::Program::run).
 #[derive(Clone, Copy)]
 pub enum Argument<'a, T> {
-    /// Elements of any layout that expands to the program's shape. `From` makes them from a tensor. Extra leading dimensions of size 1 are
-    /// ignored.
+    /// The elements of a tensor; `From` makes this variant from a tensor. The tensor must expand to the program's shape. Extra leading
+    /// dimensions of size 1 are ignored.
     #[doc(hidden)]
     Elements(Source<'a, T>),
     /// One number for all elements.
@@ -33,9 +33,10 @@ pub(crate) enum Access {
     Uniform(usize),
     /// The operand's elements are contiguous, and the first one is at this position.
     Contiguous(usize),
-    /// The operand repeats with this period, in elements.
+    /// The operand repeats. The last field is the period, in elements.
     Periodic(IterationSpace<1>, usize),
-    /// The operand consists of rows. A block within a row is a slice or one repeated element. Other blocks are gathered.
+    /// The operand consists of rows, in which the elements are contiguous or equal. A block within one row is read in place. Other blocks
+    /// are gathered into a buffer.
     Strided(IterationSpace<1>),
     /// The operand is a large transposed matrix, or a batch of transposed matrices. It is read tile by tile, or copied to a contiguous
     /// buffer first.
@@ -56,7 +57,8 @@ impl Access {
         if period == 1 {
             return Access::Uniform(layout.offset());
         }
-        // A periodic operand is copied: one period and one further block. The copy must have at most half as many elements as the shape.
+        // `Periodic` reads from a copy of one period plus one block, in which the elements of every block are contiguous. The copy must
+        // have at most half as many elements as the shape.
         let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
@@ -83,8 +85,8 @@ impl Access {
         }
     }
 
-    /// Returns the length of a row of a strided operand, and `usize::MAX` for every other operand. A block within one row is read without a
-    /// copy.
+    /// Returns the length of a row of a strided operand, and `usize::MAX` for every other operand. In a row, all elements are contiguous or
+    /// equal, so a block within one row is read without a copy.
     pub(crate) fn row(&self) -> usize {
         match self {
             Access::Strided(space) => space.row(),
@@ -92,7 +94,7 @@ impl Access {
         }
     }
 
-    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of the operand's rows.
+    /// Returns true if the operand is not strided, or if one call of [`fill::spread`] writes several rows of the operand in a single loop.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),
@@ -100,7 +102,8 @@ impl Access {
         }
     }
 
-    /// Returns a contiguous copy of a transposed operand; `None` for other operands, and for a broadcast matrix.
+    /// Returns a contiguous copy of a transposed operand. Returns `None` for other operands, and for a transposed matrix that is expanded
+    /// along a dimension.
     pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
         let Access::Transposed(space, tiles) = self else { return Ok(None) };
         if (0..space.depth()).any(|axis| space.loop_of(axis).1 == [0]) {
@@ -127,7 +130,7 @@ pub(crate) enum Input<'a, T> {
     Uniform(T),
     /// All elements of the operand are contiguous.
     Contiguous(&'a [T]),
-    /// The operand's elements over one period and one further block, and the length of the period.
+    /// A copy of one period of the operand plus one further block, and the length of the period in elements.
     Periodic(Vec<T>, usize),
     Strided(&'a [T], &'a IterationSpace<1>),
     Transposed(&'a [T], &'a IterationSpace<1>, Tiles),
@@ -165,7 +168,7 @@ impl<'a, T: Element> Input<'a, T> {
         })
     }
 
-    /// Copies the elements from `start` on to `out`. Callers use this function for elements that cannot be [borrowed](Self::borrow).
+    /// Fills `out` with the elements from position `start`. Callers use this function for elements that cannot be [borrowed](Self::borrow).
     pub(crate) fn gather(&self, start: usize, out: &mut [T]) {
         match self {
             Input::Strided(data, space) | Input::Transposed(data, space, _) => fill::spread(space, data, start, out),

@@ -44,9 +44,9 @@ impl BoundProgram {
         &self.shape
     }
 
-    /// Runs the program, and returns the result of `make` for the elements and the layout of each output. Reuses the binding if the inputs
-    /// have the same layouts as in the last run. If `given(k)` returns a buffer, output `k` is written to it. That buffer must have as many
-    /// elements as the output and no other holder.
+    /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
+    /// if the inputs have the same layouts as in the last run. If `given(k)` returns a buffer, output `k` is written to it. That buffer
+    /// must have as many elements as the output, and no other owner.
     pub(crate) fn outputs<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
@@ -148,19 +148,21 @@ pub(crate) struct Binding {
     accesses: SmallVec<[Access; 4]>,
     pub(crate) tiling: Tiling,
     registers: Registers,
-    /// The number of elements of a small block, if [`small`](crate::engine::small) runs the program; otherwise `None`.
+    /// If [`small`](crate::engine::small) runs the program, the number of elements in the block that stores one value; otherwise `None`.
     pub(crate) small_block: Option<usize>,
-    /// If the last dimension is short, the plan for a run along the other dimensions.
+    /// If the last dimension is short, the plan for running the instructions along the other dimensions; otherwise `None`.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
-    /// For each output that [joins](Output::joined_row) values, the number of adjacent elements that come from one value; 0 for other
-    /// outputs.
+    /// For each output that [joins](Output::joined_row) values, the number of adjacent elements of the output that come from one value; 0
+    /// for other outputs.
     joined: SmallVec<[usize; 4]>,
     /// The layout of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
 }
 
 impl Binding {
+    /// Returns the binding of `program` over `shape` to the layouts of `inputs`.
+    ///
     /// # Errors
     ///
     /// If an output is larger than the address space.
@@ -180,7 +182,7 @@ impl Binding {
             Argument::Elements(source) => Some(source.layout.clone()),
         };
         let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
-        // Without elements, a program reads no input.
+        // A program over a shape without elements reads no input.
         let access = |layout: &Option<Layout>| match layout {
             Some(layout) if count > 0 => Access::over(layout, shape),
             _ => Access::Number,
@@ -245,7 +247,7 @@ fn contiguous_outputs<T: Float>(program: &Program, shape: &Shape, at: Site) -> R
     Ok(outputs)
 }
 
-/// Returns the outputs of `program` over `shape` that are reductions. `outputs` are the layouts of all outputs.
+/// Describes the outputs of `program` over `shape` that are reductions. `outputs` has the layouts of all outputs.
 fn reduced_outputs(program: &Program, shape: &Shape, outputs: &[Layout]) -> SmallVec<[ReducedOutput; 2]> {
     let mut reduced = SmallVec::new();
     for (number, (output, layout)) in program.outputs().iter().zip(outputs).enumerate() {

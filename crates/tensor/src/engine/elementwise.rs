@@ -73,8 +73,8 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     cast(x, out, |x| x);
 }
 
-/// Computes `x = op(x, y)`. `x` is the part of `data` that `layout` describes, and `y` broadcasts to its shape. No two elements of `x`
-/// share a position.
+/// Computes `x = op(x, y)`. `x` is the part of `data` that `layout` describes, and `y` broadcasts to the shape of `x`. No two elements of
+/// `x` may have the same position in `data`.
 pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
     let mut expanded = None;
     let y = y.over(layout.shape(), &mut expanded);
@@ -94,7 +94,8 @@ pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y:
     one(y, x, false, op.cost(), &|y, x| T::update(op, x, y));
 }
 
-/// Copies `y` to `x`, the part of `data` that `layout` describes. Both have the same shape. No two elements of `x` share a position.
+/// Copies `y` to `x`, the part of `data` that `layout` describes. `x` and `y` have the same shape. No two elements of `x` may have the same
+/// position in `data`.
 pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
@@ -126,7 +127,7 @@ fn one<T: Element, U: Element>(
 /// A function that computes several rows of a result from two operands.
 type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 
-/// A function that computes a block of two operands.
+/// A function that computes one block of a result from the same block of two operands.
 type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 
 /// The loops that only arithmetic operations have.
@@ -136,7 +137,7 @@ struct ArithmeticLoops<'a, T, U> {
     stream: &'a BlockLoop<'a, T, U>,
 }
 
-/// A function that fills several rows of a result. The array has the position of each operand's first element.
+/// A function that fills several rows of a result. For each of the two operands, the array has the position of the first element to read.
 type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
 
 /// Computes `out = f(x, y)`. The loops in `arithmetic`, if given, replace `f` for short rows and for results that bypass the caches.
@@ -178,10 +179,12 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
-/// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the operands' two innermost loops. `f` gets the
-/// sizes of its rows, the position of each operand's first element, and a part of `out`. Computes nothing and returns false if the rows are
-/// too long or too short, or if no operand is [strided](Access::Strided). Does the same if an inner stride is neither 0 nor 1. `accesses`
-/// are the operands that `f` reads. If the result is streamed, `f` must not read its part of `out`.
+/// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the two innermost loops of the operands. `f` gets
+/// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` has the accesses of the
+/// operands that `f` reads. If the result is streamed, `f` must not read the old elements of its part of `out`.
+///
+/// Computes nothing and returns false if the rows are too long or too short, or if no operand is [strided](Access::Strided). Does the same
+/// if an inner stride is neither 0 nor 1.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],

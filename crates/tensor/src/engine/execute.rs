@@ -5,7 +5,7 @@ use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, Value};
 
 /// Computes an instruction over a block. If all elements of the result are one number, returns this number. Otherwise writes the result to
-/// `out`. `read` returns the operand for a value.
+/// `out`. `read` returns the elements of the value with a given index.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,

@@ -10,7 +10,7 @@
 use crate::scalar::instruction::{Instruction, Value};
 use crate::{Reduction, Shape};
 
-/// A set of dimensions: bit k is dimension k.
+/// A set of dimensions: bit k is 1 if dimension k is in the set.
 pub type AxisSet = u64;
 
 /// An output of a program.
@@ -18,7 +18,7 @@ pub type AxisSet = u64;
 pub enum Output {
     /// A value over the whole shape.
     Whole(Value),
-    /// Values over the whole shape, joined along this dimension.
+    /// Values over the whole shape, concatenated along the dimension in the last field.
     Joined(Box<[Value]>, usize),
     /// A value with one element for each row. The output has the program's shape, but its row dimensions have size 1.
     PerRow(Value),
@@ -27,7 +27,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// For a joined output over `shape`, returns how many adjacent elements belong to one value. Returns 0 for other outputs.
+    /// For a joined output over `shape`, returns the number of adjacent elements that come from one value. Returns 0 for other outputs.
     pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
         if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
     }

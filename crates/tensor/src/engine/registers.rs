@@ -58,7 +58,7 @@ impl Registers {
     }
 }
 
-/// Returns, for each value, the position of the last instruction that reads it; `usize::MAX` for values of outputs.
+/// Returns, for each value, the position of the last instruction that reads it; `usize::MAX` for values that are outputs.
 fn last_uses(program: &Program) -> Vec<usize> {
     let mut last_use = vec![0; program.inputs() as usize + program.instructions().len()];
     for (position, instruction) in program.instructions().iter().enumerate() {

@@ -35,9 +35,9 @@ use crate::{Float, Reduction};
 /// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct ReducedOutput {
-    /// The index of the value.
+    /// The index of the value that is reduced.
     pub(crate) value: usize,
-    /// The index of the output.
+    /// The index of the output in the program's list of outputs.
     pub(crate) output: usize,
     pub(crate) accumulator: Accumulator,
     /// The number of blocks after which the running totals are added to a second set of totals and cleared; see [`Stages`].
@@ -45,8 +45,8 @@ pub(crate) struct ReducedOutput {
 }
 
 /// Runs `program` block by block over `inputs`. Each slice in `results` has as many elements as the shape of its output. For each output
-/// that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value. A block consists of
-/// whole rows of each output.
+/// that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value. A block contains these
+/// adjacent elements, and the rows that instructions reduce, as a whole.
 ///
 /// # Errors
 ///
@@ -123,7 +123,7 @@ struct Blocks<'a, T: Float> {
 }
 
 impl<T: Float> Blocks<'_, T> {
-    /// Runs the blocks of one task. `outputs` has the task's part of each output, or its totals for the output.
+    /// Runs the blocks of one task. For each output, `outputs` has the part that the task writes, or for a reduction the task's own totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::with_arena(|arena| {
             // Slots begin at a cache line and consist of whole cache lines.
@@ -264,8 +264,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the index of a value that has an element for each element of the block. If the given value has one element per row, its
-    /// elements are repeated along the rows in spare slot `number`.
+    /// Returns the index of a value that has an element for each element of the block. If the given value has one element per row, repeats
+    /// each of these elements along its row, in spare slot `number`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }

@@ -79,15 +79,15 @@ pub(crate) fn run<T: Float>(
     Ok(())
 }
 
-/// An input with its elements, ready to be read lane by lane.
+/// An input with its elements, ready to be read lane by lane. A lane is one position of the short last dimension.
 enum LaneInput<'a, T> {
     /// The same elements for all lanes.
     Same(Input<'a, T>),
-    /// Lanes. The last field is the distance between adjacent lanes, in elements.
+    /// Separate elements for each lane. The last field is the distance between adjacent lanes, in elements.
     Lanes(&'a [T], &'a IterationSpace<1>, isize),
 }
 
-/// A value over one block. A value in a slot begins at the slot's start.
+/// A value over one block. A lane is one position of the short last dimension. A value in a slot begins at the slot's start.
 #[derive(Clone, Copy)]
 enum LaneValue<'a, T> {
     /// One number.
@@ -113,7 +113,7 @@ struct LaneRun<'a, T: Float> {
 }
 
 impl<T: Float> LaneRun<'_, T> {
-    /// Runs the blocks of one task. `outputs` has the task's part of each output, or its totals for the output.
+    /// Runs the blocks of one task. For each output, `outputs` has the part that the task writes, or for a reduction the task's own totals.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::with_arena(|arena| {
             // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
@@ -191,7 +191,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Ok(())
     }
 
-    /// Accumulates each lane of a value into the totals of the lane.
+    /// Accumulates each lane of a value, over the block of `len` elements from `start`, into the totals of the lane.
     fn accumulate(
         &self,
         accumulator: &Accumulator,
@@ -274,7 +274,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value as rows and columns. Each lane is a row.
+    /// Returns a value as rows and columns, in which each lane is a row. Returns `None` if the value is a single number.
     fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
         let (data, row, moves) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,

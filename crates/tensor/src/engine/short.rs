@@ -1,5 +1,5 @@
-//! The short path of operations over at most one block of elements. Choosing an [`Access`](crate::engine::access::Access) for each operand
-//! would take longer than the computation.
+//! The short path of operations over at most one block of elements. This path does not choose an [`Access`](crate::engine::access::Access)
+//! for each operand, because choosing would take longer than the computation.
 //!
 //! Operands that need at most two loops are read in place. Other operands are gathered in pieces.
 
@@ -187,7 +187,8 @@ fn gathered_two<T: Element, U>(
     true
 }
 
-/// Does the same as [`one`], for three operands.
+/// Computes `out = f(mask, x, y)` over one to [`BLOCK`] elements. Computes nothing and returns false if an operand is neither contiguous
+/// nor has short rows.
 pub(crate) fn three<M: Element, T: Element, U>(
     mask: Source<M>,
     x: Source<T>,

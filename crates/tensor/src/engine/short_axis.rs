@@ -18,7 +18,7 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::short_axis::{BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
 use crate::{Layout, Reduction, Shape};
 
-/// The way in which an operand is read.
+/// The way in which an operand is read. A lane has the elements of a block at one position of the short last dimension.
 #[derive(Debug)]
 pub(crate) enum LaneAccess {
     /// The operand is a number, or all lanes have the same elements.
@@ -33,15 +33,16 @@ pub(crate) enum LaneAccess {
 /// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct LaneTotals {
-    /// The index of the value.
+    /// The index of the value that is reduced.
     pub(crate) value: usize,
-    /// The index of the output.
+    /// The index of the output in the program's list of outputs.
     pub(crate) output: usize,
     /// The accumulator of one lane.
     pub(crate) accumulator: Accumulator,
     /// True if all lanes are first reduced to one lane.
     pub(crate) across: bool,
-    /// The layout that finds each element of the result in the totals, which are stored lane by lane.
+    /// A layout over the totals, which are stored lane by lane. It has the shape of the result, and finds the total of each element of the
+    /// result.
     pub(crate) order: Layout,
 }
 
@@ -124,8 +125,8 @@ fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
     computed.permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>())
 }
 
-/// Returns the order in which the dimensions outside the rows are iterated. If the last of these dimensions is short, the longest one is
-/// moved to the end of the order.
+/// Returns the order in which the dimensions that are not part of a row are iterated. If the last of these dimensions is short, the longest
+/// one is moved to the end of the order.
 fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);

@@ -1,5 +1,5 @@
 //! Runs programs over few elements. Every value, also a number, is stored as a small block of one to four vectors. So all operands have the
-//! same form, and an instruction is a jump and a few operations.
+//! same form, and the program runs each instruction with one branch and a few vector operations.
 
 use smallvec::SmallVec;
 
@@ -75,7 +75,8 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
 }
 
-/// Writes an input of `count` elements to its block. Fills the rest of the block with 1, because no operation is slow for the argument 1.
+/// Writes an input of `count` elements to `out`, its block. Fills the rest of the block with 1, because no operation is slow for the
+/// argument 1.
 fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {

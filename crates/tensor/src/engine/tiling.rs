@@ -108,7 +108,8 @@ impl Tiling {
         self.tiles
     }
 
-    /// Makes tasks of at least `least` elements, or a single task if there are fewer elements. Blocks must be in row-major order.
+    /// Lengthens the tasks to at least `least` elements, or to a single task if there are fewer elements. Blocks must be in row-major
+    /// order.
     pub(crate) fn lengthen_tasks(&mut self, least: usize) {
         self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
     }
@@ -164,13 +165,13 @@ impl Tiling {
     }
 }
 
-/// Returns true if results of `written` bytes, from operands of `read` bytes, are written with stores that bypass the caches.
+/// Returns true if results of `written` bytes, computed from operands of `read` bytes, are written with stores that bypass the caches.
 pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
     written >= MIN_STREAMED && written + read > MAX_CACHED
 }
 
-/// Returns the number of elements of a small block. Returns `None` if a program with `values` values over `count` elements is too large for
-/// small blocks.
+/// Returns the number of elements of the block in which `small` stores one value. Returns `None` if a program with `values` values over
+/// `count` elements is too large for this.
 pub(crate) fn small_block<T>(count: usize, values: usize) -> Option<usize> {
     let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
     (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())

@@ -1,5 +1,5 @@
-//! A cache of the most recently used plans. Each thread has its own cache. A lookup compares all nodes of the expression, because
-//! expressions with equal hashes can differ.
+//! A cache of the most recently used plans. Each thread has its own cache. A lookup compares all nodes of the expressions and not their
+//! hashes, because different expressions can have equal hashes.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -64,7 +64,7 @@ pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, ro
     })
 }
 
-/// Adds a plan to the cache, and removes the least recently used plans that exceed the cache's limits.
+/// Adds a plan to the cache, and then removes the least recently used plans until the cache is within its limits.
 fn keep(new: Cached) {
     let _ = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();

@@ -25,7 +25,7 @@ fn numel(shapes: &[Shape]) -> usize {
 }
 
 /// Returns the dimension of `space` that corresponds to dimension `axis` of `shape`. `shape` may have additional leading sizes of 1.
-/// Returns `None` if the shapes differ otherwise.
+/// Returns `None` if the shapes differ in any other way.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
     (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
@@ -36,8 +36,8 @@ fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
     if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None }
 }
 
-/// Turns the operands of a concatenation into a single output, if one program computes all of them and the dimension is not the first.
-/// An operand that nothing else reads is then not a separate output.
+/// Turns the operands of a concatenation into a single output, if one fused program computes all operands. Leaves concatenations along the
+/// first dimension unchanged. An operand that no other step reads is then not a separate output.
 pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
@@ -138,8 +138,8 @@ struct Origins {
 }
 
 impl Origins {
-    /// Finds the origins of all buffers of `steps` except roots. A root at an offset would keep the memory of the whole concatenation
-    /// alive.
+    /// Finds the origins of all buffers of `steps` except the buffers of roots. A root that is a part of a concatenation's memory would
+    /// keep the whole memory allocated.
     fn new<T: Float>(steps: &[Step<T>], roots: &[(OperandRef<T>, Shape)], buffers: u32) -> Self {
         let mut origins = Origins { written: vec![None; buffers as usize], shown: vec![None; buffers as usize] };
         for step in steps {
@@ -172,8 +172,8 @@ impl Origins {
 }
 
 impl ConcatBuffers {
-    /// Finds offsets for adjacent parts: in a new buffer, or in an existing one that can grow at its end. Returns the offset of the first
-    /// part. Returns `None` if a part already has another offset, or occurs twice.
+    /// Finds offsets for parts that are adjacent in a concatenation: in a new buffer, or in an existing buffer that can grow at its end.
+    /// Returns the offset of the first part. Returns `None` if a part already has another offset, or occurs twice.
     fn add(&mut self, parts: &[Part]) -> Option<Offset> {
         let known =
             |buffer: Option<u32>| buffer.and_then(|buffer| self.offsets.get(&buffer).map(|&(offset, _)| offset));

@@ -34,7 +34,7 @@ pub(super) enum Definition {
     Product(Shaped, Shaped),
     /// A concatenation, by its index in [`Values::concatenations`].
     Cat(u32),
-    /// An operation that the host runs on whole operands: the operation of this node.
+    /// An operation that the host (the tape or an eager operation) runs on whole operands. The field is the node of the operation.
     Node(Index),
 }
 
@@ -61,7 +61,7 @@ impl Definition {
         operands
     }
 
-    /// Replaces each operand. The operands of a host operation and of a concatenation are not replaced.
+    /// Replaces each operand `id` by `of(id)`. Does not replace the operands of a host operation or of a concatenation.
     pub(super) fn map(&mut self, mut of: impl FnMut(Id) -> Id) {
         match self {
             Definition::Known(_) | Definition::Number(_) | Definition::Cat(_) | Definition::Node(_) => {}

@@ -17,7 +17,8 @@ use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
 impl<T: Float> Schedule<'_, T> {
-    /// Returns the plan with its steps in order. The values marked in `outside` are stored in memory.
+    /// Returns the plan with its steps in order. The values marked in `outside` are stored in memory, because steps outside their kernel
+    /// read them.
     pub(super) fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
@@ -77,7 +78,8 @@ impl<T: Float> Schedule<'_, T> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel computes. If `copied_transposes` is true, the step copies a view in row-major order.
+    /// Returns the step of a value that no kernel computes. If `copied_transposes` is true, the step of a view copies the elements in
+    /// row-major order.
     fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
@@ -112,8 +114,8 @@ impl<T: Float> Schedule<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
-    /// Returns the members of a kernel that its outputs need. If another kernel reads one of the remaining members, that kernel computes
-    /// the member again.
+    /// Returns the members (values) of a kernel that its outputs need. The kernel does not compute its other members. If another kernel
+    /// reads one of these, that kernel computes the member again.
     fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
@@ -210,7 +212,7 @@ impl BufferNumbers {
     }
 }
 
-/// Adds to each step the list of the buffers that no later step reads.
+/// Adds to each step the list of the buffers that no later step reads. Buffers of roots are in no list.
 fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     for (source, _) in roots {

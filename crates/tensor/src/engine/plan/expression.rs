@@ -1,4 +1,4 @@
-//! Expressions: primitives over shapes, as a list of nodes. Each node comes after its inputs.
+//! Expressions: lists of nodes. A node is a primitive operation with the shape of its result. Each node comes after its inputs.
 //!
 //! A node is small: its operation, the indices of its inputs, and the index of its shape. Shapes, views and numbers are in lists of the
 //! expression. Each shape is stored once. The expression contains no data. The host (the tape or the eager operation that made the
@@ -20,13 +20,13 @@ pub type Inputs = SmallVec<[Index; 3]>;
 /// indices into lists of the expression or of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Data of the host through which no derivative flows. The field is its index.
+    /// Data that the host (the tape) stores, and through which no derivative flows. The field is the index of the data.
     Constant(u32),
-    /// Data of the host with respect to which derivatives are taken. The field is its index.
+    /// Data that the host (the tape) stores, and with respect to which derivatives are taken. The field is the index of the data.
     Variable(u32),
     /// A number. The field is its index for [`Expression::number`].
     Number(u32),
-    /// The input itself. The host defines the meaning of the field.
+    /// The input, unchanged. The field has a meaning only for the host.
     Alias(u32),
     /// A function of each element.
     Unary(Unary),
@@ -51,7 +51,7 @@ pub enum Op {
     Embed(u32),
     /// The concatenation of any number of inputs. The field is the dimension.
     Cat(u32),
-    /// An operation of the host with any number of inputs. The field is its index.
+    /// An operation that the host (the tape) defines, with any number of inputs. The field is the index of the operation.
     Other(u32),
 }
 
@@ -60,8 +60,8 @@ pub enum Op {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list. The three entries are then the start of
-    /// these inputs in the list, their number, and 1 if the result equals the first input.
+    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs. Then the entries are the
+    /// position of the first input in that list, their number, and 1 if the result equals the first input.
     operands: [Index; 3],
     arity: u8,
     /// The index of the result's shape.
@@ -81,10 +81,10 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Expression<T> {
     nodes: Vec<Node>,
-    /// The inputs of the nodes that may have any number of inputs.
+    /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
-    /// The index of each shape after the first [`MAX_SCANNED`] shapes.
+    /// The indices of the shapes, except the first [`MAX_SCANNED`] shapes, which are compared one by one.
     shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
@@ -197,18 +197,19 @@ impl<T: Scalar> Expression<T> {
         number
     }
 
-    /// Stores a number and returns its operation.
+    /// Stores a number and returns the operation that refers to it.
     pub fn add_number(&mut self, number: T) -> Op {
         self.numbers.push(number);
         Op::Number((self.numbers.len() - 1) as u32)
     }
 
-    /// Stores a view and returns its operation. Each of the first few views is stored once.
+    /// Stores a view and returns the operation that refers to it. If the view equals one of the first [`MAX_SCANNED`] views, it is not
+    /// stored again.
     pub fn add_view(&mut self, view: View) -> Op {
         Op::View(self.view_number(view))
     }
 
-    /// Stores a view and returns the operation of its adjoint.
+    /// Stores a view and returns the operation that is the view's adjoint.
     pub fn add_embed(&mut self, view: View) -> Op {
         Op::Embed(self.view_number(view))
     }
@@ -254,7 +255,7 @@ impl<T: Scalar> Expression<T> {
         matches!(node.op, Op::Other(_)) && node.operands[2] == 1
     }
 
-    /// Returns the inputs from which a node's value is computed.
+    /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, this is only the first input.
     #[inline]
     pub(super) fn read(&self, index: Index) -> &[Index] {
         let operands = self.operands(index);
@@ -273,8 +274,8 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers. The short lists are compared first, because
-    /// expressions of one program often differ only in them.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers. The nodes are compared last. Expressions that one
+    /// program makes often differ only in a shape, a number or a view, and these lists are short.
     pub(super) fn same(&self, other: &Self) -> bool {
         let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()

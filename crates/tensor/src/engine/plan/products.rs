@@ -43,7 +43,7 @@ pub(super) fn accumulate<T: Float>(
                 .map(|&(position, _)| position),
             OperandRef::Known(_) | OperandRef::Number(_) => None,
         };
-        // The products are added to the first term, or to the second one if the second is not a product.
+        // The sum starts with its first term that is not a product, or with the first product if all terms are products.
         let mut terms: SmallVec<[OperandRef<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
         let other = terms.iter().position(|term| product_of(term).is_none());
         let mut sum = terms.remove(other.unwrap_or(0));

@@ -58,9 +58,9 @@ impl<T: Float> Schedule<'_, T> {
     }
 
     /// Returns, for each value, the cost of computing the value from operands in memory, in additions per element. Operands of other shapes
-    /// are not counted. An expensive value counts as an operand in memory if another kernel reads it, or if it is marked in `outside`. So
-    /// the derivative of a sigmoid is computed again from the stored sigmoid. A value that needs more than two loads has an unlimited cost,
-    /// because reading the value itself is only one load.
+    /// are not counted. An expensive value counts as an operand in memory if another kernel reads it or if it must be stored (`outside`).
+    /// So the derivative of a sigmoid is computed again from the stored sigmoid. If a value needs more than two loads, its cost is
+    /// unlimited, because reading the value itself is only one load.
     fn costs(&self, outside: &[bool]) -> Vec<usize> {
         let mut shared = outside.to_vec();
         for kernel in 0..self.kernels.len() as u32 {

@@ -78,7 +78,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.values.reads(self.expression, id)
     }
 
-    /// Returns the kernel that computes a value.
+    /// Returns the kernel that computes a value, or `None` if no kernel computes it.
     pub(super) fn home_kernel(&self, id: Id) -> Option<u32> {
         match self.placements[id as usize] {
             Placement::Whole(kernel) | Placement::PerRow(kernel) | Placement::Reduced(kernel) => Some(kernel),
@@ -113,7 +113,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         })
     }
 
-    /// Adds a value to a kernel with the given placement.
+    /// Adds a value to the members of a kernel, and records the given placement of the value.
     fn join(&mut self, id: Id, kernel: u32, placement: Placement) {
         let joined = &mut self.kernels[kernel as usize];
         joined.members.push(id);
@@ -186,8 +186,8 @@ impl<'a, T: Float> Schedule<'a, T> {
                 return self.join(id, kernel, Placement::PerRow(kernel));
             }
         }
-        // Each task of a kernel has its own totals. With many totals these copies would take much memory, so the reduction becomes a
-        // separate step.
+        // Each task of a kernel has its own copy of all totals. Many totals would take much memory, so the reduction becomes a separate
+        // step.
         if op != Reduction::Prod
             && (kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW)
         {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// 0 until the setting is first read. Then it is 1 if simplification is off, and 2 if it is on.
 static SIMPLIFY: AtomicU8 = AtomicU8::new(0);
 
-/// Returns true if plans are simplified. Equal values are then computed once, identities such as a factor of 1 are left out, and sums of
-/// gradients are rewritten. Simplification is on, unless the environment variable `WENGERT_SIMPLIFY` is `0` or [`set_simplification`] has
-/// switched it off.
+/// Returns true if plans are simplified. Equal values are then computed once, operations such as a multiplication by 1 are removed, and
+/// sums of gradients are rewritten. Simplification is on, unless the environment variable `WENGERT_SIMPLIFY` is `0` or
+/// [`set_simplification`] has switched it off.
 pub fn simplification() -> bool {
     match SIMPLIFY.load(Ordering::Relaxed) {
         0 => {

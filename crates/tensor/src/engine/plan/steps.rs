@@ -15,7 +15,7 @@ use crate::{Reduction, Shape, View};
 pub enum OperandRef<T> {
     /// The result of an earlier step, in this buffer.
     Buffer(u32),
-    /// The value of this node, which is data or was known before the plan runs.
+    /// The value of this node. The value is data, or is known before the plan runs.
     Known(Index),
     /// This number.
     Number(T),
@@ -44,7 +44,8 @@ pub enum Work {
         axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
-        /// The offset of the first operand. It is set if other steps write operands directly into the result.
+        /// The position of the first operand in the [`ConcatBuffers`], if other steps write operands directly into the result; otherwise
+        /// `None`.
         in_place: Option<Offset>,
     },
     /// The operation of a node, whose operands have these shapes.

@@ -121,7 +121,7 @@ impl<'a, T: Float> Reading<'a, T> {
         (fits(x) && fits(y)).then_some([x, y])
     }
 
-    /// Returns the terms of the sum `root` by kind. Marks in `inner` the additions whose results nothing else reads.
+    /// Returns the terms of the sum `root` by kind. Marks in `inner` the additions whose results are read only by this sum.
     fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
         let mut sum = Sum::default();
         let mut open = vec![root];
@@ -184,7 +184,8 @@ impl<'a, T: Float> Reading<'a, T> {
         }
         let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
         let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
-        // Joining copies the operands. Otherwise the product is written to memory and read again for the sum.
+        // Joining copies both operands. Without joining, the product, which has k · n elements, is written to memory and read again for the
+        // sum.
         let copied = rows_left * (k + n);
         (0 < copied && copied <= 2 * k * n).then_some([(x, rows), right])
     }
@@ -195,7 +196,8 @@ struct Rewriting<T> {
     values: Values<T>,
     /// For each old value, the index of the new value.
     new: Vec<Id>,
-    /// The parts of each concatenation along the first dimension, in their order. The key has the same parts in ascending order.
+    /// The parts of each concatenation along the first dimension, in the order of the concatenation. The key has the same parts in
+    /// ascending order.
     rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 
@@ -270,7 +272,8 @@ impl<T: Float> Rewriting<T> {
     }
 
     /// Defines the sum of the adjoints of `slices` as one or more concatenations, and adds the concatenations to `terms`. `slices` is
-    /// sorted by start. If the slices overlap so much that one concatenation would have too many parts, each half gets its own.
+    /// sorted by start. If one concatenation would have too many parts because the slices overlap, splits `slices` in two halves and
+    /// defines each.
     fn slices(&mut self, along: (usize, ShapeId), slices: &[Slice], node: Index, terms: &mut Vec<Id>) {
         let mut cuts: Vec<usize> = slices.iter().flat_map(|slice| [slice.start, slice.end]).collect();
         cuts.sort_unstable();
@@ -286,8 +289,8 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the sum of the adjoints of `slices`. Between two successive `cuts`, the result is the sum of the slices there, or zeros if
-    /// there are none.
+    /// Defines the sum of the adjoints of `slices`. Between two successive `cuts`, the result is the sum of the slices that cover this
+    /// range, or zeros if there are none.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
         let whole = self.values.shapes[whole as usize].clone();
         let last = whole[axis];
@@ -312,7 +315,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the elements `range` of a slice's adjoint. The whole range is within the slice.
+    /// Defines the elements `range` of a slice's adjoint. `range` lies within the slice.
     fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
@@ -349,7 +352,7 @@ impl<T: Float> Rewriting<T> {
     }
 }
 
-/// Sorts products so that their operands on side `side` are in the order of `order`.
+/// Sorts products so that the operands `product[side]` are in the order of `order`.
 fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
     products.sort_by_key(|product| product[side].0);
     let mut positions: Vec<usize> = (0..order.len()).collect();

@@ -260,7 +260,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the number if a value is a number, and otherwise `None`.
+    /// Returns the number that a value is, or `None` if the value is not a number.
     pub(super) fn as_number(&self, id: Id) -> Option<T> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(self.numbers[number as usize]),
