@@ -5,7 +5,7 @@
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::MAX_LOOP_COPY;
 
-/// Writes the elements of the expanded operand from index `start` on to `out`, in row-major order.
+/// Fills `out` with elements of an expanded operand, in row-major order. The first one has index `start`.
 pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let (row, [inner]) = space.loop_of(space.depth() - 1);
     let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
@@ -43,7 +43,7 @@ pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
 }
 
-/// Writes an infinite repetition of `row` to `out`, from index `start` on.
+/// Fills `out` with elements of an infinite repetition of `row`. The first one has index `start`.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());
     let first = after.len().min(out.len());
@@ -63,7 +63,7 @@ macro_rules! of_constant {
     };
 }
 
-/// Fills `out` row by row. Each row of `row` elements repeats the next one of `values`.
+/// Fills `out` row by row. Each element of the next row, of `row` elements, is set to the next one of `values`.
 fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
@@ -118,7 +118,8 @@ fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize
     });
 }
 
-/// Writes `values` to the elements of the operand from index `start` on. No two of these elements may share a position.
+/// Writes `values` to elements of an operand, in row-major order. The first of these elements has index `start`. No two of them may share a
+/// position in `data`.
 pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: usize, data: &mut [T]) {
     let mut left = values;
     space.walk(0, start, values.len(), |position, stride, count| {

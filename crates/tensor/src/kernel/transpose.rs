@@ -87,8 +87,8 @@ impl<'a, T: Scalar> Tile<'a, T> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// Returns the `len` elements from element `start` on, which must be a part of a row of one tile. Reads this tile first, unless it is
-    /// the tile that was read last.
+    /// Returns the `len` elements that begin with element `start`, which must be a part of a row of one tile. Reads this tile first, unless
+    /// it is the tile that was read last.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -105,7 +105,7 @@ impl<'a, T: Scalar> Tile<'a, T> {
     }
 }
 
-/// Returns true if [`materialize`] supports a matrix of `segments` columns of `len` elements.
+/// Returns true if [`materialize`] accepts a matrix of `segments` columns of `len` elements.
 pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
     (SIDE..=PITCH).contains(&segments) && len >= SIDE
 }

@@ -20,7 +20,7 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{MAX_SUMS, TILE};
 
 impl Geometry {
-    /// Returns the number of windows in a tile.
+    /// Returns the number of windows in a tile. A tile is a range of columns of the matrix of columns that is computed at once.
     fn tile(&self) -> usize {
         (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
     }
@@ -34,8 +34,8 @@ impl Geometry {
         self.groups > 1 && self.channels == 1 && self.out <= 4
     }
 
-    /// Returns whether the direct kernels are faster than matrix products. The thresholds here and below were measured. Matrix products are
-    /// faster for windows of one element, and where copying the results costs as much as computing them.
+    /// Returns whether the direct kernels are faster than matrix products. The thresholds in this and the next two functions were measured.
+    /// Matrix products are faster for windows of one element, and if the direct kernels spend most of their time on copies of results.
     fn is_direct(&self) -> bool {
         let taps = self.taps();
         let efficiency = direct::efficiency(self);
@@ -63,20 +63,20 @@ impl Geometry {
         self.axes.iter().all(plain)
     }
 
-    /// Returns the sizes of the product of the weights and the matrix of columns.
+    /// Returns the sizes of the product of the weights and the matrix of columns of `windows` windows.
     fn product(&self, windows: usize) -> Sizes {
         Sizes { m: self.out, n: windows, k: self.rows(), add: false }
     }
 }
 
-/// Computes `z = conv(x, w)`.
+/// Computes the convolution `z` of the input `x` with the weights `w`.
 pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut [T]) -> Result<(), AllocationError> {
     if T::DIRECT && geometry.is_direct() {
         return T::convolve(DirectCall::Forward { geometry, x, w, z });
     }
     let (plane, windows, tiles, out) =
         (geometry.channels * geometry.plane(), geometry.windows(), geometry.tiles(), geometry.out);
-    // Computes a tile of windows of one block. A block is one group of one image.
+    // Computes the results `z` of a tile of `count` windows of one block, beginning with window `first`. A block is one group of one image.
     let product = |block: usize, first: usize, count: usize, columns: &mut [T], z: &mut [T]| {
         let weights = Matrix::rows(w, block % geometry.groups * geometry.weights(), geometry.rows());
         let right = if geometry.is_pointwise() {
@@ -113,7 +113,8 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     })
 }
 
-/// Computes `x`, the adjoint of [`forward`] with respect to its input, from the weights `w` and the gradient `z`.
+/// Sets `x` to the gradient of the input: the adjoint of [`forward`] with respect to its input, applied to `z`, the gradient of the result.
+/// `w` has the weights.
 pub(crate) fn input_gradient<T: Element>(
     geometry: &Geometry,
     w: &[T],
@@ -151,7 +152,8 @@ pub(crate) fn input_gradient<T: Element>(
     })
 }
 
-/// Computes `w`, the adjoint of [`forward`] with respect to its weights, from the input `x` and the gradient `z`.
+/// Sets `w` to the gradient of the weights: the adjoint of [`forward`] with respect to its weights, applied to `z`, the gradient of the
+/// result. `x` has the input.
 pub(crate) fn weight_gradient<T: Element>(
     geometry: &Geometry,
     x: &[T],
@@ -207,7 +209,8 @@ mod tests {
     use crate::kernel::matmul::product::Products;
     use crate::kernel::testing::support::cases;
 
-    /// Calls `each(x, w, z)` with the positions of every term of Σ x w z, by the definition of a convolution.
+    /// Calls `each` for every term x · w of every result z of a convolution, by the definition. Its arguments are the positions of x, w and
+    /// z.
     fn by_definition(geometry: &Geometry, mut each: impl FnMut(usize, usize, usize)) {
         let [d, h, w] = &geometry.axes;
         for block in 0..geometry.batch * geometry.groups {
@@ -243,7 +246,8 @@ mod tests {
         (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
     }
 
-    /// Computes the reference result of `len` sums. `term` gives the position and the value of each term.
+    /// Computes the expected values of `len` sums. `term` gets the positions of x, w and z, and returns the index of the sum and the value
+    /// of the term.
     fn reference<T: Products>(
         geometry: &Geometry,
         len: usize,

@@ -21,18 +21,18 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{CHUNK, MAX_SUMS, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
 
-/// Weights in the order in which the kernels read them: in groups of output rows. A group stores, for each tap, the factors of all its
-/// rows.
+/// The weights of a convolution in the order in which the kernels read them: in groups of rows of the result. For each tap (a position in
+/// the window), a group stores the weights of all its rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// For each group: its first row, its number of valid rows, its number of computed rows, and the start of its factors.
+    /// For each group: its first row, its number of valid rows, its number of computed rows, and the position of its first weight.
     groups: Vec<(usize, usize, usize, usize)>,
     len: usize,
 }
 
 impl<T: Products> Weights<T> {
     /// Copies the weights of `blocks` blocks of `w`. Each block has `rows` rows, `strides[0]` elements apart. A row has `inputs` planes,
-    /// `strides[1]` elements apart. `taps` are the positions of the factors in a plane.
+    /// `strides[1]` elements apart. `taps` are the positions in a plane of the weights to copy.
     fn new(
         kernels: &dyn MicroKernels<T>,
         w: &[T],
@@ -66,14 +66,15 @@ impl<T: Products> Weights<T> {
     }
 }
 
-/// The planes, taps and weights of one weighted sum of plane elements.
+/// A sum of weights times elements of copied planes, computed for each window.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
     /// The number of elements in a plane.
     plane: usize,
     /// The number of planes that are summed for each result.
     inputs: usize,
-    /// The position of the first element of each tap's run.
+    /// For each tap, the position of the first element of its run: the contiguous elements that the tap (a position in the window)
+    /// multiplies.
     taps: Vec<usize>,
     weights: Weights<T>,
     windows: WindowRun,
@@ -82,13 +83,13 @@ struct Sum<'a, T: Products> {
 }
 
 impl<T: Products> Sum<'_, T> {
-    /// Returns the number of chunks in a run. A chunk is the part of a run that is computed at once.
+    /// Returns the number of chunks in a run, which covers all windows. A chunk is the part of a run that is computed at once.
     fn chunks(&self) -> usize {
         self.windows.run().div_ceil(CHUNK)
     }
 
-    /// Computes a tile `out` of the result: the windows in `chunks`, for the row groups in `groups`. The result has one plane per row.
-    /// `source` has the copied planes, and `results` is scratch memory.
+    /// Computes a tile `out` of the result of block `block`: the windows in the chunks `chunks`, and the rows in the groups `groups`. The
+    /// result has one plane per row. `source` has the copied planes, and `results` is scratch memory.
     fn compute(
         &self,
         block: usize,
@@ -128,7 +129,7 @@ impl<T: Products> Sum<'_, T> {
         }
     }
 
-    /// Computes one block, whose tiles are divided among several threads.
+    /// Computes one block (a group of an image), and divides the tiles of its result among several threads.
     fn compute_parallel(&self, block: usize, source: &[T], out: &mut [T]) -> Result<(), AllocationError> {
         let (chunks, all) = (self.chunks(), self.weights.groups.len());
         let slices = if chunks >= 4 { 1 } else { all.min(4) };
@@ -149,8 +150,8 @@ impl<T: Products> Sum<'_, T> {
     }
 }
 
-/// Copies the planes of each block of `x`, and writes their weighted sums to the planes of `out`. Elements of `out` that no sum computes
-/// keep their values.
+/// Copies the planes of each block (a group of an image) of `x`, and writes the weighted sums of the planes to `out`. Elements of `out`
+/// that no sum computes keep their values.
 fn compute_sums<T: Products>(
     blocks: usize,
     groups: usize,
@@ -256,7 +257,7 @@ pub(crate) fn run<T: Products>(kernels: &dyn MicroKernels<T>, call: DirectCall<T
     }
 }
 
-/// Computes `z = conv(x, w)`.
+/// Computes the convolution `z` of the input `x` with the weights `w`.
 fn forward<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -292,7 +293,8 @@ fn forward<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
 }
 
-/// Returns the position of the first element of each tap's run in the input's planes. The parts of a plane are `pitch` elements apart.
+/// Returns, for each tap, the position of the first element of its run in the input's copied planes. The parts of a plane are `pitch`
+/// elements apart. A plane has several parts if the stride is greater than 1.
 fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {
@@ -330,7 +332,7 @@ pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
 }
 
 /// Returns the number of windows divided by the number of elements in their run. There are `counts` windows in copied planes of the sizes
-/// `lens`, which have `planes` elements in total.
+/// `lens`, which have `planes` elements in total. Returns 0 if the copied planes would be much larger than the arrays.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -349,8 +351,8 @@ struct Residue {
     count: usize,
 }
 
-/// Returns the residues along an axis whose elements are read by at least one tap. There are at most as many residues as taps, whatever the
-/// stride is.
+/// Returns the residues along an axis, without the residues whose elements no tap reads. So there are at most as many residues as taps,
+/// even if the stride is large.
 fn residues(axis: &WindowAxis) -> Vec<Residue> {
     let residue = |remainder: usize| {
         let first = axis.before.saturating_sub(remainder).div_ceil(axis.stride);
@@ -360,7 +362,7 @@ fn residues(axis: &WindowAxis) -> Vec<Residue> {
     Packed::input(axis).parts.into_iter().filter_map(residue).collect()
 }
 
-/// Computes the adjoint of [`forward`] with respect to `x`.
+/// Sets `x` to the adjoint of [`forward`] with respect to its input, applied to `z`, the gradient of the result. `w` has the weights.
 fn input_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -386,7 +388,7 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Returns the sum that computes the input elements of one residue per axis.
+/// Returns the sum that computes the gradient of the input elements that have one given residue along each axis.
 fn residue_sum<'k, T: Products>(
     kernels: &'k dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -415,7 +417,7 @@ fn residue_sum<'k, T: Products>(
         let (axis, residue) = (&geometry.axes[k], residues[k]);
         (residue.first * axis.stride + residue.remainder - axis.before) * step[k]
     };
-    // A single element has no next element, so the distance does not matter. The product in the other case could overflow.
+    // A single element has no next element, so its distance does not matter. The product in the `else` branch could overflow.
     let distance = |k: usize| if residues[k].count == 1 { 1 } else { geometry.axes[k].stride * step[k] };
     let windows = WindowRun {
         counts: residues.map(|residue| residue.count),
@@ -440,11 +442,11 @@ struct WeightSums<'a, T: Products> {
     parts: usize,
     /// The number of images in each partial sum.
     images: usize,
-    /// The number of images in a run. Several small images form one run.
+    /// The number of images in a run. A run contains several images if they are small.
     per_run: usize,
-    /// The position of the first element of each weight's run.
+    /// The position of the first element of each weight's run: the contiguous input elements that the weight multiplies.
     runs: Vec<usize>,
-    /// The number of slices of rows that are computed separately.
+    /// The number of slices into which the rows (the output channels of a group) are divided. Each slice is computed separately.
     slices: usize,
     /// The number of rows in each slice.
     height: usize,
@@ -479,8 +481,8 @@ impl<'a, T: Products> WeightSums<'a, T> {
         ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.dot_lanes())
     }
 
-    /// Sets `sums` to one slice of rows of one group of one partial sum. `unit` is the index of the slice among all slices of all groups of
-    /// all partial sums.
+    /// Sets `sums` to one slice of the rows of a group, for one partial sum. `unit` is the index of the slice among all slices of all
+    /// groups of all partial sums.
     fn compute(&self, unit: usize, x: &[T], z: &[T], sums: &mut [T]) -> Result<(), AllocationError> {
         let Geometry { batch, groups, channels, out, .. } = *self.geometry;
         let (part, group, slice) = (unit / self.slices / groups, unit / self.slices % groups, unit % self.slices);
@@ -518,7 +520,7 @@ impl<'a, T: Products> WeightSums<'a, T> {
         pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.per_run * part));
     }
 
-    /// Copies rows `rows` of block `block` of `z` to `results`, where the image has the index `image` in each run.
+    /// Copies rows `rows` of block `block` of `z` to `results`. In each run of `results`, the image of this block has the index `image`.
     fn copy_results(&self, z: &[T], (block, image): (usize, usize), rows: std::ops::Range<usize>, results: &mut [T]) {
         let windows = self.geometry.windows();
         for (row, to) in rows.zip(results.chunks_exact_mut(self.run(self.per_run))) {
@@ -530,7 +532,7 @@ impl<'a, T: Products> WeightSums<'a, T> {
     }
 }
 
-/// Computes the adjoint of [`forward`] with respect to `w`.
+/// Sets `w` to the adjoint of [`forward`] with respect to its weights, applied to `z`, the gradient of the result. `x` has the input.
 fn weight_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -561,7 +563,7 @@ pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     }
 }
 
-/// Adds the dot products of rows of `z` with runs of `x` to `sums`. Each dot product covers `count` elements from `first` on.
+/// Adds the dot products of rows of `z` with runs of `x` to `sums`. Each dot product covers the `count` elements from element `first`.
 fn dots<T: Products>(
     kernels: &dyn MicroKernels<T>,
     (x, runs): (&[T], &[usize]),

@@ -3,17 +3,17 @@
 /// One spatial dimension of a convolution or pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
-    /// The size of `x` along the dimension.
+    /// The size of the input `x` along the dimension.
     pub(crate) input: usize,
-    /// The size of `w`, or of a pooling's window, along the dimension.
+    /// The size of the weights `w`, or of a pooling's window, along the dimension.
     pub(crate) kernel: usize,
-    /// The size of `z` along the dimension.
+    /// The size of the result `z` along the dimension.
     pub(crate) output: usize,
-    /// The distance between windows.
+    /// The distance between adjacent windows, in elements of the input.
     pub(crate) stride: usize,
-    /// The distance between the elements of a window.
+    /// The distance between adjacent elements of a window, in elements of the input.
     pub(crate) dilation: usize,
-    /// The padding before the input.
+    /// The number of padding elements before the input.
     pub(crate) before: usize,
 }
 
@@ -56,7 +56,7 @@ impl Geometry {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Returns the number of rows of the matrix of columns.
+    /// Returns the number of rows of the matrix of columns, which has one row for each channel and tap (a position in the window).
     pub(crate) fn rows(&self) -> usize {
         self.channels * self.taps()
     }

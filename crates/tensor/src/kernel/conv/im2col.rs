@@ -28,7 +28,7 @@ impl Geometry {
             && width.output <= 64
     }
 
-    /// Returns the number of elements of the shifted copies of all image rows. There is one copy for each column of the window.
+    /// Returns the number of elements in the shifted copies of all image rows. There is one copy of each row for each column of the window.
     fn shifted_rows(&self) -> usize {
         self.channels * self.axes[2].kernel * self.axes[1].input * self.axes[2].output
     }
@@ -152,7 +152,7 @@ pub(crate) fn copy<T: Products>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Adds `from` to `to`.
+/// Adds each element of `from` to the element of `to` at the same position.
 #[inline(always)]
 fn add<T: Products>(from: &[T], to: &mut [T]) {
     let ((whole, last), (chunks, rest)) = (to.as_chunks_mut::<8>(), from.as_chunks::<8>());

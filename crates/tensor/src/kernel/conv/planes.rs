@@ -8,7 +8,7 @@ use crate::kernel::conv::geometry::WindowAxis;
 /// One axis of copied planes.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// The remainders modulo `step` whose parts are read by a tap.
+    /// The parts that a tap (a position in the window) reads. Part `i` has the elements whose position has the remainder `i` modulo `step`.
     pub(crate) parts: Vec<usize>,
     step: usize,
     /// The number of elements in a part.
@@ -20,7 +20,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Returns the axis of the input of a convolution.
+    /// Returns the axis of the copied planes of a convolution's input.
     pub(crate) fn input(axis: &WindowAxis) -> Packed {
         let mut parts: Vec<usize> = (0..axis.kernel).map(|tap| tap * axis.dilation % axis.stride).collect();
         parts.sort_unstable();
@@ -29,14 +29,15 @@ impl Packed {
         Packed { parts, step: axis.stride, len, before: axis.before, input: axis.input }
     }
 
-    /// Returns the axis of the result of a convolution, as a single part.
+    /// Returns the axis of the copied planes of a convolution's result, which have a single part.
     pub(crate) fn output(axis: &WindowAxis) -> Packed {
         let (room, last) = (reach(axis), (axis.input - 1 + axis.before) / axis.stride);
         let len = room + axis.output.max(last + 1);
         Packed { parts: vec![0], step: 1, len, before: room, input: axis.output }
     }
 
-    /// Returns the half-open range of a part's elements that are inside the plane, and the position in the plane of the first one.
+    /// Returns the half-open range of a part's elements that are inside the plane, and the position in the plane of the first of these
+    /// elements.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
         let end = (self.input + self.before).saturating_sub(part).div_ceil(self.step).min(self.len);

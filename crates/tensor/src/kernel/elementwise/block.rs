@@ -23,7 +23,7 @@ pub trait BlockKernels: Scalar {
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
     /// Computes `out = op(x, y)`. Panics unless the type [supports](Self::supports_binary) `op`.
     fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Returns whether [`rows`](Self::rows) and [`stream`](Self::stream) support `op`.
+    /// Returns whether [`rows`](Self::rows) and [`stream`](Self::stream) can compute `op`.
     fn has_rows(op: Binary) -> bool {
         let _ = op;
         false
@@ -60,7 +60,7 @@ pub trait FloatBlockKernels: BlockKernels {
     /// Computes `out = mask != 0 ? x : y`.
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Runs `instructions` until one is not plain arithmetic. Returns the number of instructions that ran. Each value has `len` elements
-    /// (64, 128 or 256 bytes). The first result is stored in `values` at `from`, and the others follow it.
+    /// (64, 128 or 256 bytes). The first result is stored from position `from` of `values`, and the others follow it.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
     /// Returns the thread-local memory for the registers of programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;

@@ -167,7 +167,8 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     }
 }
 
-/// Computes powers by [`FloatMath::pow_ordinary`]. If the base or the exponent is not ordinary, calls the library.
+/// Computes powers by [`FloatMath::pow_ordinary`]. For pairs of a base and an exponent that it does not support, calls the standard
+/// library.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     // Repeated numbers are copied to arrays, so that one loop serves all operands. Unused elements hold ordinary numbers.
@@ -182,7 +183,7 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
             exponents[..len].copy_from_slice(&y[64 * number..][..len]);
         }
         let (mut powers, mut ordinary) = ([T::ZERO; 64], true);
-        // The width is rounded up to whole vectors. The extra elements hold old numbers, and their results are not used.
+        // The width is rounded up to whole vectors. The extra elements hold numbers of an earlier chunk, and their results are not used.
         let width = len.next_multiple_of(16).min(64);
         let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
         for i in 0..width {

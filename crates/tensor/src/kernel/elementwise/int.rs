@@ -142,7 +142,7 @@ fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     }
 }
 
-/// Returns the number of bits to shift. If `y` is negative or exceeds `u32`, returns the width of the type.
+/// Returns the number of bits to shift. If `y` is negative or does not fit into `u32`, returns the width of the type.
 #[inline(always)]
 fn shift<T: Int>(y: T) -> u32 {
     u32::try_from(y.to_i64()).unwrap_or(T::BITS)

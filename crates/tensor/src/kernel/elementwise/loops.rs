@@ -27,8 +27,8 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     }
 }
 
-/// Calls `body` on slices. A repeated number becomes a slice of one element, whose result is then repeated. So `body` is compiled only
-/// once.
+/// Calls `body` with the operand as a slice, and with the output. If the operand is one number, `body` gets slices of one element, and its
+/// result is then repeated. So `body` is compiled only once.
 #[inline(always)]
 pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) {
     let number;
@@ -206,8 +206,8 @@ pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &
     }
 }
 
-/// Computes [`rows`] for one kind of each operand: an element for each column, or one value for each row. In a common loop for all kinds,
-/// the compiler would keep more positions than a kind needs.
+/// Computes [`rows`] for one kind of each operand: an element for each column, or one value for each row. A common loop for all kinds would
+/// keep track of more positions than each kind needs.
 #[inline(always)]
 fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
     rows: RowBroadcast,

@@ -29,7 +29,7 @@ impl<'a, T: Copy> Operand<'a, T> {
         if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
     }
 
-    /// Returns 16 elements from `start` on.
+    /// Returns the 16 elements that begin at `start`.
     #[inline(always)]
     pub(crate) fn sixteen(self, start: usize) -> [T; 16] {
         match self {

@@ -35,7 +35,7 @@ struct Batch<'a, T> {
     addend: Addend<'a, T>,
     /// The iteration space of the elements of [`Addend::Elements`].
     addend_space: Option<IterationSpace<1>>,
-    /// For each product, the position of the first element of both operands' matrices.
+    /// For each product, the position of the first element of each operand's matrix.
     matrices: IterationSpace<2>,
     sizes: Sizes,
 }
@@ -59,7 +59,7 @@ impl<'a, T: Element> Batch<'a, T> {
         Batch { x, y, addend, addend_space, matrices, sizes }
     }
 
-    /// Writes the elements of [`Addend::Elements`] from `start` on to `out`. Does nothing for the other variants.
+    /// Fills `out` with the elements of [`Addend::Elements`] from index `start`. Does nothing for the other variants.
     fn begin(&self, start: usize, out: &mut [T]) {
         if let (Addend::Elements(Source { data, .. }), Some(space)) = (self.addend, &self.addend_space) {
             fill::spread(space, data, start, out);
@@ -77,7 +77,7 @@ impl<'a, T: Element> Batch<'a, T> {
         (matrix(0, self.x), matrix(1, self.y))
     }
 
-    /// Computes the products from `first` on.
+    /// Computes the products from index `first`, as many as `out` has room for.
     fn products(&self, first: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let each = self.sizes.m * self.sizes.n;
         for (b, out) in (first..).zip(out.chunks_mut(each)) {
@@ -88,7 +88,7 @@ impl<'a, T: Element> Batch<'a, T> {
         Ok(())
     }
 
-    /// Computes a single product, divided by columns.
+    /// Computes a single product in parts of `columns` columns.
     fn by_columns(&self, columns: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, .. }, (left, right)) = (self.sizes, self.operands(0));
         let grid = Grid::equal(out, n, (m, columns));
@@ -157,7 +157,7 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
-    // With few columns, parts of whole units differ too much in size, unless there is an even number of units.
+    // In parts of whole units, the sizes differ too much if there are few columns, unless the number of units is even.
     let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
     let (parts, unit) =
         if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };

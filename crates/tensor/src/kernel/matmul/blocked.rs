@@ -1,6 +1,6 @@
 //! Large products in the mode of equal bits. The crate `gemm` chooses blocks and instructions by the processor, so the order of its
-//! additions differs between processors. Here the order is fixed. For each element of the result, the terms of a panel are added to a
-//! partial sum. The partial sums of the panels are added in order.
+//! additions differs between processors. Here the order is fixed. The terms of each sum are divided into panels. For each element of the
+//! result, the terms of a panel are added to a partial sum. The partial sums of the panels are added in order.
 //!
 //! The right side is copied to strips of columns, which the loops of [`micro`](crate::kernel::matmul::micro) read in order. The blocks are
 //! after K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
@@ -46,8 +46,8 @@ impl<T: Semiring> Panel<T> {
     }
 }
 
-/// Computes the product of the first `rows` rows of `left` and a panel. Calls `each` with a row, a column, and the results of this row from
-/// this column on.
+/// Computes the product of the first `rows` rows of `left` and a panel. Calls `each` with a row, a column, and a slice of results. The
+/// first result in the slice is in that row and column, and the others follow it in the same row.
 fn multiply<T: Semiring>(
     kernels: &dyn MicroKernels<T>,
     (left, rows): (Matrix<T>, usize),

@@ -31,13 +31,13 @@ impl<'a, T> Matrix<'a, T> {
         (self.offset as isize + moved) as usize
     }
 
-    /// Returns the data from the first element of row `index` on.
+    /// Returns the part of `data` that begins with the first element of row `row`.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> &'a [T] {
         &self.data[self.place(row, 0)..]
     }
 
-    /// Returns the data from the first element of a column on.
+    /// Returns the part of `data` that begins with the first element of column `column`.
     #[inline(always)]
     pub(crate) fn column(&self, column: usize) -> &'a [T] {
         &self.data[self.place(0, column)..]

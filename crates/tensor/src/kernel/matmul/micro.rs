@@ -365,7 +365,7 @@ fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: 
     }
 }
 
-/// Computes [`DotProducts`] of `R` rows from `first` on, with `C` runs at a time. Returns `R`.
+/// Computes [`DotProducts`] of the `R` rows that begin with row `first`, with `C` runs at a time. Returns `R`.
 #[inline(always)]
 fn dot_products<T, S, const L: usize, const R: usize, const C: usize>(
     cpu: S,
@@ -559,7 +559,7 @@ kernels!(
     Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6], products [4 4] [4 1] [1 4] [1 1];
     Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
     Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4], products [4 2] [4 1] [1 4] [1 1];
-    // The lanes of a dot product determine the order of its sum. So the dot products have the lanes of `Portable`.
+    // The number of elements in a vector determines the order of a dot product's sum. So the dot products have as many as in `Portable`.
     Avx2<false>, f32 8 "avx2", tiles [4 2] [1 8], dots of Portable 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
     Avx2<false>, f64 4 "avx2", tiles [4 2] [1 8], dots 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
 );

@@ -42,8 +42,8 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// Returns whether a matrix is the transpose of a row-major matrix, and [`transpose::materialize`] supports the sizes of its strips of
-/// columns.
+/// Returns whether a matrix is the transpose of a row-major matrix whose strips of columns have sizes that [`transpose::materialize`]
+/// accepts.
 pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
     matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(strip(columns), rows)
 }

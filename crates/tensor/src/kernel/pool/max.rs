@@ -54,8 +54,8 @@ impl MaxPool {
     }
 }
 
-/// For each window, finds the position of the largest element of `x`, and writes the element of `values` at this position to `out`. Empty
-/// windows give `nothing`.
+/// For each window, finds the position of the largest element of `x`, and writes the element of `values` at this position to `out`. For a
+/// window without elements inside the plane, writes `nothing`.
 pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T, out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * windows, Schedule::Parallel, |part, out| {
@@ -89,7 +89,8 @@ pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T])
     });
 }
 
-/// Writes the position of each window's largest element to `out`, as a row-major position in its plane. Empty windows give 0.
+/// Writes the position of each window's largest element to `out`, as a row-major position in its plane. For a window without elements
+/// inside the plane, writes 0.
 pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * windows, Schedule::Parallel, |part, out| {

@@ -39,7 +39,7 @@ pub(crate) struct WindowSpans {
     count: usize,
     placement: Placement,
     divisor: Divisor,
-    /// The half-open range of windows that have `len` elements each and are `stride` apart.
+    /// The half-open range of the regular windows, which have `len` elements each and are `stride` apart.
     regular: (usize, usize),
     len: usize,
     stride: usize,
@@ -55,7 +55,7 @@ impl WindowSpans {
         divisor: Divisor,
     ) -> WindowSpans {
         let placement = Placement::Moving { kernel, stride, padding };
-        // The windows that lie inside the dimension.
+        // The regular windows are the windows that lie inside the dimension.
         let first = padding.div_ceil(stride).min(count);
         let end = (size + padding).checked_sub(kernel).map_or(0, |last| last / stride + 1).min(count);
         WindowSpans { size, count, placement, divisor, regular: (first, end.max(first)), len: kernel, stride }
@@ -168,7 +168,7 @@ impl MeanPool {
     }
 }
 
-/// Writes the mean of every window to `out`. An empty window has mean 0.
+/// Writes the mean of every window to `out`. A window without elements inside the plane has mean 0.
 ///
 /// # Errors
 ///
@@ -331,7 +331,7 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     }
 }
 
-/// Overwrites `row` with the adjoint of [`along`], applied to `shares`.
+/// Overwrites `row` with the adjoint of [`along`], applied to `shares`, which has one element for each window.
 #[inline(always)]
 fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
     row.fill(T::ZERO);
@@ -344,7 +344,7 @@ fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) 
     }
 }
 
-/// Adds the shares of the regular windows to `to`, which starts with the first regular window.
+/// Adds the shares of the regular windows to `to`, whose first element is the first element of the first regular window.
 #[inline(always)]
 fn back_regular<T: Float>(windows: &WindowSpans, shares: &[T], to: &mut [T]) {
     match (windows.stride, windows.len) {

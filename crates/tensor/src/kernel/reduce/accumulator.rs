@@ -51,8 +51,8 @@ pub(crate) fn side_by_side(width: usize) -> usize {
     1 << (WIDE / width).max(1).ilog2()
 }
 
-/// Accumulates `rows` rows of `x`, `stride` apart, into `total`. Wide rows are added without a tree, so there should be at most a
-/// few dozen of them. There may be more narrow rows.
+/// Accumulates `rows` rows of `x`, `stride` apart, into `total`. Rows of at least [`NARROW`] elements are added without a tree, so there
+/// should be at most a few dozen of them. The number of narrower rows is not limited.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {
@@ -104,8 +104,8 @@ impl Accumulator {
         Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
     }
 
-    /// Returns the length of a row and the position of the first total if the elements consist of whole short rows with adjacent totals.
-    /// Each of these rows is reduced to one total.
+    /// Handles elements that are whole short rows with adjacent totals, so that each row is reduced to one total. Returns the length of a
+    /// row and the position of the first total. Returns `None` for other elements.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
         let space = &self.space;
         let innermost = space.depth() - 1;

@@ -87,7 +87,7 @@ fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     best.map_or(0, |best| start + find(&x[start..x.len().min(start + EXTREME_SEGMENT)], best))
 }
 
-/// The lanes whose extreme elements are searched.
+/// The lanes whose extreme elements are searched. A lane is a line of elements along the dimension.
 struct Lanes<'a, T> {
     largest: bool,
     data: &'a [T],
@@ -98,7 +98,7 @@ struct Lanes<'a, T> {
 }
 
 /// Writes to `out`, for every lane, the position of the first largest (or smallest) element. A NaN counts as larger (or smaller) than all
-/// others. `reduced` is the layout along the lanes, which are not empty. `kept` is the layout of the other dimensions.
+/// other elements. `reduced` is the layout along the lanes, which are not empty. `kept` is the layout of the other dimensions.
 pub(crate) fn arg<T: Element>(
     largest: bool,
     data: &[T],
@@ -162,8 +162,8 @@ impl<T: Element> Lanes<'_, T> {
         self.data[(self.space.position(0, lane) as isize + position as isize * self.step) as usize]
     }
 
-    /// Computes the positions for the lanes from `first` on, one lane after the other. Only the `size` elements from `from` on
-    /// are searched.
+    /// Computes the positions for the lanes from index `first`, one lane after the other. Searches only the `size` elements of each lane
+    /// from index `from`.
     fn one_by_one(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
         let (data, step, mut lane) = (self.data, self.step, Vec::new());
         for (i, out) in out.iter_mut().enumerate() {

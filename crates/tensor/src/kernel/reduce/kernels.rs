@@ -9,14 +9,14 @@ use crate::{Reduction, Scalar};
 pub trait ReductionKernels: Scalar {
     /// Returns the start of a total, which is the total of no elements.
     fn start(op: Reduction) -> Self;
-    /// Combines each total with its element of `x`.
+    /// Combines each total with the element of `x` at the same position.
     fn accumulate(op: Reduction, totals: &mut [Self], x: &[Self]);
-    /// Combines each total with its elements in `rows` rows, `stride` apart. Several rows are combined at a time, so that at most
-    /// `rows` / 8 + 7 operations depend on each other.
+    /// Combines each total with the elements in its column of `x`, which has `rows` rows, `stride` apart. Several rows are combined at a
+    /// time, so that at most `rows` / 8 + 7 operations depend on each other.
     fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize);
-    /// Combines each total with a line of `len` adjacent elements. Each line is reduced in order.
+    /// Combines each total with the next line of `len` adjacent elements of `x`. Each line is reduced in order.
     fn accumulate_lines(op: Reduction, x: &[Self], len: usize, totals: &mut [Self]);
-    /// Reduces lines of `len` elements, `stride` apart. There is one line for each element of `out`.
+    /// Reduces lines of `len` elements of `x`, which begin `stride` elements apart. There is one line for each element of `out`.
     fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
     /// Computes [`reduce_each`](Self::reduce_each) for lines of 1 to 15 elements, in the order of additions of
     /// [`accumulate_rows`](Self::accumulate_rows).

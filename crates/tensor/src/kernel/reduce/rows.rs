@@ -6,13 +6,13 @@ use crate::scalar::element::Semiring;
 use crate::scalar::reduction::Fold;
 
 dispatched! {
-    /// Combines each total with its element of `x`.
+    /// Combines each total with the element of `x` at the same position.
     pub(super) fn accumulate<T: Semiring, F: Fold<T>>(totals: &mut [T], x: &[T]) {
         accumulate_row::<T, F>(totals, x);
     }
 
-    /// Accumulates `rows` rows, `stride` apart. Eight rows are processed at a time, so that each total is read and written only once per
-    /// eight rows.
+    /// Accumulates `rows` rows of `x`, `stride` apart, into `totals`. Eight rows are processed at a time, so that each total is read and
+    /// written only once per eight rows.
     pub(super) fn accumulate_rows<T: Semiring, F: Fold<T>>(totals: &mut [T], x: &[T], stride: usize, rows: usize) {
         let len = totals.len();
         let totals = &mut totals[..len];

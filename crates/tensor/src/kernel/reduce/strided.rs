@@ -54,7 +54,7 @@ fn sort<L>(loops: &mut [L], stride: impl Fn(&L) -> usize) {
     sort_few(loops, |own| stride(own).wrapping_sub(1));
 }
 
-/// Returns the size and the stride of the innermost loop. A loop over a single element has the stride `single`.
+/// Returns the size and the stride of the innermost loop. If the loop has a single element, returns `single` as the stride.
 fn innermost(loops: &Loops, single: usize) -> (usize, usize) {
     match loops.loop_of(loops.depth() - 1) {
         (1, _) => (1, single),
@@ -282,7 +282,8 @@ fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
     }
 }
 
-/// The elements that are reduced to the results from `start` on, arranged as rows: element `k` of each row belongs to result `start + k`.
+/// The elements that are reduced to the results from index `start`, arranged as rows: element `k` of each row belongs to result `start +
+/// k`.
 struct Rows<'a, T> {
     data: &'a [T],
     kept: &'a Loops,
@@ -456,7 +457,7 @@ fn columns<T: Element>(
     Ok(())
 }
 
-/// Replaces each total x by the total of `times` elements that are all equal to x.
+/// Replaces each total x by the reduction of `times` elements that are all equal to x.
 pub(crate) fn repeat_totals<T: Element>(op: Reduction, totals: &mut [T], times: usize) {
     let Some(function) = op.repeated() else { return };
     let combined = |function: Binary, x: T, y: T| {
@@ -467,7 +468,8 @@ pub(crate) fn repeat_totals<T: Element>(op: Reduction, totals: &mut [T], times: 
     for total in totals {
         let x = *total;
         *total = match op {
-            // The exponent may be rounded. So the power has half of it, and the sign does not depend on the rounding.
+            // `times` may be rounded in type `T`, which could change the sign of a power. So this code squares the power of `times / 2`,
+            // and multiplies it by x if `times` is odd.
             Reduction::Prod => {
                 let half = combined(function, x, T::from_i64((times / 2) as i64));
                 let square = combined(Binary::Mul, half, half);

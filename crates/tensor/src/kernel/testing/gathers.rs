@@ -52,7 +52,7 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
             &elements(flat.apply_scatter_add(&positions, shape, site()).unwrap().source()),
             "index_add",
         );
-        // The second term has only the first slice. It is added after the first term.
+        // The second term of this sum has only the first slice of `x`. It is added after the first term.
         if size == 0 {
             continue;
         }
@@ -112,7 +112,7 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
         let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
         update(&mut expected, &window, x.source(), landed);
         assert_bits(&x.apply_embed(view.clone(), shape, site()).unwrap(), &expected, &view);
-        // With `true` as its third argument, `embed` adds to the elements that are already there.
+        // With `true` as its third argument, `embed` adds to the elements that `got` already has.
         let mut got = expected.clone();
         gather::embed(x.source(), &window, true, &mut got);
         update(&mut expected, &window, x.source(), |place, x| combine(Reduction::Sum, place, x));

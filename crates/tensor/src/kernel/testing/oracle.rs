@@ -54,7 +54,8 @@ pub(crate) fn reduce<T: Oracle>(op: Reduction, column: &[T]) -> T {
     column.iter().fold(T::start(op), |total, &x| combine(op, total, x))
 }
 
-/// Returns the position of the largest or smallest element, the first of several. If there is a NaN, returns the position of the first NaN.
+/// Returns the position of the largest or smallest element. Of several equal elements, takes the first. If there is a NaN, returns the
+/// position of the first NaN.
 pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     let is_nan = |x: T| x.partial_cmp(&x).is_none();
     if let Some(position) = column.iter().position(|&x| is_nan(x)) {

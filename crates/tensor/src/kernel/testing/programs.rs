@@ -51,7 +51,7 @@ struct Reference<T> {
     per_row: bool,
 }
 
-/// Returns a random shape with at most 5,000 elements, usually few and sometimes none.
+/// Returns a random shape with at most 5,000 elements. Most shapes have few elements, and some have none.
 fn shape(rng: &mut Pcg64) -> Shape {
     let large = if chance(rng, 16) { 5000 } else { 40 };
     let limit = pick(rng, &[1, 8, 32, 64, 64, 200, 200, large]);
@@ -119,7 +119,8 @@ fn instruction(rng: &mut Pcg64, values: usize, row: Option<usize>) -> Instructio
     }
 }
 
-/// Returns the block kernel's result for one element. If the operation is exact, checks the result against the oracle.
+/// Returns the result of the block kernel of `instruction` for one element. If the operation is exact, checks the result against the
+/// oracle.
 fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Option<T> {
     let mut out = [T::ZERO];
     let (x1, y1) = ([x], [y]);
@@ -226,11 +227,11 @@ fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &S
 /// The operands of a random program, and the row that its reductions use.
 struct Operands<T: Element> {
     shape: Shape,
-    /// Whether dimensions are stretched over lanes.
+    /// True if the shape has many short rows, for which the engine computes along the other dimensions.
     by_lanes: bool,
     /// The first dimension of a row, and the number of elements of a row.
     row: (Option<usize>, usize),
-    /// The tensors. `None` stands for the number.
+    /// The tensors. `None` stands for the operand `number`.
     tensors: Vec<Option<Tensor<T>>>,
     number: T,
 }
@@ -249,7 +250,7 @@ impl<T: Float + Oracle> Operands<T> {
         Operands { shape, by_lanes, row, tensors, number }
     }
 
-    /// Returns the elements of an operand, and whether they are equal in a row.
+    /// Returns the elements of an operand, and whether all elements of each row are equal.
     fn reference(&self, tensor: Option<&Tensor<T>>) -> Reference<T> {
         let elements = match tensor {
             None => vec![self.number; self.shape.numel()],
@@ -330,7 +331,7 @@ fn outputs<T: Float + Oracle>(rng: &mut Pcg64, values: &[Reference<T>], operands
     outputs
 }
 
-/// Compares a random program with the reference, run alone and bound.
+/// Compares a random program with the reference. Runs it once by itself, and twice as a [`BoundProgram`].
 fn check<T: Float + Oracle>(rng: &mut Pcg64) {
     let operands = Operands::<T>::random(rng);
     let (shape, tensors, scalar) = (&operands.shape, &operands.tensors, operands.number);
