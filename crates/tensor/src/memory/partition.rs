@@ -22,7 +22,7 @@ use crate::memory::threads::{self, Schedule};
 enum Boundaries<'a> {
     /// Equal parts of this length; the last one may be shorter.
     Equal(usize),
-    /// The end of each part, in ascending order.
+    /// The position of the end of each part. The ends are in ascending order.
     Ends(&'a [usize]),
 }
 
@@ -85,7 +85,7 @@ impl<'a, T: Send> Partition<'a, T> {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::Equal(size) }
     }
 
-    /// Splits `buffer` at `ends`, which are in ascending order. The part after the last end has the remaining elements.
+    /// Splits `buffer` at the positions in `ends`, which are in ascending order. The part after the last end has the remaining elements.
     pub(crate) fn ends(buffer: &'a mut [T], ends: &'a [usize]) -> Self {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::ends(ends) }
     }
@@ -269,8 +269,8 @@ pub(crate) fn try_chunks<T: Send>(
     try_run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task)
 }
 
-/// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units:
-/// the index of the first unit, and the elements.
+/// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units.
+/// `task` gets the index of the first unit of its range, and the elements of the range.
 ///
 /// There is one range for each thread, so `task` must compute each unit in the same way in every range.
 pub(crate) fn try_ranges<T: Send>(

@@ -44,7 +44,7 @@ pub(crate) struct MemoryRange<T> {
 /// An allocation that is read and written only through [`MemoryRange`]s.
 struct Divided<T> {
     start: *mut T,
-    /// The owner of the elements. It is not read while there are ranges.
+    /// The owner of the elements. It is not accessed while any [`MemoryRange`] of the elements exists.
     _memory: PooledBuffer<T>,
 }
 

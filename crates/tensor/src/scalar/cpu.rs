@@ -132,9 +132,9 @@ fn choose() -> InstructionSet {
     chosen
 }
 
-/// Sets the instruction set from now on. If the processor lacks `set`, its largest set is used. Elementwise arithmetic gives the same bits
-/// on every set. Functions like `exp` and matrix products differ in the last bits. [`InstructionSet::Portable`] gives the same bits on
-/// every platform.
+/// Selects the instruction set for all later operations. If the processor lacks `set`, selects the processor's largest set. Elementwise
+/// arithmetic gives the same bits on every set. Functions like `exp` and matrix products differ in the last bits.
+/// [`InstructionSet::Portable`] gives the same bits on every platform.
 pub fn set_instruction_set(set: InstructionSet) {
     let set = if set.is_supported() { set } else { best() };
     CHOSEN.store(set as u8, Ordering::Relaxed);

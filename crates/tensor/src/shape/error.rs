@@ -42,7 +42,8 @@ pub enum Error {
         output: Box<Shape>,
         /// The broadcast shape of the operands.
         broadcast: Box<Shape>,
-        /// The mismatch if the right side is expanded to the left side. Its text is the error message of older versions of PyTorch.
+        /// The mismatch of an expansion of the right side to the shape of the left side. Its text is the error message of older versions of
+        /// PyTorch.
         source: Box<ExpandMismatch>,
         /// The operation and the line that called it.
         at: Site,
@@ -145,7 +146,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A reduction of zero elements by an operation without an identity.
+    /// A reduction of zero elements by an operation that has no result for them, such as a maximum.
     #[error("{}", diagnostic::with_site(message, at))]
     EmptyReduction {
         /// The error message.

@@ -116,8 +116,8 @@ impl Layout {
         axes
     }
 
-    /// Returns true if several elements share a position by PyTorch's rule for operations in place: a dimension of size above 1 has stride
-    /// 0.
+    /// Returns true if PyTorch's rule for operations in place finds that several elements share a position: a dimension of size above 1 has
+    /// stride 0.
     pub fn has_internal_overlap(&self) -> bool {
         self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&size, &stride)| size > 1 && stride == 0)
     }

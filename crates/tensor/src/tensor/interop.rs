@@ -2,12 +2,12 @@
 //!
 //! | from | to | copies |
 //! |---|---|---|
-//! | [`Array`] | [`Tensor`] | never: the tensor takes the vector; strides, also negative ones, and offset stay |
+//! | [`Array`] | [`Tensor`] | never: the tensor takes over the array's vector, and keeps its offset and strides, also negative ones |
 //! | [`ArcArray`] | [`Tensor`] | never: both share the memory, and each copies before it writes |
 //! | [`ArrayView<'static>`](ArrayView) | [`Tensor`], by [`from_static`](Tensor::from_static) | only if the view has gaps |
 //! | [`ArrayView`] | [`Tensor`] | always: a tensor may outlive any borrow |
 //! | [`&Tensor`](Tensor) | [`ArrayViewD`], by [`as_ndarray`](Tensor::as_ndarray) | never, whatever the strides |
-//! | [`Tensor`] | [`ArrayD`] | unless it is contiguous, covers its buffer, and shares it with nothing |
+//! | [`Tensor`] | [`ArrayD`] | unless the tensor is contiguous, covers its buffer, and shares the buffer with no other tensor |
 //!
 //! The module `memory::storage` implements the sharing of memory, so this module needs no `unsafe`.
 

@@ -203,8 +203,7 @@ impl<T: Scalar> Expression<T> {
         Op::Number((self.numbers.len() - 1) as u32)
     }
 
-    /// Stores a view and returns the operation that refers to it. If the view equals one of the first [`MAX_SCANNED`] views, it is not
-    /// stored again.
+    /// Stores a view and returns the operation that refers to it. If the view equals one of the first few views, it is not stored again.
     pub fn add_view(&mut self, view: View) -> Op {
         Op::View(self.view_number(view))
     }

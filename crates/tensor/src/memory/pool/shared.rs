@@ -28,7 +28,7 @@ pub(super) struct Buffers<M> {
 /// The buffers of one size.
 struct Class<M> {
     free: Vec<M>,
-    /// The number of the last request of this size.
+    /// The value of `Buffers::requests` at the last request of this size.
     requested: u64,
 }
 
@@ -39,7 +39,7 @@ impl<M> Default for Class<M> {
 }
 
 impl<M> Shared<M> {
-    /// Removes a buffer of `bytes` bytes, if there is one.
+    /// Removes a buffer of `bytes` bytes and returns it, if there is one.
     pub(super) fn take(&self, kind: u8, bytes: usize) -> Option<M> {
         let memory = self.lock().take(kind, bytes)?;
         self.reused.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl<M> Buffers<M> {
         Buffers { classes: BTreeMap::new(), bytes: 0, count: 0, requests: 0 }
     }
 
-    /// Removes a buffer of `bytes` bytes, if there is one.
+    /// Removes a buffer of `bytes` bytes and returns it, if there is one.
     pub(super) fn take(&mut self, kind: u8, bytes: usize) -> Option<M> {
         self.requests += 1;
         let class = self.classes.entry((kind, bytes)).or_default();

@@ -25,7 +25,7 @@ const SHORTEST_REST: Duration = Duration::from_millis(20);
 /// [`TRIAL`](super::helpers::TRIAL). With a shorter one, helpers return earlier when the machine is idle again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// The time that an operation took, by cause.
+/// The time that an operation took, divided by the ways in which it was spent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
     /// The time in which the caller ran tasks.
@@ -82,7 +82,7 @@ impl Account {
         self.resting
     }
 
-    /// Records the time that an operation on `helpers` helpers took. The operation ended at `now`.
+    /// Records the time that an operation with `helpers` helpers took. The operation ended at `now`.
     pub(super) fn enter(&mut self, helpers: usize, spent: Spent, now: Instant) {
         let saved = match spent.own_tasks {
             0 => 0,

@@ -30,7 +30,7 @@ pub(super) const MAX_TASKS: usize = u32::MAX as usize;
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// The unclaimed tasks and the state of one thread. Seat 0 belongs to the caller.
+/// The unclaimed tasks and the state of one thread. The seat with index 0 belongs to the caller, and the other seats to helpers.
 struct Seat {
     /// The range of unclaimed tasks: the start in the upper 32 bits, the end in the lower 32 bits.
     unclaimed: AtomicU64,
@@ -54,12 +54,12 @@ struct Operation {
 pub(super) struct Team {
     seats: Box<[Padded<Seat>]>,
     operation: Padded<Operation>,
-    /// The number of unfinished tasks of the open operation.
+    /// The number of unfinished tasks of the operation that currently runs.
     unfinished: Padded<AtomicUsize>,
     /// The payload of the first task that panicked.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The number of tests before a thread takes tasks from another thread's range. Each test asks whether the owner has finished the
-    /// range.
+    /// The number of tests before a thread takes tasks from another thread's range. Each test asks whether the other thread has finished
+    /// its range.
     patience: u32,
 }
 
@@ -188,11 +188,11 @@ impl Team {
         fence(Ordering::SeqCst);
     }
 
-    /// Returns the range of tasks of thread `thread` in the order in which they run.
+    /// Returns the range of tasks of thread `thread`. The tasks are numbered in the order in which they run.
     ///
-    /// In both directions a thread has the same tasks, because its core's cache may still contain their data. A helper that calls this
-    /// function while the caller opens the next operation may get a wrong range. The helper uses the range only to decide how long it
-    /// spins.
+    /// In ascending and in descending order, a thread has the same tasks, because its core's cache may still contain their data. A helper
+    /// that calls this function while the caller publishes the next operation may get a wrong range. The helper uses the range only to
+    /// decide how long it spins.
     fn share(&self, thread: usize) -> Range<usize> {
         let operation = &self.operation.0;
         let count = operation.count.load(Ordering::Relaxed);
@@ -231,10 +231,11 @@ impl Team {
         total
     }
 
-    /// Waits while the owner of a range works on it, at most for the remaining `patience`.
+    /// Waits while thread `thread`, the owner of a range of tasks, works on its range. Each test of the range reduces `patience` by 1, and
+    /// the function returns at 0.
     ///
-    /// A task that another thread takes moves its data to another core's cache. That makes the owner late in the next operation too. An
-    /// owner that has not started may be asleep or suspended, so this function does not wait for it.
+    /// If another thread takes a task, the data of the task moves to the cache of another core. Then the owner is late in the next
+    /// operation too. An owner that has not started may be asleep or suspended, so this function does not wait for it.
     fn leave_to_owner(&self, thread: usize, patience: &mut u32) {
         let first = self.share(thread).start;
         while *patience > 0 {

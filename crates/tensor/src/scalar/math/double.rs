@@ -51,7 +51,7 @@ fn expm1_rest<const FMA: bool>(r: f64) -> f64 {
     polynomial::<FMA, 10, _>(r, p)
 }
 
-/// Computes Φ(-y) / e^(-y²/2) for y from 0 to 38.6. `square` is y².
+/// Computes Φ(-y) / e^(-y²/2) for y from 0 to 38.6, where Φ is the normal distribution function. `square` is y².
 #[inline(always)]
 fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
     let even = [
@@ -174,7 +174,7 @@ impl FloatMath for f64 {
     fn erf<const FMA: bool>(x: f64) -> f64 {
         let square = x * x;
         let near = fma::<FMA, _>(polynomial::<FMA, 12, _>(square, ERF_NEAR), x, x);
-        // The result is 1 from 6 on.
+        // For |x| of 6 and above, the result is ±1.
         let magnitude = x.abs();
         let y = if magnitude > 6.0 { 6.0 } else { magnitude };
         let ratio = 2.0 * scaled_tail::<FMA>(SQRT_2 * y, 2.0 * (y * y));
@@ -183,12 +183,12 @@ impl FloatMath for f64 {
         if magnitude < 0.85 { near } else { far }
     }
 
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is the one for f32,
-    /// with t = (x - 3.75)/(x + 3.75).
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is the one of
+    /// `single.rs`, with t = (x - 3.75)/(x + 3.75).
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
-        // The result is 0 from 27.3 on.
+        // For |x| of 27.3 and above, erfc |x| is 0.
         let y = if magnitude > 27.3 { 27.3 } else { magnitude };
         let t = (y - 3.75) / (y + 3.75);
         let g = [
@@ -223,7 +223,7 @@ impl FloatMath for f64 {
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
-        // The tail is 0 from 38.5 on.
+        // For |x| of 38.5 and above, the tail Φ(-|x|) is 0.
         let y = if magnitude > 38.6 { 38.6 } else { magnitude };
         let (square, rest) = Self::square::<FMA>(y);
         let ratio = scaled_tail::<FMA>(y, square);
@@ -241,7 +241,7 @@ impl FloatMath for f64 {
     fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
         let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
         let n = shifted - ROUND;
-        // The first difference is exact. `rest` collects the rounding errors of the next two.
+        // The difference `first` is exact. `rest` collects the rounding errors of the differences `second` and `r`.
         let first = fma::<FMA, _>(-n, HALF_PI[0], x);
         let second = fma::<FMA, _>(-n, HALF_PI[1], first);
         let r = fma::<FMA, _>(-n, HALF_PI[2], second);
@@ -282,8 +282,8 @@ impl FloatMath for f64 {
     }
 
     /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), if the processor has FMA instructions; error at
-    /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s =
-    /// (m - 1)/(m + 1).
+    /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers. For x = m 2ⁿ, log₂ m is computed as s
+    /// (A + s² (B + s² Q(s²))) with a polynomial Q and s = (m - 1)/(m + 1).
     #[inline(always)]
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];

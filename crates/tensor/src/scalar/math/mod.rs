@@ -88,7 +88,7 @@ pub(crate) trait FloatMath:
 
     /// The number of bits of the fraction.
     const DIGITS: u32;
-    /// The bits of the exponent 0, as in the number 1.
+    /// The exponent field of the number 1, which stands for the exponent 0.
     const BIAS: Self;
     const EPSILON: Self;
     const MAX: Self;
@@ -108,8 +108,8 @@ pub(crate) trait FloatMath:
     /// log₁₀ 2 as a sum of two numbers. The first number has few digits, so that its products with exponents are exact.
     const LOG10_2_HIGH: Self;
     const LOG10_2_LOW: Self;
-    /// The exponent that [`falling`](Self::falling) adds to avoid subnormal numbers. The next constant is the power of two that removes it
-    /// again.
+    /// The exponent that [`falling`](Self::falling) adds to avoid subnormal numbers. [`LOWER`](Self::LOWER) is the power of two that
+    /// removes it again.
     const RAISED: Self;
     const LOWER: Self;
     /// tanh is a polynomial below the first bound and 1 above the second.
@@ -301,7 +301,8 @@ pub(crate) trait FloatMath:
         y.copysign(x)
     }
 
-    /// Computes 1 - erf x as e^(-y²) g(t)/(1 + 2y), where y is the magnitude of x. For y below 0.4, returns `near`.
+    /// Computes 1 - erf x as e^(-y²) g(t)/(1 + 2y), where y is |x| and `g` has the coefficients of a polynomial. For y below 0.4, returns
+    /// `near`, which the caller has computed by another formula.
     #[inline(always)]
     fn erfc_of<const FMA: bool, const N: usize>(x: Self, y: Self, t: Self, g: [Self; N], near: Self) -> Self {
         let two = Self::from_f64(2.0);

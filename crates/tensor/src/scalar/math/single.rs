@@ -21,7 +21,7 @@ const LOG: [f32; 9] = [
 const ERF_NEAR: [f32; 7] =
     [8.316_766_6e-5, -8.130_010_7e-4, 5.199_906_4e-3, -2.685_894_1e-2, 0.112_836_88, -0.376_126_32, 0.128_379_17];
 
-/// Computes ln(m 2ⁿ). `offset` has the bits of the number minus the bits of √½. `shift` is subtracted from the exponent in these bits.
+/// Computes ln(m 2ⁿ). `offset` has the bits of m 2^(n + `shift`) minus the bits of √½.
 #[inline(always)]
 fn log_of<const FMA: bool>(offset: u32, shift: f32) -> f32 {
     // n is the exponent, and the number 1 + m is in √½ .. √2.
@@ -91,13 +91,13 @@ impl FloatMath for f32 {
         if x == 0.0 { f32::NEG_INFINITY } else { y }
     }
 
-    /// Computes the error function; error at most 2 units in the last place. Below 0.93 it evaluates a polynomial for (erf x)/x - 1 in x²,
-    /// and above a polynomial for -ln(1 - erf x). Both were fitted for relative error.
+    /// Computes the error function; error at most 2 units in the last place. For |x| below 0.93, evaluates a polynomial for (erf x)/x - 1
+    /// in x². For larger |x|, evaluates a polynomial for -ln(1 - erf |x|). Both were fitted for relative error.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f32) -> f32 {
         let square = x * x;
         let near = fma::<FMA, _>(polynomial::<FMA, 7, _>(square, ERF_NEAR), x, x);
-        // The result is 1 from 4 on.
+        // For |x| of 4 and above, the result is ±1.
         let magnitude = x.abs();
         let t = if magnitude > 4.0 { 4.0 } else { magnitude };
         let q = [
@@ -121,7 +121,7 @@ impl FloatMath for f32 {
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
-        // The result is 0 from 10.06 on.
+        // For |x| of 10.06 and above, erfc |x| is 0.
         let y = if magnitude > 10.1 { 10.1 } else { magnitude };
         let t = (y - 2.0) / (y + 2.0);
         let g = [
@@ -146,7 +146,7 @@ impl FloatMath for f32 {
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
-        // The tail is 0 from 14.3 on.
+        // For |x| of 14.3 and above, the tail Φ(-|x|) is 0.
         let y = if magnitude > 14.4 { 14.4 } else { magnitude };
         let (square, rest) = Self::square::<FMA>(y);
         let even = polynomial::<FMA, 3, _>(square, [4.109_363_5e-3, 0.183_096_29, 0.5]);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::Shape;
 use crate::shape::compat::warning::{self, VARIABLE, Warning};
 
-/// The reaction to a broadcast for which the older 1-D view gives another result.
+/// The reaction to a broadcast for which PyTorch before version 0.2 gave another result: it viewed both operands as one-dimensional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BroadcastWarning {
     /// No reaction, as in today's PyTorch.
@@ -141,7 +141,7 @@ impl Rules {
         Rules { when, ..self }
     }
 
-    /// Returns these rules with or without the 1-D view.
+    /// Returns these rules with `legacy_pointwise` replaced. If it is true, shapes that do not broadcast may be viewed as one-dimensional.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -234,7 +234,7 @@ thread_local! {
 /// The packed rules of the process; 0 until the environment variable is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
-/// The state of a fast check: 0 before any rules exist; 1 while all rules allow tensors without dimensions; 2 after the first rules that
+/// The state of `never_strict`: 0 before any rules exist; 1 while all rules allow tensors without dimensions; 2 after the first rules that
 /// refuse them.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 

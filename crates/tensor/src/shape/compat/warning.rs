@@ -23,7 +23,7 @@ pub const VARIABLE: &str = "WENGERT_BROADCAST_WARNING";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A broadcast for which the older 1-D view gives another result.
+    /// A broadcast for which PyTorch before version 0.2 gave another result: it viewed both operands as one-dimensional.
     Broadcast {
         /// The shapes of `self` and `other`.
         shapes: (Shape, Shape),
@@ -216,7 +216,8 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // A collector may outlive the list, for example in another thread-local variable. Then there is nothing to remove.
+        // A collector may outlive the thread's list of collectors, for example in another thread-local variable. Then there is nothing to
+        // remove.
         let _ = COLLECTORS.try_with(|collectors| {
             collectors.borrow_mut().retain(|other| !Rc::ptr_eq(other, &self.collected));
         });
