@@ -44,7 +44,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// Returns the access for a layout, which has at least one element.
+    /// Returns the way in which an operand with this layout is read. The layout must have at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -63,7 +63,8 @@ impl Access {
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 
-    /// Returns the access for a layout expanded to `shape`. Extra leading dimensions of size 1 are ignored.
+    /// Returns the way in which an operand with this layout is read after expansion to `shape`. Extra leading dimensions of size 1 are
+    /// ignored.
     ///
     /// # Panics
     ///
@@ -119,7 +120,7 @@ impl Access {
         Ok(Some(copy))
     }
 
-    /// Returns the tiles of a transposed operand.
+    /// Returns the tiles into which a transposed operand is cut; `None` for other operands.
     pub(crate) fn tiles(&self) -> Option<Tiles> {
         if let Access::Transposed(_, tiles) = self { Some(*tiles) } else { None }
     }

@@ -16,11 +16,12 @@ use crate::{Element, Reduction};
 
 /// The part of an output that each task gets.
 pub(crate) enum TaskShare {
-    /// A task gets this number of elements of the output for each element over which the task runs.
+    /// A task gets this number of elements of the output for each element in the task's blocks.
     Elements(usize),
-    /// A task gets one element of the output for each row over which the task runs.
+    /// A task gets one element of the output for each row in the task's blocks.
     Rows,
-    /// Each task gets this number of totals for itself. The driver then combines the totals of all tasks.
+    /// Each task gets an array of this number of totals (results of a reduction) for itself. The driver then combines the totals of all
+    /// tasks.
     Totals(Reduction, usize),
 }
 

@@ -160,7 +160,7 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    // The blocks of a tiled operation are too short for the streaming loop.
+    // If an operation is cut into tiles, its blocks are too short for the loop `stream`.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
@@ -171,7 +171,7 @@ fn two<T: Element, U: Element>(
     });
 }
 
-/// Returns the tiling of `count` elements for operands with these accesses. `cost` is the operation's cost in additions.
+/// Returns the tiling (blocks and tasks) of `count` elements for operands with these accesses. `cost` is the operation's cost in additions.
 fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Compares operations on operands with every kind of access with results computed by indices.
+    /// Tests operations on operands with every kind of access. The expected results are computed by indices.
     #[test]
     fn every_operation_reads_every_access() {
         for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {

@@ -16,9 +16,9 @@ pub type AxisSet = u64;
 /// An output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A value over the whole shape.
+    /// A value that has the program's shape.
     Whole(Value),
-    /// Values over the whole shape, concatenated along the dimension in the last field.
+    /// Values that have the program's shape, concatenated along the dimension in the last field.
     Joined(Box<[Value]>, usize),
     /// A value with one element for each row. The output has the program's shape, but its row dimensions have size 1.
     PerRow(Value),

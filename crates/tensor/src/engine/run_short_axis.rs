@@ -265,7 +265,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes at once, with `len` elements of each lane. If all lanes are equal, returns one lane.
+    /// Returns a value over all lanes (positions of the short last dimension) at once, with `len` elements of each lane. If all lanes are
+    /// equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),

@@ -12,8 +12,8 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::scalar::instruction::Instruction;
 
-/// Runs a program with small blocks of `block` elements. For each output that [joins](Output::joined_row) values, `joined` has the number
-/// of adjacent elements that come from one value.
+/// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. For each output that
+/// [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value.
 pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,

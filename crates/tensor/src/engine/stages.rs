@@ -6,7 +6,7 @@ use crate::memory::scratch::Scratch;
 pub(crate) use crate::thresholds::blocks::STAGE;
 use crate::{Float, Reduction};
 
-/// The second totals of a task, which contain the blocks of its earlier stages.
+/// The second totals of a task: the sums of its earlier stages. A stage is a fixed number of blocks.
 pub(crate) struct Stages<T> {
     op: Reduction,
     /// The number of blocks after which the first totals are added to the second ones.

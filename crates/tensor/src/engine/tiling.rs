@@ -10,7 +10,7 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::blocks::{LONG_ROW, LONG_ROW_OF_PROGRAM, MAX_SMALL_BLOCKS};
 pub(crate) use crate::thresholds::blocks::{MAX_SMALL_BLOCK, VECTOR_BYTES};
 
-/// The blocks and the tasks into which `count` elements are cut.
+/// The blocks and the tasks into which `count` elements are cut. A task is a range of blocks that one thread runs.
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     pub(crate) count: usize,
@@ -52,15 +52,16 @@ impl Tiling {
         Tiling { row, ..Self::cut(count, unit, unit, cost + 1) }
     }
 
-    /// Returns the tiling of `count` elements of each lane into blocks of at most `longest` elements. Within a row of `row` elements, each
-    /// operand is contiguous or constant. One element of all lanes together costs as much as `cost` additions.
+    /// Returns the tiling of a program that runs lane by lane: the `count` elements of each lane are cut into blocks of at most `longest`
+    /// elements. Within a row of `row` elements, each operand is contiguous or constant. One element of all lanes together costs as much as
+    /// `cost` additions.
     pub(crate) fn of_lanes(count: usize, row: usize, longest: usize, cost: usize) -> Self {
         Self::cut(count, row, row.div_ceil(row.div_ceil(longest)), cost)
     }
 
-    /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. If
-    /// results are streamed, a block has about [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`.
-    /// Otherwise a block is as long as a task.
+    /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. The
+    /// operands loop over `rows` rows. If results are streamed, a block has about [`BLOCK`] elements. Its number of rows is then a multiple
+    /// of `rows`, or less than `rows`. Otherwise a block is as long as a task.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };

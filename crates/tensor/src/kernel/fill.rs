@@ -63,7 +63,7 @@ macro_rules! of_constant {
     };
 }
 
-/// Fills `out` row by row. Each element of the next row, of `row` elements, is set to the next one of `values`.
+/// Splits `out` into rows of `row` elements, and fills each row with the next one of `values`.
 fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);

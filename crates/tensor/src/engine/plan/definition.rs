@@ -16,7 +16,7 @@ pub(super) type ShapeId = u32;
 /// The way in which a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Definition {
-    /// The data of a leaf, or the known value of a node.
+    /// The data of a leaf, or a value that is known before the plan runs. The field is the node that has this value.
     Known(Index),
     /// A number, by its index in [`Values::numbers`].
     Number(u32),

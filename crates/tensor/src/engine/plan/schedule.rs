@@ -51,12 +51,12 @@ pub(super) struct Schedule<'a, T: Float> {
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
     by_place: FxHashMap<(u32, ShapeId), u32>,
-    /// The level and the index of each value that is a separate step.
+    /// For each value that is a separate step, its level (the number of kernels that must finish first) and its index.
     pub(super) singles: Vec<(u32, Id)>,
 }
 
 impl<'a, T: Float> Schedule<'a, T> {
-    /// Places all values in `live`.
+    /// Places all values that are marked in `live`, in kernels or as separate steps.
     pub(super) fn new(expression: &'a Expression<T>, values: &'a Values<T>, live: &[bool]) -> Self {
         let mut schedule = Schedule {
             expression,

@@ -91,7 +91,7 @@ impl<'a, T: Float> Reading<'a, T> {
         reading
     }
 
-    /// Returns the sums that have terms to join. The key is the value of the whole sum.
+    /// Returns the sums in which several terms can be joined to one operation. The key is the value of the whole sum.
     fn sums(&self) -> FxHashMap<Id, Sum> {
         let mut sums = FxHashMap::default();
         let candidates = |id: Id| self.slice(id).is_some() || self.product(id).is_some();

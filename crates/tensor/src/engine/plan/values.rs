@@ -219,13 +219,13 @@ impl<T: Float> Values<T> {
         (self.list.len() - 1) as Id
     }
 
-    /// Returns the index of the shape that remains when the leading sizes of 1 are removed.
+    /// Returns the index of the shape that remains when the leading sizes of 1 are removed. Adds the shape to the list if it is new.
     pub(super) fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
         self.intern_shape(&shape[leading..])
     }
 
-    /// Returns the index of a shape.
+    /// Returns the index of a shape. Adds the shape to the list if it is new.
     pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
         let shape = Shape::from(shape);
         if let Some(&id) = self.shape_ids.get(&shape) {

@@ -69,7 +69,7 @@ impl<T: Products> Weights<T> {
 /// A sum of weights times elements of copied planes, computed for each window.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
-    /// The number of elements in a plane.
+    /// The number of elements in a copied plane.
     plane: usize,
     /// The number of planes that are summed for each result.
     inputs: usize,
@@ -432,7 +432,8 @@ fn residue_sum<'k, T: Products>(
 }
 
 /// The adjoint of [`forward`] with respect to the weights, as partial sums over the batch. Each partial sum consists of dot products of
-/// runs. Past the end of a row of windows, input elements are multiplied by zeros.
+/// runs (contiguous ranges) of the input and of the result's gradient. Past the end of a row of windows, input elements are multiplied by
+/// zeros.
 struct WeightSums<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
     geometry: &'a Geometry,

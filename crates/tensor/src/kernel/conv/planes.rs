@@ -55,7 +55,7 @@ pub(crate) fn reach(axis: &WindowAxis) -> usize {
 pub(crate) struct Planes(pub(crate) [Packed; 3]);
 
 impl Planes {
-    /// Returns the number of elements in a part.
+    /// Returns the number of elements in a part. A part has the elements with one remainder modulo the stride, along each axis.
     pub(crate) fn part(&self) -> usize {
         self.0.iter().map(|axis| axis.len).product()
     }
@@ -102,7 +102,7 @@ impl Planes {
     }
 }
 
-/// The positions of all windows of a result: in a run (see the head of this file), and in the result itself.
+/// The positions of all windows of a result: in a run (a contiguous range of a copied plane), and in the result itself.
 pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
     /// The strides of the windows in a run, by axis. The last stride is 1.

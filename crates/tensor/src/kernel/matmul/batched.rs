@@ -157,7 +157,8 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
-    // In parts of whole units, the sizes differ too much if there are few columns, unless the number of units is even.
+    // Parts consist of whole units of columns. With few columns, the sizes of the parts differ too much, unless the number of units is
+    // even.
     let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
     let (parts, unit) =
         if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };

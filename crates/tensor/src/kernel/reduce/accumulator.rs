@@ -104,8 +104,8 @@ impl Accumulator {
         Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
     }
 
-    /// Handles elements that are whole short rows with adjacent totals, so that each row is reduced to one total. Returns the length of a
-    /// row and the position of the first total. Returns `None` for other elements.
+    /// Returns the length of a row and the position of the first total. Returns `None` unless the elements `start .. start + len` are whole
+    /// short rows, each of which is reduced to one total, and these totals are adjacent.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
         let space = &self.space;
         let innermost = space.depth() - 1;

@@ -151,7 +151,8 @@ pub(crate) fn arg<T: Element>(
     Ok(())
 }
 
-/// Returns the number of lanes that are scanned together: a whole row, or a part of it if the row is long.
+/// Returns the number of adjacent lanes that are scanned together. If rows of `space` are short, this is [`WIDE`]. Otherwise it is a whole
+/// row, or a part of a long row.
 fn strip(space: &IterationSpace<1>, lanes: usize) -> usize {
     let row = space.row();
     if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }

@@ -185,7 +185,7 @@ fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     selected::<T, F>(total, has_nan, totals, nans, x)
 }
 
-/// Folds a line in `N` chains, whose totals are combined pairwise. If the reduction selects an element, the line must not have a NaN.
+/// Folds a line in `N` chains, whose totals are combined pairwise. If the reduction is a maximum or minimum, the line must not have a NaN.
 #[inline(always)]
 fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
     let (chunks, rest) = x.as_chunks::<N>();
@@ -216,8 +216,8 @@ fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]
     F::combine_numbers(F::combine_numbers(combined::<T, F, N>(totals), combined::<T, F, 8>(few)), last)
 }
 
-/// Adds a chunk to 64 chains. For a reduction that selects an element, sets `nans` to a NaN in each chain that has one. Comparing numbers
-/// and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
+/// Adds a chunk to 64 chains. For a maximum or minimum, sets `nans` to a NaN in each chain that has one. Comparing numbers and tracking
+/// NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
 #[inline(always)]
 fn extend<T: Semiring, F: Fold<T>>(totals: &mut [T; 64], nans: &mut [T; 64], chunk: &[T; 64]) {
     for i in 0..64 {
@@ -234,8 +234,8 @@ fn nan_or<T: Copy + PartialEq>(x: T, y: T) -> T {
     if x != x { x } else { y }
 }
 
-/// Returns the element that a reduction selects from the line `x`: the first NaN, or else the best number. `total` and `has_nan`
-/// belong to the rest after the whole chunks of 64 elements.
+/// Returns the maximum or minimum of the line `x`: the first NaN, or else the best number. `total` and `has_nan` belong to the rest after
+/// the whole chunks of 64 elements.
 #[inline(always)]
 fn selected<T: Semiring, F: Fold<T>>(total: T, has_nan: bool, totals: [T; 64], nans: [T; 64], x: &[T]) -> T {
     let total = F::combine_numbers(total, combined::<T, F, 64>(totals));

@@ -127,7 +127,8 @@ fn has_rayon() -> bool {
     })
 }
 
-/// Writes the positions of the elements in ascending or descending order to `out`. `out` may be shorter than the lane. The order is stable.
+/// Writes the positions of the elements in ascending or descending order to `out`. If `out` is shorter than the lane, writes only the first
+/// positions in this order. Equal elements keep their order.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
         let (x, y) = (lane[i as usize], lane[j as usize]);
