@@ -43,7 +43,7 @@ fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         };
         let number = |group: &str, file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };
         let left = |group: &str| {
-            // The system reclaims inactive file cache when memory is needed, so it does not count as used.
+            // The system reclaims inactive file cache when memory is needed, so this cache does not count as used memory.
             let reclaimable = read(&format!("{group}/memory.stat")).and_then(|text| field(&text, cache)).unwrap_or(0);
             let used = number(group, used)?.saturating_sub(reclaimable);
             Some(number(group, limit)?.saturating_sub(used))

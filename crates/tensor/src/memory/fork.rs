@@ -1,4 +1,4 @@
-//! Tests in a forked process. A fork has only the thread that forked: the library's helper threads do not exist in it.
+//! Tests in a forked process. The new process has only the thread that called `fork`, so the library's helper threads do not exist in it.
 #![allow(unsafe_code)]
 #![cfg(target_os = "linux")]
 
@@ -49,7 +49,7 @@ fn the_forked_process() {
     assert_eq!(status, 0, "the forked process computed something else, or crashed");
 }
 
-/// A process that forks can compute in both processes.
+/// Tests that both processes can compute after a fork.
 #[test]
 fn a_forked_process_computes() {
     let mut command = Command::new(env::current_exe().unwrap());

@@ -113,7 +113,8 @@ pub(crate) struct Grid<'a, T> {
 }
 
 impl<'a, T: Send> Grid<'a, T> {
-    /// Splits rows of `width` elements into rectangles of `rows` rows and `columns` columns. The rectangles at the end may be smaller.
+    /// Splits rows of `width` elements into rectangles of `rows` rows and `columns` columns. The rectangles at the right and at the bottom
+    /// may be smaller.
     pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
         let across = width.div_ceil(columns.max(1));
         Grid {
@@ -125,7 +126,8 @@ impl<'a, T: Send> Grid<'a, T> {
         }
     }
 
-    /// Splits rows of `width` elements at the given ends of row parts and column parts. The ends are in ascending order.
+    /// Splits rows of `width` elements into rectangles. `rows` has the ends of their ranges of rows, and `columns` the ends of their ranges
+    /// of columns, both in ascending order.
     pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
         let across = columns.len();
         Grid {

@@ -19,7 +19,8 @@ use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. A clone refers to the same elements.
 pub(crate) enum Storage<T> {
-    /// A short buffer, in one allocation with its reference count. A second allocation would take longer than the operation.
+    /// A short buffer, in one allocation with its reference count. A second allocation would take longer than an operation on so few
+    /// elements.
     Small(Arc<[T]>),
     Large(Arc<Buffer<T>>),
 }

@@ -45,7 +45,7 @@ impl InstructionSet {
         }
     }
 
-    /// Returns the set of a name in `WENGERT_SIMD`.
+    /// Returns the set that the value `name` of `WENGERT_SIMD` selects, or `None` if no set has this name.
     fn of_name(name: &str) -> Option<Self> {
         let name = if name == "reproducible" { "portable" } else { name };
         Self::ALL.into_iter().find(|set| set.name() == name)

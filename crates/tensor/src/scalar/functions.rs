@@ -4,7 +4,7 @@
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
         $(#[$doc])*
-        // The enum has the size of the other parameters of a recorded operation, `u32`. The compiler can then compare two operations
+        // The enum is stored as a `u32`, like the other parameters of a recorded operation. The compiler can then compare two operations
         // without a branch.
         #[repr(u32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -194,7 +194,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Converts to an array in row-major order. Moves the elements if the tensor was made from a vector, is contiguous, covers its buffer
-    /// and shares it with nothing; otherwise copies them. The results of operations are always copied, since their buffers are not vectors.
+    /// and shares the buffer with no other tensor. Otherwise copies them. The results of operations are always copied, since their buffers
+    /// are not vectors.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

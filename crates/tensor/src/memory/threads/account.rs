@@ -9,16 +9,16 @@
 
 use std::time::{Duration, Instant};
 
-/// The upper limit of the account, in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each (Linux, 250
-/// Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to rest.
+/// The upper limit of the account's balance, in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each
+/// (Linux, 250 Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to rest.
 const LIMIT: i64 = 5_000_000;
 
 /// The balance of the account at the start of a rest and after a trial, in nanoseconds. The value is so low that the next suspension sends
 /// a helper to rest again.
 const AFTER_TRIAL: i64 = 1_000_000;
 
-/// The duration of the first rest. A longer rest costs more after a short disturbance. A shorter rest makes the first trials more frequent
-/// on a busy machine.
+/// The duration of the first rest, in which operations do not use the helper. A longer rest costs more after a short disturbance. A shorter
+/// rest makes the first trials more frequent on a busy machine.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 
 /// The duration of the longest rest. A longer rest makes trials cheaper on a machine that is always busy: a trial takes up to
@@ -54,7 +54,7 @@ pub(super) struct Allowance {
 pub(super) struct Account {
     /// Nanoseconds saved minus nanoseconds lost, at most [`LIMIT`].
     balance: i64,
-    /// The number of helpers that rest.
+    /// The number of helpers that rest, which means that operations do not use them.
     resting: usize,
     /// The length of the next rest.
     rest: Duration,

@@ -34,8 +34,8 @@ pub use count::{num_threads, set_num_threads};
 use crate::memory::threads::helpers::{ThreadPool, inside_task};
 use crate::memory::threads::team::{MAX_TASKS, Task, Tasks};
 
-/// The largest tensor, in bytes, for which sweeps alternate their direction. Caches keep too little of a larger tensor, and memory is
-/// faster in ascending order.
+/// The largest tensor, in bytes, for which sweeps ([`Schedule::Sweep`]) alternate their direction. Caches keep too little of a larger
+/// tensor, and memory is faster in ascending order.
 const CACHED: usize = 8 << 20;
 
 /// The threads on which tasks run, and the order in which they run.
@@ -118,7 +118,7 @@ fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
 }
 
 thread_local! {
-    /// True if this thread's next sweep is in descending order.
+    /// True if this thread's next sweep ([`Schedule::Sweep`]) is in descending order.
     static DESCENDING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Runs `task` until caller and helper have both panicked in one operation, or the attempts are used up.
+    /// Runs two tasks that panic, each with the result of `payload`, and returns the payload with which the operation panics.
     fn panics_of_all_threads(payload: fn() -> Box<dyn Any + Send>) -> Box<dyn Any + Send> {
         let arrived = AtomicUsize::new(0);
         let result = catch_unwind(|| {
@@ -250,7 +250,7 @@ mod tests {
         assert!(matches!(Schedule::parallel_from(1, 2), Schedule::Parallel));
     }
 
-    /// Returns the order in which this thread runs three tasks from within a task, where no helper takes any.
+    /// Returns the order in which this thread runs three tasks. The caller is itself a task, so no helper takes any of the three.
     fn order(schedule: Schedule) -> Vec<usize> {
         let order = Mutex::new(Vec::new());
         run(3, schedule, |number| order.lock().unwrap().push(number));
@@ -261,7 +261,7 @@ mod tests {
     fn sweeps_over_cached_data_alternate() {
         let orders = Mutex::new(Vec::new());
         let runs = [CACHED, CACHED + 1, CACHED, usize::MAX, 0].map(|bytes| Schedule::Sweep { bytes });
-        // Only the first of these tasks records, and its inner tasks run on its thread.
+        // Only the task with number 0 records orders. The tasks that it starts run on its own thread.
         for_each(2, |number| {
             if number == 0 {
                 DESCENDING.set(false);
@@ -282,7 +282,7 @@ mod tests {
             inside.fetch_add(usize::from(inside_task()), Ordering::Relaxed);
         });
         assert!(!inside_task());
-        // The pool may serve another test at the same time. Then the tasks run here and outside of it.
+        // If the pool serves another test at this time, the tasks run on this thread, as if there were no pool.
         assert!(threads == 1 || [0, 100].contains(&inside.into_inner()));
     }
 }

@@ -112,7 +112,7 @@ impl Seat {
         unpack(self.unclaimed.load(Ordering::Relaxed))
     }
 
-    /// Claims the first unclaimed task and returns it; `None` if there is none.
+    /// Claims the first unclaimed task, so that no other thread runs it, and returns its number. Returns `None` if there is none.
     fn claim(&self) -> Option<usize> {
         let mut seen = self.unclaimed.load(Ordering::Relaxed);
         loop {
@@ -172,7 +172,7 @@ impl Team {
         }
     }
 
-    /// Publishes the tasks to `threads` seats.
+    /// Publishes the tasks: stores the operation, and gives each of the first `threads` seats its range of tasks.
     fn open(&self, threads: usize, tasks: &Tasks<'_>) {
         let (count, operation) = (tasks.count, &self.operation.0);
         operation.task.store((&raw const tasks.task).cast_mut().cast(), Ordering::Relaxed);

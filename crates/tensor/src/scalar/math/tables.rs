@@ -303,7 +303,7 @@ impl Registers {
     }
 }
 
-/// Replaces the results whose arguments are outside the table of Φ, in the left tail, by results of the general function.
+/// Replaces the results whose arguments are outside the table of Φ, in the left tail. Computes the new results without a table.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
