@@ -2,7 +2,7 @@
 //!
 //! | from | to | copies |
 //! |---|---|---|
-//! | [`Array`] | [`Tensor`] | never: the tensor takes over the array's vector, and keeps its offset and strides, also negative ones |
+//! | [`Array`] | [`Tensor`] | never: the tensor takes over the array's vector, and has its offset and strides, also negative ones |
 //! | [`ArcArray`] | [`Tensor`] | never: both share the memory, and each copies before it writes |
 //! | [`ArrayView<'static>`](ArrayView) | [`Tensor`], by [`from_static`](Tensor::from_static) | only if the view has gaps |
 //! | [`ArrayView`] | [`Tensor`] | always: a tensor may outlive any borrow |

@@ -35,7 +35,7 @@ impl Geometry {
     }
 
     /// Returns whether the direct kernels are faster than matrix products. The thresholds in this and the next two functions were measured.
-    /// Matrix products are faster for windows of one element, and if the direct kernels spend most of their time on copies of results.
+    /// Matrix products are faster for windows of one element, and if copying results takes direct kernels as long as computing them.
     fn is_direct(&self) -> bool {
         let taps = self.taps();
         let efficiency = direct::efficiency(self);

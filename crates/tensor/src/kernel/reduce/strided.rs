@@ -282,8 +282,8 @@ fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
     }
 }
 
-/// The elements that are reduced to the results from index `start`, arranged as rows: element `k` of each row belongs to result `start +
-/// k`.
+/// The elements that are reduced to the results from index `start`. They are arranged as rows: element `k` of a row belongs to result
+/// `start + k`.
 struct Rows<'a, T> {
     data: &'a [T],
     kept: &'a Loops,

@@ -231,8 +231,8 @@ impl Team {
         total
     }
 
-    /// Waits while thread `thread`, the owner of a range of tasks, works on its range. Each test of the range reduces `patience` by 1, and
-    /// the function returns at 0.
+    /// Waits while thread `thread`, the owner of a range of tasks, works on its range. Each test of the range reduces `patience` by 1.
+    /// Stops waiting when `patience` is 0.
     ///
     /// If another thread takes a task, the data of the task moves to the cache of another core. Then the owner is late in the next
     /// operation too. An owner that has not started may be asleep or suspended, so this function does not wait for it.

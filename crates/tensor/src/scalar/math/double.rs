@@ -282,8 +282,8 @@ impl FloatMath for f64 {
     }
 
     /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), if the processor has FMA instructions; error at
-    /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers. For x = m 2ⁿ, log₂ m is computed as s
-    /// (A + s² (B + s² Q(s²))) with a polynomial Q and s = (m - 1)/(m + 1).
+    /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers. For x = m 2ⁿ, it computes
+    /// log₂ m = s (A + s² (B + s² Q(s²))) with s = (m - 1)/(m + 1) and a polynomial Q.
     #[inline(always)]
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
