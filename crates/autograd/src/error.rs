@@ -39,7 +39,7 @@ pub enum Error {
     /// `item` was called for a value that does not have exactly one element.
     #[error("a Tensor with {} elements cannot be converted to Scalar\n  {at}\n  its shape is {shape}", shape.numel())]
     NotOneNumber {
-        /// The shape.
+        /// The shape of the value.
         shape: Shape,
         /// The operation and its line.
         at: Site,
@@ -182,7 +182,7 @@ pub enum Error {
         which: &'static str,
         /// The position of the input or output, from 0.
         position: usize,
-        /// The dimension.
+        /// The batch dimension that was requested.
         dim: isize,
         /// The shape of the input or output.
         shape: Shape,

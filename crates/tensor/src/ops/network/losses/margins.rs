@@ -1,4 +1,4 @@
-//! Losses with a margin. A loss is 0 if the prediction is right by more than the margin.
+//! Losses with a margin. Except for the soft margin loss, a loss is 0 if the prediction is right by more than the margin.
 
 use wengert_macros::twins;
 
