@@ -15,7 +15,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// The recorded operation that produced the first NaN or infinity of a tape from operands without one.
+/// The recorded operation that produced the first NaN or infinity on a tape, although its operands had no NaN or no infinity.
 ///
 /// ```
 /// # use wengert_autograd as wengert;
@@ -65,7 +65,7 @@ pub struct NonFiniteOperand {
     pub shape: Shape,
     /// The smallest and the largest element, or `None` if there are no elements. NaN is left out, unless all elements are NaN.
     pub range: Option<[f64; 2]>,
-    /// The element at the same index, if the operand has the result's shape.
+    /// The operand's element at the index of the non-finite element, if the operand has the shape of the result.
     pub at_index: Option<f64>,
 }
 

@@ -133,7 +133,7 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     let [dx] = y.grad([x]);
     assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
     assert_eq!(y.jvp(&[(x, tape.constant(Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
-    // The rules were suspended only while the derivative was recorded.
+    // The compatibility rules were suspended only while the derivative was recorded.
     assert!(y.try_mul(y).is_err());
 }
 
@@ -196,7 +196,7 @@ fn several_outputs_share_their_inputs() {
     let (y, z) = (x * x, x.sum(..));
     let (g, h) = (tape.constant(Tensor::from([1.0, 10.0])), tape.constant(Tensor::scalar(0.5)));
     let [Some(dx)] = tape.vjp(&[(y, g), (z, h), (y, g)], &[x])[..] else { unreachable!() };
-    // The gradient is 2 · 2x g + h.
+    // The pair (y, g) occurs twice, so the gradient is 2 · 2x g + h.
     assert_eq!(dx.value().to_vec(), [8.5, 120.5]);
     // The inputs are the output itself, an intermediate value, and a node that was recorded later.
     let later = y.exp();

@@ -40,7 +40,7 @@ pub trait Inputs: Sized {
     type Output<'s>;
 
     /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`. The directions
-    /// `along` are constants.
+    /// `along`, one per input, are recorded as constants.
     #[doc(hidden)]
     fn derive<F: for<'s> Objective<'s, Self>>(
         self,
@@ -50,7 +50,7 @@ pub trait Inputs: Sized {
         at: Site,
     ) -> Result<Vec<Self::Array>, Error>;
 
-    /// Returns the results of `f` for all examples.
+    /// Returns the results of `f`, a function of one example, for all examples of the inputs.
     #[doc(hidden)]
     fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Self::Array, Error>;
 

@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_jacobian_of_softmax_in_both_modes() {
-        // The derivative of softmax is ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
+        // The derivative of s = softmax(x) is ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
         let x = point();
         let s = x.softmax(0);
         let expected = Tensor::from_fn([4, 4], |i| {
