@@ -15,7 +15,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// The recorded operation that produced the first NaN or infinity on a tape, although its operands had no NaN or no infinity.
+/// The recorded operation that produced the first NaN of a tape from operands without a NaN, or the first infinity from finite operands.
 ///
 /// ```
 /// # use wengert_autograd as wengert;
