@@ -20,7 +20,7 @@ pub enum Error {
          the other with `tape.constant(&x.value())`"
     )]
     OtherTape {
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -32,7 +32,7 @@ pub enum Error {
     NotScalar {
         /// The shape of the output.
         shape: Shape,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -41,7 +41,7 @@ pub enum Error {
     NotOneNumber {
         /// The shape of the value.
         shape: Shape,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -57,7 +57,7 @@ pub enum Error {
         expected: Box<Shape>,
         /// The shape of the seed (or tangent).
         got: Box<Shape>,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -69,7 +69,7 @@ pub enum Error {
     NotDifferentiable {
         /// The operation's name.
         operation: &'static str,
-        /// The line that recorded it.
+        /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
         /// The operation and line that requested the derivative.
         at: Site,
@@ -84,7 +84,7 @@ pub enum Error {
     Unreached {
         /// A description of the parameter or variable, with the line that made it.
         what: String,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -94,7 +94,7 @@ pub enum Error {
          hint: were all of them recorded with `tape.constant`, frozen, or detached?"
     )]
     NothingReached {
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -103,7 +103,7 @@ pub enum Error {
     OtherTapesGradients {
         /// A description of the variable.
         what: String,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -115,7 +115,7 @@ pub enum Error {
     ParameterChanged {
         /// The line that made the parameter.
         made: &'static Location<'static>,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -163,7 +163,7 @@ pub enum Error {
     BatchSizes {
         /// The size of each batched input along its batch dimension.
         sizes: Vec<usize>,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -186,14 +186,14 @@ pub enum Error {
         dim: isize,
         /// The shape of the input or output.
         shape: Shape,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
     /// The tape is full: it has 2³² - 1 nodes.
     #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}")]
     TapeFull {
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -202,7 +202,7 @@ pub enum Error {
     Refused {
         /// The message.
         message: String,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 }

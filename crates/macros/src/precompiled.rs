@@ -209,7 +209,7 @@ struct Parameter {
     /// The name of the method of `bound` that chooses one of these functions: `float_instance` or `element_instance`.
     method: Ident,
     types: &'static [&'static str],
-    /// True if there are further types, for which callers compile the function.
+    /// True if there are further element types besides `types`. Callers compile the function for these types.
     is_open: bool,
 }
 

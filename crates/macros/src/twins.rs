@@ -283,7 +283,7 @@ enum Form {
     Broadcast,
     /// `#[in_place(Binary::Add)]`: the result is this operation of `self` and the only other operand.
     Binary(TokenStream),
-    /// `#[in_place(reads(source))]`: the operands named here must not overlap `self`; the result must have its shape.
+    /// `#[in_place(reads(source))]`: the operands named here must not overlap `self`; the result must have the shape of `self`.
     Reads(Vec<Ident>),
 }
 
@@ -331,7 +331,7 @@ fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
     Ok(Some(quote!(#and #lifetime #mutable #this)))
 }
 
-/// Returns `::<A, B>`, the type and constant parameters in a call, because the compiler may not be able to infer them.
+/// Returns `::<A, B>`, the type and constant arguments for a call of the function. The compiler may not be able to infer them.
 fn types(generics: &Generics) -> Option<TokenStream> {
     let names: Vec<&Ident> = generics
         .params

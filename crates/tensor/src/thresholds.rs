@@ -8,17 +8,19 @@
 
 /// Thresholds of the planner, which decides which values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
-    /// The longest row, in elements, that is reduced within a pass. The values of one row must stay in the second-level cache.
+    /// The longest row, in elements, that is reduced in the same pass over memory that computes its elements. The values of one row must
+    /// stay in the second-level cache.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The largest tensor, in elements, that is reduced to one value within a pass. Only one thread runs this pass.
+    /// The largest tensor, in elements, that is reduced to one value in the same pass that computes its elements. Only one thread runs this
+    /// pass.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
-    /// The shortest row, in elements, that is reduced within a pass. A program that runs row by row over shorter rows costs more than a
-    /// second pass, unless there are at most [`FEW_ROWS`] rows.
+    /// The shortest row, in elements, that is reduced in the same pass that computes its elements. A program that runs row by row over
+    /// shorter rows costs more than a second pass, unless there are at most [`FEW_ROWS`] rows.
     pub(crate) const MIN_ROW: usize = 16;
 
-    /// The number of rows up to which rows shorter than [`MIN_ROW`] are reduced within the pass too.
+    /// The number of rows up to which rows shorter than [`MIN_ROW`] are reduced in the same pass too.
     pub(crate) const FEW_ROWS: usize = 4;
 
     /// The smallest number of elements that each total of a reduction sums, for a reduction within a fused program. Each task of this
@@ -29,8 +31,9 @@ pub(crate) mod plan {
     /// operands have fewer elements than the value.
     pub(crate) const MAX_SEARCHED: usize = 64;
 
-    /// If several products have the same transposed right matrix, and each has at most this many rows, they share one row-major copy of it.
-    /// Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a product's time.
+    /// The largest number of rows of each product for which several products share one row-major copy of their common transposed right
+    /// matrix. Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a
+    /// product's time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
     /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
@@ -45,7 +48,8 @@ pub(crate) mod plan {
     /// second-level cache.
     pub(crate) const MAX_CONCATENATED_ROW: usize = 1 << 12;
 
-    /// The largest operand of a joined product, in elements (64 MiB of f32). Joining products copies the operands.
+    /// The largest number of elements in all operands of one joined product (64 MiB of f32). A joined product replaces a sum of several
+    /// products. It needs copies of their operands side by side.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
     /// The largest average number of parts per slice into which a sum of overlapping slices is cut. More parts mean more steps with fewer
@@ -183,7 +187,7 @@ pub(crate) mod transpose {
     /// The number of rows of a tile: two cache lines of each column.
     pub(crate) const TALL: usize = 32;
 
-    /// The number of columns of a tile. Its rows must be long enough for efficient access to the other operands and the result.
+    /// The number of columns of a tile. A tile's rows must be long enough for efficient access to the other operands and the result.
     pub(crate) const WIDE: usize = 256;
 
     /// The distance between rows of a tile, in elements.
@@ -344,8 +348,9 @@ pub(crate) mod ops {
     /// The smallest tensor, in elements, for which several passes are traced and fused into one. For smaller tensors, tracing takes longer.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// The smallest number of equal terms, or factors, that are computed as one multiplication, or power. Shorter sums and products have
-    /// the same bits for every layout of their operands. Longer ones would take seconds, up to years. The value was not tuned.
+    /// A sum of at least this number of equal terms is computed as one multiplication. A product of as many equal factors is
+    /// computed as one power. Shorter sums and products have the same bits for every layout of their operands. Longer ones would take
+    /// seconds, up to years. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
     /// The number of queries of attention in a block is a multiple of this value. Only attention under a causal mask divides its queries

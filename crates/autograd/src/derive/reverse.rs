@@ -318,7 +318,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, depends on no variable and no parameter, or an operation in between has no derivative.
+    /// If this is not one number, depends on no variable and no parameter, or an operation between them and this number has no derivative.
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let (_, gradients, []) = self.gradients_and([], Site::here("backward"))?;
         Ok(gradients)

@@ -165,7 +165,7 @@ fn parts_are_written_into_their_concatenation() {
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b, a], 1)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[stack(&[a, b], 2)]), (1, 0, 0));
-    // The same program also reduces the rows.
+    // The program that writes the parts side by side also reduces the rows.
     let rows = x - x.mean_keepdim(1);
     assert_eq!(concatenations(&tape, &[cat(&[rows.exp(), rows.square()], 1)]), (0, 0, 1));
     // Here several steps write the parts in place. The first state is data, which no step writes.

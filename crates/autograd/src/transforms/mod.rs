@@ -487,7 +487,8 @@ mod tests {
         assert_eq!(each, &x * 2.0);
     }
 
-    /// The inner derivative keeps the outer use of the same variable constant (Siskind and Pearlmutter 2005).
+    /// In the inner derivative, a variable of the outer function is a constant, even if both functions are called with the same variable
+    /// (Siskind and Pearlmutter 2005).
     #[test]
     fn nested_derivatives_of_one_variable_are_not_confused() {
         let x = Tensor::scalar(1.0);

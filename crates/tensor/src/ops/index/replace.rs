@@ -36,7 +36,7 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
     result.with_derivative(terms, at)
 }
 
-/// Returns `x` with the same number written to all `positions`.
+/// Returns `x` with the number `value` written to all `positions`.
 pub(crate) fn overwrite_with_number<A: TensorLike>(
     x: &A,
     positions: &Tensor<i64>,

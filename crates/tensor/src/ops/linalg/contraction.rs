@@ -231,7 +231,7 @@ impl<A: TensorLike> Named<A> {
 
     /// Returns the product with `other`, summed over the names that are not in `kept`.
     fn multiply(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
-        // A contracted name is summed before the product if only one operand has it, or if an operand has size 1 in this dimension.
+        // A contracted dimension is summed before the product if only one operand has it, or if it has size 1 in one operand.
         let is_summed = |label: Label| !kept.contains(&label);
         let alone = |label: Label, x: &Self, y: &Self| {
             is_summed(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))

@@ -1,7 +1,7 @@
 //! Resampling of images and signals to another size.
 //!
-//! Each dimension is resampled separately. A new element is a copy of an old one, or a weighted sum of two or four. PyTorch's formula gives
-//! the position of a new element among the old ones (ATen: `area_pixel_compute_source_index`).
+//! Each dimension is resampled separately. A new element is a copy of an old element, or a weighted sum of two or four old elements.
+//! PyTorch's formula gives the position of a new element among the old ones (ATen: `area_pixel_compute_source_index`).
 
 use wengert_macros::twins;
 

@@ -103,7 +103,7 @@ impl ConvolutionForm {
     }
 }
 
-/// The shapes of a pooling, and the windows that its kernel `P` reads.
+/// The shapes of the input and the result of a pooling operation, and the windows that its kernel `P` reads.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct PoolForm<P> {
