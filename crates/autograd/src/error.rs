@@ -82,7 +82,7 @@ pub enum Error {
         if at.operation == "of" { "of_or_zeros" } else { "grad_or_zeros" }
     )]
     Unreached {
-        /// A description of the parameter or variable, with the line that made it.
+        /// A description of the parameter or variable, with the line of code that made it.
         what: String,
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
@@ -113,7 +113,7 @@ pub enum Error {
          step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)"
     )]
     ParameterChanged {
-        /// The line that made the parameter.
+        /// The line of code that made the parameter.
         made: &'static Location<'static>,
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
@@ -135,7 +135,7 @@ pub enum Error {
         got: Box<Shape>,
         /// The expected shape.
         expected: Box<Shape>,
-        /// The line that recorded the operation.
+        /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
     },
 
@@ -151,7 +151,7 @@ pub enum Error {
         got: Box<Shape>,
         /// The expected shape.
         expected: Box<Shape>,
-        /// The line that recorded the operation.
+        /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
     },
 

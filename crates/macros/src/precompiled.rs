@@ -86,8 +86,9 @@ impl Function {
         Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
     }
 
-    /// Returns true if a method of a block is compiled in advance. Such a method has no type parameters of its own. It
-    /// also has no attribute that sets where it is compiled or that needs its caller's line.
+    /// Returns true if this method of an `impl` block is compiled in advance. The method must have no type parameters and no `impl Trait`
+    /// of its own, and a name that does not begin with `try_`. It must also have no attribute that sets where it is compiled or that needs
+    /// its caller's line.
     fn is_eligible(&self) -> bool {
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
         // Methods that begin with `try_` are public and read their caller's line: `#[twins]` adds `#[track_caller]` to them later.

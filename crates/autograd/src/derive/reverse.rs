@@ -162,8 +162,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes below slot `end`, as long as these nodes are sums, differences or products. Most nodes are of
-    /// these kinds, and the tape is borrowed only once for all of them. Returns the slot of the first other node with an adjoint.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last to the first, as long as these nodes are sums,
+    /// differences or products. Most nodes are of these kinds, and the tape is borrowed only once for all of them. Returns the slot of the
+    /// first other node with an adjoint.
     fn propagate_linear(
         &self,
         path: &Path,

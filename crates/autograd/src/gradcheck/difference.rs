@@ -61,7 +61,7 @@ pub(super) struct Estimate {
     pub(super) value: f64,
     /// A bound of the estimate's error.
     pub(super) tolerance: f64,
-    /// The slopes to the left and to the right.
+    /// The slopes on the left side and on the right side of the point.
     pub(super) slopes: [f64; 2],
 }
 

@@ -109,7 +109,7 @@ impl<T: Float> Map<'_, T> {
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
-        // The step is proportional to the magnitude of the largest moved element, if this is above 1.
+        // The step is proportional to the magnitude of the largest element that the direction changes, if this magnitude is above 1.
         let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
         let scale = scale
             .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))

@@ -35,7 +35,7 @@ use crate::{Error, Tape};
 pub struct NonFinite {
     /// The operation's name: `variable` or `constant` if the data of a leaf is not finite.
     pub operation: &'static str,
-    /// The line that recorded the operation.
+    /// The line of code that recorded the operation.
     pub recorded: &'static Location<'static>,
     /// The index of the operation on the tape, as in the [listing](Tape::graph).
     pub node: usize,
@@ -57,7 +57,7 @@ pub struct NonFinite {
 pub struct NonFiniteOperand {
     /// The operation that produced the operand.
     pub operation: &'static str,
-    /// The line that recorded that operation.
+    /// The line of code that recorded that operation.
     pub recorded: &'static Location<'static>,
     /// The index of that operation on the tape.
     pub node: usize,

@@ -133,7 +133,7 @@ fn place(rows: &[Row]) -> Vec<Placed<'_>> {
 /// Returns the nodes and passing lines of each row of the picture, from top to bottom.
 fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
     let (mut depths, mut levels): (HashMap<Index, usize>, Vec<Vec<Item<'_>>>) = (HashMap::new(), Vec::new());
-    // For each node, the row of its lowest reader.
+    // For each node, the lowest row in which a node reads it.
     let mut ends: HashMap<Index, usize> = HashMap::new();
     for row in rows {
         let depth = row.inputs.iter().filter_map(|input| depths.get(input)).max().map_or(0, |depth| depth + 1);

@@ -27,8 +27,8 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
         linear(self, &weight.into_array(self), bias.into_option(self).as_ref(), Site::here("linear"))
     }
 
-    /// Returns x₁ᵀ Wₒ x₂ + bₒ for each output o: `self` is `[…, j]`, `other` is `[…, k]` with the same other dimensions, `weight` is
-    /// `[n, j, k]`, `bias` is `[n]`, and the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
+    /// Returns x₁ᵀ Wₒ x₂ + bₒ for each output o. x₁ is a vector of `self`, `[…, j]`, and x₂ is a vector of `other`, `[…, k]`, with the same
+    /// other dimensions. W is `weight`, `[n, j, k]`, and b is `bias`, `[n]`. The result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
     fn try_bilinear(
         &self,
         other: impl ArrayOperand<Self>,

@@ -219,7 +219,7 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
 fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
     let lines = sorted.elements(at)?;
     let length = sorted.shape()[sorted.rank() - 1];
-    // The number of values that share a line.
+    // The number of values that are searched in the same line of `sorted`.
     let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };
     Tensor::build(values.shape(), at, |out| {
         for (number, (out, value)) in out.iter_mut().zip(values.iter()).enumerate() {

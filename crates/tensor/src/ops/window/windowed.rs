@@ -54,7 +54,7 @@ impl ConvolutionForm {
         ConvolutionForm { shapes, stride, dilation, before: before.iter().copied().collect(), groups }
     }
 
-    /// Returns the shape of one of the three arrays.
+    /// Returns the shape of x, w or z.
     pub fn shape(&self, slot: Slot) -> &Shape {
         &self.shapes[slot as usize]
     }
