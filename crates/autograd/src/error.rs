@@ -133,7 +133,7 @@ pub enum Error {
         input: usize,
         /// The shape of the rule's result.
         got: Box<Shape>,
-        /// The expected shape.
+        /// The shape that the rule's result must have.
         expected: Box<Shape>,
         /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
@@ -149,7 +149,7 @@ pub enum Error {
         operation: &'static str,
         /// The shape of the rule's result.
         got: Box<Shape>,
-        /// The expected shape.
+        /// The shape that the rule's result must have.
         expected: Box<Shape>,
         /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
@@ -200,7 +200,7 @@ pub enum Error {
     /// A custom operation refuses the shapes of its inputs, with its own message.
     #[error("{message}\n  {at}")]
     Refused {
-        /// The message.
+        /// The message of the custom operation.
         message: String,
         /// The operation that returned this error, and the line of code that called it.
         at: Site,

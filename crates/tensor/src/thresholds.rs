@@ -78,7 +78,7 @@ pub(crate) mod blocks {
     /// work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// The number of elements of a task, which has several blocks. Longer tasks leave threads without work at the end; shorter tasks need
+    /// The number of elements of a task, which has several blocks. With longer tasks, threads have no work at the end. Shorter tasks need
     /// more starts.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
@@ -190,7 +190,7 @@ pub(crate) mod transpose {
     /// The number of columns of a tile. A tile's rows must be long enough for efficient access to the other operands and the result.
     pub(crate) const WIDE: usize = 256;
 
-    /// The distance between rows of a tile, in elements.
+    /// The distance between the starts of neighbouring rows in a tile's buffer, in elements.
     pub(crate) const PITCH: usize = WIDE + SIDE;
 
     /// The number of elements of a tile's buffer. The last tile also contains the remaining rows, which are fewer than [`SIDE`].
@@ -199,10 +199,11 @@ pub(crate) mod transpose {
 
 /// Thresholds for matrix products.
 pub(crate) mod matmul {
-    /// The largest number of columns of a floating-point product that is computed by its definition, with plain loops.
+    /// The largest number of columns of a floating-point product that is computed by its definition: plain loops that add the terms of each
+    /// sum.
     pub(crate) const FEW_COLUMNS: usize = 64;
 
-    /// The largest number of columns for the kernel that keeps the sum of each column in registers.
+    /// The largest number of columns of a product for the kernel that keeps the sums of all columns in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
     /// The kernel for few columns adds this number of terms to every sum before it continues with the next terms. So the elements of these
@@ -293,10 +294,10 @@ pub(crate) mod conv {
     /// number of windows that each kernel computes at once.
     pub(crate) const CHUNK: usize = 384;
 
-    /// The approximate number of windows that the kernels compute at once.
+    /// The approximate number of windows that one step of a kernel computes.
     pub(crate) const WINDOWS_AT_ONCE: usize = 48;
 
-    /// The number of elements that kernels may read past the last valid element.
+    /// The number of elements after the last valid element of a buffer that kernels may read.
     pub(crate) const SLACK: usize = 128;
 
     /// The number of elements of a piece of a plane (one channel of one image). Several dot products are computed with one piece while it
@@ -345,7 +346,8 @@ pub(crate) mod parts {
 
 /// Thresholds of operations.
 pub(crate) mod ops {
-    /// The smallest tensor, in elements, for which several passes are traced and fused into one. For smaller tensors, tracing takes longer.
+    /// The smallest tensor, in elements, for which an operation of several passes over memory is recorded and fused into one pass. For
+    /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
     /// A sum of at least this number of equal terms is computed as one multiplication. A product of as many equal factors is

@@ -166,12 +166,12 @@ impl GradCheck {
         GradCheck { accuracy: Some(accuracy), ..self }
     }
 
-    /// Checks reverse mode only, for operations without a `jvp`. At order 2: reverse over reverse.
+    /// Checks reverse mode only, for operations without a `jvp`. At order 2, the check covers only reverse over reverse mode.
     pub fn skip_forward(self) -> Self {
         GradCheck { forward: false, ..self }
     }
 
-    /// Checks forward mode only, for operations without a `vjp`. At order 2: forward over forward.
+    /// Checks forward mode only, for operations without a `vjp`. At order 2, the check covers only forward over forward mode.
     pub fn skip_reverse(self) -> Self {
         GradCheck { reverse: false, ..self }
     }

@@ -272,20 +272,20 @@ pub enum Failure {
         output.of("output")
     )]
     NotRepeatable {
-        /// The element of the result that differs.
+        /// The element of the function's result that differs.
         output: Place,
-        /// The first value.
+        /// The value of the element at the first call of the function.
         first: f64,
-        /// The second value.
+        /// The value of the element at the second call.
         second: f64,
     },
 
     /// The function or its derivative could not be recorded or evaluated.
     #[error("gradient check impossible ({mode}): {error}")]
     Refused {
-        /// The mode.
+        /// The mode of the derivative that was to be computed.
         mode: Mode,
-        /// The error.
+        /// The error of recording or evaluation.
         error: Error,
     },
 }

@@ -54,7 +54,8 @@ pub(crate) enum Tangent<'t, T: Float> {
 }
 
 impl<'t, T: Float> Primitive<'t, T> {
-    /// Returns the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if it is zero.
+    /// Returns the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if the product
+    /// is zero.
     ///
     /// # Errors
     ///
@@ -145,7 +146,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         })
     }
 
-    /// Records the derivative of an operation with parameters. `number` is its index in the tape's list.
+    /// Records the derivative of an operation with parameters, applied to `v`. `number` is the operation's index in the tape's list.
     fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {

@@ -13,7 +13,7 @@ use super::mode::{rule_result, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that computes one of a convolution's three arrays from the other two. It is linear in both.
+/// An operation that computes one of a convolution's three arrays from the other two. It is linear in each of the other two.
 struct Convolution {
     form: ConvolutionForm,
     slot: Slot,

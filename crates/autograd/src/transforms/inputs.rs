@@ -219,7 +219,7 @@ macro_rules! functions {
     };
 }
 
-/// One input by itself.
+/// The form of one input by itself: a list of the input (`@list`), the input in a list (`@form`), and the type of this form.
 macro_rules! one {
     (@list $inputs:expr) => {
         std::iter::once($inputs)
@@ -233,7 +233,7 @@ macro_rules! one {
     };
 }
 
-/// An array of inputs.
+/// The form of an array of inputs: the elements of the array (`@list`), an array made from a list (`@form`), and the type of this form.
 macro_rules! several {
     (@list $inputs:expr) => {
         $inputs.iter()
@@ -246,7 +246,7 @@ macro_rules! several {
     };
 }
 
-/// A list of inputs.
+/// The form of a list of inputs: the elements of the list (`@list`), the list itself (`@form`), and the type of this form.
 macro_rules! list {
     (@list $inputs:expr) => { $inputs.iter() };
     (@form $list:expr) => { $list };

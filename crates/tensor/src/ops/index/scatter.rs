@@ -238,7 +238,7 @@ pub(crate) fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -
             part = part.slice_axis(axis, 0, shape[axis], at)?;
         }
     }
-    // The ranks differ if one is 0 and the other shape is `[1]`.
+    // The ranks differ only if one of them is 0 and the other tensor has the shape `[1]`.
     part.reshape_to(shape.clone(), at)
 }
 
@@ -270,7 +270,7 @@ fn slices<A: TensorLike>(
     Ok((whole, from, axis))
 }
 
-/// Expands values to the shape of the elements that index tensors select.
+/// Expands `values` to `shape`, the shape of the elements that index tensors select. First drops leading dimensions of size 1.
 fn expand_values<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A> {
     let bare = drop_leading_ones(values, at)?;
     ensure!(

@@ -1,4 +1,4 @@
-//! Reductions of the elements that index tensors send to one place.
+//! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
 //!
 //! The sources are sorted by their targets, which are the positions in the result. A scan in log n steps combines the sources of each
 //! target (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order depends on the index alone, and every step is

@@ -11,7 +11,7 @@ use crate::{Shape, Site, Tensor, View};
 /// An array, divided into lanes along one of its dimensions. An array of rank 0 counts as one lane of one element.
 pub(crate) struct LaneArray<A: TensorLike> {
     x: A,
-    /// The shape, of at least rank 1.
+    /// The shape of the array. An array of rank 0 has the shape `[1]` here.
     pub(crate) shape: Shape,
     pub(crate) axis: usize,
     is_scalar: bool,

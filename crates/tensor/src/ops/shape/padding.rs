@@ -120,7 +120,7 @@ fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> 
     x.slice_axis(axis, start, x.shape()[axis] - start - end, at)
 }
 
-/// Adds the elements that the positive numbers in `side` ask for.
+/// Adds elements before and after, as many as the positive numbers in `side` say.
 fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = shape[axis];

@@ -164,7 +164,7 @@ fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site)
 struct Line {
     /// The index of each pixel. A position outside of the image becomes the first or the last pixel.
     index: Tensor<i64>,
-    /// True if the position is in the image.
+    /// True if the position is in the image, before it is changed.
     inside: Tensor<bool>,
 }
 

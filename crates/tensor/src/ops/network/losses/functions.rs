@@ -218,7 +218,7 @@ losses! {
     BceLoss[T] binary_cross_entropy try_binary_cross_entropy
     {}
     {
-        /// Sets a weight for each element, which broadcasts.
+        /// Sets a weight for each element. The weights expand to the shape of the prediction.
         weight: Tensor<T>;
     }
     |x, y, options| x.try_binary_cross_entropy(y, weight.as_ref(), options.reduction);
@@ -228,9 +228,9 @@ losses! {
     BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
     {}
     {
-        /// Sets a weight for each element, which broadcasts.
+        /// Sets a weight for each element. The weights broadcast with the prediction.
         weight: Tensor<T>;
-        /// Sets the factor of the losses of positive targets, which broadcasts.
+        /// Sets factors of the losses of positive targets. The factors broadcast with the prediction.
         pos_weight: Tensor<T>;
     }
     |x, y, options| {
