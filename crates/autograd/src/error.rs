@@ -20,7 +20,7 @@ pub enum Error {
          the other with `tape.constant(&x.value())`"
     )]
     OtherTape {
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -32,16 +32,16 @@ pub enum Error {
     NotScalar {
         /// The shape of the output.
         shape: Shape,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
     /// `item` was called for a value that does not have exactly one element.
     #[error("a Tensor with {} elements cannot be converted to Scalar\n  {at}\n  its shape is {shape}", shape.numel())]
     NotOneNumber {
-        /// The shape.
+        /// The shape of the value.
         shape: Shape,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -57,7 +57,7 @@ pub enum Error {
         expected: Box<Shape>,
         /// The shape of the seed (or tangent).
         got: Box<Shape>,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -69,7 +69,7 @@ pub enum Error {
     NotDifferentiable {
         /// The operation's name.
         operation: &'static str,
-        /// The line that recorded it.
+        /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
         /// The operation and line that requested the derivative.
         at: Site,
@@ -82,9 +82,9 @@ pub enum Error {
         if at.operation == "of" { "of_or_zeros" } else { "grad_or_zeros" }
     )]
     Unreached {
-        /// A description of the parameter or variable, with the line that made it.
+        /// A description of the parameter or variable, with the line of code that made it.
         what: String,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -94,7 +94,7 @@ pub enum Error {
          hint: were all of them recorded with `tape.constant`, frozen, or detached?"
     )]
     NothingReached {
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -103,7 +103,7 @@ pub enum Error {
     OtherTapesGradients {
         /// A description of the variable.
         what: String,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -113,9 +113,9 @@ pub enum Error {
          step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)"
     )]
     ParameterChanged {
-        /// The line that made the parameter.
+        /// The line of code that made the parameter.
         made: &'static Location<'static>,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -133,9 +133,9 @@ pub enum Error {
         input: usize,
         /// The shape of the rule's result.
         got: Box<Shape>,
-        /// The expected shape.
+        /// The shape that the rule's result must have.
         expected: Box<Shape>,
-        /// The line that recorded the operation.
+        /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
     },
 
@@ -149,9 +149,9 @@ pub enum Error {
         operation: &'static str,
         /// The shape of the rule's result.
         got: Box<Shape>,
-        /// The expected shape.
+        /// The shape that the rule's result must have.
         expected: Box<Shape>,
-        /// The line that recorded the operation.
+        /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
     },
 
@@ -163,7 +163,7 @@ pub enum Error {
     BatchSizes {
         /// The size of each batched input along its batch dimension.
         sizes: Vec<usize>,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
@@ -182,27 +182,27 @@ pub enum Error {
         which: &'static str,
         /// The position of the input or output, from 0.
         position: usize,
-        /// The dimension.
+        /// The batch dimension that was requested.
         dim: isize,
         /// The shape of the input or output.
         shape: Shape,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
     /// The tape is full: it has 2³² - 1 nodes.
     #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}")]
     TapeFull {
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
     /// A custom operation refuses the shapes of its inputs, with its own message.
     #[error("{message}\n  {at}")]
     Refused {
-        /// The message.
+        /// The message of the custom operation.
         message: String,
-        /// The operation and its line.
+        /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 }

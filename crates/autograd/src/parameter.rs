@@ -33,7 +33,7 @@ pub struct Parameter<T: Float = f32> {
 }
 
 impl<T: Float> Parameter<T> {
-    /// Returns a parameter with these values. Error messages name the line that calls this function.
+    /// Returns a parameter with these values. Error messages name the line of code that calls this function.
     #[track_caller]
     pub fn new(value: Tensor<T>) -> Self {
         Parameter { id: next_id(), frozen: false, made: Location::caller(), value }
@@ -44,7 +44,7 @@ impl<T: Float> Parameter<T> {
         self.id
     }
 
-    /// Returns the line that made the parameter. For the parameter of a layer, it is the line that made the layer.
+    /// Returns the line of code that made the parameter. For the parameter of a layer, it is the line that made the layer.
     pub fn made(&self) -> &'static Location<'static> {
         self.made
     }

@@ -28,8 +28,8 @@ use proc_macro::TokenStream;
 ///
 /// `#[keepdim]` on a method gives its body one more argument, `keepdim: bool`. The method is written twice without that argument: as
 /// `try_name`, which passes false, and as `try_name_keepdim`, which passes true. Each gets a twin. The method with the argument is named
-/// `try_name_with`, and is hidden from the documentation. The source does not write the argument, because the compiler's notes quote the
-/// signature in the source.
+/// `try_name_with`, and is hidden from the documentation. The source omits the argument, because error messages of the compiler quote the
+/// signature from the source. Users call methods without this argument.
 ///
 /// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a `self` that can be
 /// written to (`InPlace`). The result replaces `self`. Both methods refuse a `self` in which several elements share one position in memory,
@@ -49,8 +49,9 @@ pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Compiles a function that is generic over the element type in its own crate, once for each type. Otherwise every
 /// crate that calls the function compiles it.
 ///
-/// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that names its types, which here is every program of a user. The
-/// attribute does not change the signature. It replaces the body by an inlined choice among functions that are not generic.
+/// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that chooses the type arguments. For the functions of wengert,
+/// this crate is the user's program. The attribute does not change the signature. It replaces the body by an inlined choice among functions
+/// that are not generic.
 ///
 /// ```text
 /// #[precompiled]
@@ -69,9 +70,9 @@ pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// A method of `Float` chooses the function when the program is compiled. The function must have one type parameter, bound by `Float` or
-/// `Element`. For `Element`, the types f32, f64 and i64 are compiled in advance, and callers compile the others. The arguments must be
-/// plain names, without `impl Trait`: pass closures as `&mut dyn FnMut`. The function must not need its caller's line.
+/// A method of `Float` chooses one of these functions when the program is compiled. The generic function must have one type parameter,
+/// bound by `Float` or `Element`. For `Element`, the types f32, f64 and i64 are compiled in advance, and callers compile the others. The
+/// arguments must be plain names, without `impl Trait`: pass closures as `&mut dyn FnMut`. The function must not need its caller's line.
 ///
 /// On an `impl` block the attribute changes every method that has no type parameters and no `impl Trait` of its own. It
 /// leaves out methods whose names begin with `try_`, and methods with `#[inline]` or `#[track_caller]`.

@@ -57,8 +57,8 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
 }
 
 /// Returns the element type, which is the type in `#[module(f64)]`. Without this attribute, it is the type parameter `T`. Without `T`, it
-/// is the floating-point type that the fields name, as in `Parameter<f64>`, or `f32` if they name none. A buffer may have another type, so
-/// buffers are read only if there are no other fields.
+/// is the floating-point type that the types of the fields contain, as in `Parameter<f64>`, or `f32` if there is none. A field of type
+/// `Buffer` may have another element type, so such fields count only if there are no other fields.
 fn element(input: &DeriveInput) -> Result<Type> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("module")) {
         return attribute.parse_args();
@@ -146,7 +146,7 @@ fn is_skipped(field: &Field) -> Result<bool> {
     Ok(skipped)
 }
 
-/// Returns true if a type contains one of these names.
+/// Returns true if the text of a type contains one of these names as an identifier.
 fn mentions(of: &Type, names: &[String]) -> bool {
     fn any(tokens: TokenStream, names: &[String]) -> bool {
         tokens.into_iter().any(|token| match token {

@@ -86,8 +86,9 @@ impl Function {
         Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
     }
 
-    /// Returns true if a method of a block is compiled in advance. Such a method has no type parameters of its own. It
-    /// also has no attribute that sets where it is compiled or that needs its caller's line.
+    /// Returns true if this method of an `impl` block is compiled in advance. The method must have no type parameters and no `impl Trait`
+    /// of its own, and a name that does not begin with `try_`. It must also have no attribute that sets where it is compiled or that needs
+    /// its caller's line.
     fn is_eligible(&self) -> bool {
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
         // Methods that begin with `try_` are public and read their caller's line: `#[twins]` adds `#[track_caller]` to them later.
@@ -203,16 +204,18 @@ struct FreeFunction {
 struct Parameter {
     ident: Ident,
     bound: Ident,
-    /// The name of the trait in `instances`. The next field is the name of the method of `bound` that chooses among the instances.
+    /// The name of the trait `FloatInstances` or `ElementInstances` of the tensor crate. The expanded code implements it with one function
+    /// for each element type.
     traits: Ident,
+    /// The name of the method of `bound` that chooses one of these functions: `float_instance` or `element_instance`.
     method: Ident,
     types: &'static [&'static str],
-    /// True if there are further types, for which callers compile the function.
+    /// True if there are further element types besides `types`. Callers compile the function for these types.
     is_open: bool,
 }
 
 impl Parameter {
-    /// Returns the only type parameter, whose bound is `Float` or `Element`, in the list of parameters or in the clause.
+    /// Finds the only type parameter. Its bound is `Float` or `Element`, and stands in the list of parameters or in the `where` clause.
     fn find<'a>(
         parameters: impl Iterator<Item = &'a GenericParam>,
         clause: Option<&WhereClause>,
@@ -266,8 +269,8 @@ fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
 /// A receiver: `self`, `&self`, `&'a self` or `&mut self`.
 struct Receiver {
     tokens: TokenStream,
-    /// The tokens before the type of a free function's argument. They contain the lifetime `'this` if the receiver is a reference without a
-    /// lifetime.
+    /// The tokens before the type of the argument `this`, which replaces the receiver in a free function. For example, `&'a`. They contain
+    /// the lifetime `'this` if the receiver is a reference without a lifetime.
     reference: TokenStream,
     is_elided: bool,
 }
@@ -296,7 +299,7 @@ impl Receiver {
         Ok(Some(Receiver { tokens: quote!(#and #lifetime #mutable #this), reference, is_elided }))
     }
 
-    /// Returns the type of the receiver in a block for the type `of`.
+    /// Returns the type of the argument that replaces the receiver, such as `&Type` for the receiver `&self` in a block for the type `of`.
     fn of(&self, of: &Type) -> TokenStream {
         let reference = &self.reference;
         quote!(#reference #of)

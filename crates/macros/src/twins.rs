@@ -13,7 +13,7 @@ use syn::{
     Visibility, WhereClause, parenthesized, parse_quote,
 };
 
-/// Returns the item with the twins.
+/// Returns the function, trait or `impl` block with twins added to its functions.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse_alone.parse2(item.clone()) {
         return function.with_twin(None);
@@ -165,7 +165,8 @@ impl Function {
     /// Returns the function with its twin. With `#[keepdim]`, returns it twice: under its name, for `keepdim` = false, and with `_keepdim`
     /// after its name, for `keepdim` = true.
     ///
-    /// The source does not write the argument `keepdim: bool`, because the compiler's notes quote the signature in the source.
+    /// The source omits the argument `keepdim: bool`, because error messages of the compiler quote the signature from the source. Users
+    /// call the method without this argument.
     fn written(mut self) -> Result<TokenStream> {
         let Some(position) = self.attributes.iter().position(|attribute| attribute.path().is_ident("keepdim")) else {
             return match self.arguments.last() {
@@ -282,7 +283,7 @@ enum Form {
     Broadcast,
     /// `#[in_place(Binary::Add)]`: the result is this operation of `self` and the only other operand.
     Binary(TokenStream),
-    /// `#[in_place(reads(source))]`: the operands named here must not overlap `self`; the result must have its shape.
+    /// `#[in_place(reads(source))]`: the operands named here must not overlap `self`; the result must have the shape of `self`.
     Reads(Vec<Ident>),
 }
 
@@ -330,7 +331,7 @@ fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
     Ok(Some(quote!(#and #lifetime #mutable #this)))
 }
 
-/// Returns `::<A, B>`, the type and constant parameters in a call, because the compiler may not be able to infer them.
+/// Returns `::<A, B>`, the type and constant arguments for a call of the function. The compiler may not be able to infer them.
 fn types(generics: &Generics) -> Option<TokenStream> {
     let names: Vec<&Ident> = generics
         .params
@@ -362,7 +363,7 @@ fn plain_name(name: &Ident) -> Option<String> {
     name.to_string().strip_prefix("try_").map(str::to_owned)
 }
 
-/// Returns an error if the name in a `Site::here("name")` is not `plain`.
+/// Returns an error if the name in a `Site::here("name")` is not `plain`, the name of the twin that panics.
 fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
     let TokenTree::Group(group) = body else { return Ok(()) };
     let mut after_here = false;

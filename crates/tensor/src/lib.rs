@@ -71,8 +71,8 @@ pub use shape::{broadcast, compat, explain};
 pub use tensor::program;
 pub use tensor::tensor::Tensor;
 
-/// The tensor type and the operations that most programs use. The traits of the operations are imported without names, so that
-/// layers may have the same names. Generic code imports the traits from [`ops`].
+/// The tensor type and the operations that most programs use. The traits of the operations are imported without names. So a layer may have
+/// the same name as a trait, such as `Dropout`. Generic code imports the traits from [`ops`].
 pub mod prelude {
     pub use crate::ops::Operand;
     pub use crate::ops::{

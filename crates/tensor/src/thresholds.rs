@@ -8,28 +8,32 @@
 
 /// Thresholds of the planner, which decides which values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
-    /// The longest row, in elements, that is reduced within a pass. The values of one row must stay in the second-level cache.
+    /// The longest row, in elements, that is reduced in the same pass over memory that computes its elements. The values of one row must
+    /// stay in the second-level cache.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The largest tensor, in elements, that is reduced to one value within a pass. Only one thread runs this pass.
+    /// The largest tensor, in elements, that is reduced to one value in the same pass that computes its elements. Only one thread runs this
+    /// pass.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
-    /// The shortest row, in elements, that is reduced within a pass. A program that runs row by row over shorter rows costs more than a
-    /// second pass, unless there are at most [`FEW_ROWS`] rows.
+    /// The shortest row, in elements, that is reduced in the same pass that computes its elements. A program that runs row by row over
+    /// shorter rows costs more than a second pass, unless there are at most [`FEW_ROWS`] rows.
     pub(crate) const MIN_ROW: usize = 16;
 
-    /// The number of rows up to which rows shorter than [`MIN_ROW`] are reduced within the pass too.
+    /// The number of rows up to which rows shorter than [`MIN_ROW`] are reduced in the same pass too.
     pub(crate) const FEW_ROWS: usize = 4;
 
-    /// The smallest number of elements per total for a reduction within a fused program, whose tasks each have all totals. With fewer
-    /// elements per total, the reduction is a separate step.
+    /// The smallest number of elements that each total of a reduction sums, for a reduction within a fused program. Each task of this
+    /// program keeps its own copy of all totals. With fewer elements per total, the reduction is a separate step.
     pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
 
-    /// The largest number of values that the planner visits when it tests whether a value is computed only from smaller operands.
+    /// The largest number of values that the planner visits when it tests whether a value is computed only from expanded operands. These
+    /// operands have fewer elements than the value.
     pub(crate) const MAX_SEARCHED: usize = 64;
 
-    /// If several products have the same transposed right matrix, and each has at most this many rows, they share one row-major copy of it.
-    /// Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a product's time.
+    /// The largest number of rows of each product for which several products share one row-major copy of their common transposed right
+    /// matrix. Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a
+    /// product's time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
     /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
@@ -44,7 +48,8 @@ pub(crate) mod plan {
     /// second-level cache.
     pub(crate) const MAX_CONCATENATED_ROW: usize = 1 << 12;
 
-    /// The largest operand of a joined product, in elements (64 MiB of f32). Joining products copies the operands.
+    /// The largest number of elements in all operands of one joined product (64 MiB of f32). A joined product replaces a sum of several
+    /// products. It needs copies of their operands side by side.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
     /// The largest average number of parts per slice into which a sum of overlapping slices is cut. More parts mean more steps with fewer
@@ -58,8 +63,8 @@ pub(crate) mod plan {
     /// compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
-    /// The number of an expression's first shapes, and of its first views, with which a new one is compared. Further shapes are found by
-    /// their hashes. A view that equals a further view is stored again.
+    /// The number of an expression's first shapes with which a new shape of the expression is compared. Later shapes are found by their
+    /// hashes. The same number holds for views, but a view that equals a later view is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
@@ -73,7 +78,7 @@ pub(crate) mod blocks {
     /// work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// The number of elements of a task, which has several blocks. Longer tasks leave threads without work at the end; shorter tasks need
+    /// The number of elements of a task, which has several blocks. With longer tasks, threads have no work at the end. Shorter tasks need
     /// more starts.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
@@ -98,17 +103,18 @@ pub(crate) mod blocks {
     /// The size of the longest vectors (AVX-512), in bytes.
     pub(crate) const VECTOR_BYTES: usize = 64;
 
-    /// The largest number of vectors in a small block. Larger blocks leave too few registers for the values of a program.
+    /// The largest number of vectors in a small block. A program over few elements stores each of its values as one small block. Larger
+    /// blocks leave too few registers for these values.
     pub(crate) const MAX_SMALL_BLOCK: usize = 4;
 
-    /// The largest size of all small blocks of a program, in bytes: a quarter of the second-level cache of most processors.
+    /// The largest size of all small blocks of a program together, in bytes: a quarter of the second-level cache of most processors.
     pub(crate) const MAX_SMALL_BLOCKS: usize = 1 << 18;
 
-    /// The smallest number of elements of a task for each of its totals. With fewer elements, clearing and combining the totals takes
-    /// longer than the reduction.
+    /// A task that computes several totals has at least this number of elements per total. With fewer elements, clearing and combining the
+    /// totals takes longer than the reduction.
     pub(crate) const MIN_PER_TOTAL: usize = 4;
 
-    /// The number of blocks that are added to a first total before this total is added to a second one and cleared (see
+    /// The number of blocks that are added to a first total. Then this total is added to a second total and cleared (see
     /// `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work.
     pub(crate) const STAGE: usize = 16;
 }
@@ -136,10 +142,10 @@ pub(crate) mod rows {
     /// are first repeated along the rows.
     pub(crate) const MIN_SCALED_ROW: usize = 8;
 
-    /// The shortest row, in elements, whose operands are not gathered.
+    /// The smallest length of an operand's rows, in elements, at which the operand is not gathered (copied into contiguous blocks).
     pub(crate) const LONG_GATHERED_ROW: usize = 128;
 
-    /// The largest number of elements that are gathered at once.
+    /// The largest number of elements that one call gathers, that is, copies from short rows into one contiguous block.
     pub(crate) const MAX_PIECE: usize = 2 * LONG_GATHERED_ROW;
 
     /// The number of 4-byte elements of the longest vectors (AVX-512).
@@ -148,7 +154,7 @@ pub(crate) mod rows {
     /// The number of rows up to which rows are never gathered: gathering takes longer even if the rows are short.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row, in elements, that is never gathered, whatever the number of rows.
+    /// The shortest row of the result, in elements, for which operands are never gathered, whatever the number of rows.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
@@ -164,7 +170,8 @@ pub(crate) mod short_axis {
     /// cache.
     pub(crate) const BLOCK: usize = 8192;
 
-    /// The smallest number of elements of a lane. With shorter lanes, one call per lane takes too long.
+    /// The smallest number of elements of a lane, that is, of a block's elements at one position of the short axis. With shorter lanes, one
+    /// call per lane takes too long.
     pub(crate) const MIN_LANE: usize = 32;
 
     /// The smallest size of the last dimension before the short axis for which this dimension is the inner loop. If the dimension is
@@ -180,10 +187,10 @@ pub(crate) mod transpose {
     /// The number of rows of a tile: two cache lines of each column.
     pub(crate) const TALL: usize = 32;
 
-    /// The number of columns of a tile. Its rows must be long enough for efficient access to the other operands and the result.
+    /// The number of columns of a tile. A tile's rows must be long enough for efficient access to the other operands and the result.
     pub(crate) const WIDE: usize = 256;
 
-    /// The distance between rows of a tile, in elements.
+    /// The distance between the starts of neighbouring rows in a tile's buffer, in elements.
     pub(crate) const PITCH: usize = WIDE + SIDE;
 
     /// The number of elements of a tile's buffer. The last tile also contains the remaining rows, which are fewer than [`SIDE`].
@@ -192,10 +199,11 @@ pub(crate) mod transpose {
 
 /// Thresholds for matrix products.
 pub(crate) mod matmul {
-    /// The largest number of columns of a floating-point product that is computed by its definition, with plain loops.
+    /// The largest number of columns of a floating-point product that is computed by its definition: plain loops that add the terms of each
+    /// sum.
     pub(crate) const FEW_COLUMNS: usize = 64;
 
-    /// The largest number of columns for the kernel that keeps the sum of each column in registers.
+    /// The largest number of columns of a product for the kernel that keeps the sums of all columns in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
     /// The kernel for few columns adds this number of terms to every sum before it continues with the next terms. So the elements of these
@@ -209,7 +217,8 @@ pub(crate) mod matmul {
     /// in spite of their fixed cost.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
-    /// The largest number of multiplications for the kernel without rearrangement. `gemm` rearranges both sides.
+    /// The largest number of multiplications for the kernel that reads both sides without rearranging them in memory. `gemm` rearranges
+    /// both sides.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
     /// The value of [`MAX_COMPACT`] if both sides are read in place. The value is less than the work of one part of a product that is split
@@ -220,11 +229,12 @@ pub(crate) mod matmul {
     /// as fast as other rows.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// The largest number of rows for the kernel without rearrangement. Rearranging the right side takes as long as computing this many
-    /// rows.
+    /// The largest number of rows of a product for the kernel that does not rearrange the sides in memory. Rearranging the right side takes
+    /// as long as computing this many rows.
     pub(crate) const MAX_COMPACT_ROWS: usize = 12;
 
-    /// The longest single row, in elements, that the kernel without rearrangement computes with all sums in registers.
+    /// The largest number of columns of a product with a single row for which one kernel keeps all sums in registers. This kernel does not
+    /// rearrange the sides.
     pub(crate) const MAX_COMPACT_ROW: usize = 128;
 
     /// The smallest number of terms of a sum for the kernel for few columns.
@@ -239,7 +249,7 @@ pub(crate) mod matmul {
     /// the second-level cache.
     pub(crate) const PANEL_COLUMNS: usize = 256;
 
-    /// The number of rows of the left side that are copied at once in the mode of equal bits, if they are not contiguous.
+    /// The number of rows of the left side that are copied at once in the mode of equal bits, if the rows are not contiguous.
     pub(crate) const PANEL_ROWS: usize = 32;
 
     /// The smallest number of multiplications of a product that runs on several threads.
@@ -248,7 +258,7 @@ pub(crate) mod matmul {
     /// The value of [`MIN_PARALLEL`] for a product with one column, which reads each element of the left side for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
-    /// The smallest number of terms of a sum that is split among threads.
+    /// The smallest number of terms per sum for which threads may share the sums of a product: each thread adds a part of the terms.
     pub(crate) const MIN_SPLIT_SUM: usize = 1024;
 
     /// Products are split among threads at multiples of this number of rows. The kernels compute this many rows at once.
@@ -276,23 +286,26 @@ pub(crate) mod conv {
     /// stay in the second-level cache, and has at least one window.
     pub(crate) const TILE: usize = 1 << 16;
 
-    /// The largest number of partial sums over the batch. More sums give work to more threads, but each sum is as large as the weight.
+    /// The largest number of partial sums of the weight's gradient, each over a part of the batch. More partial sums give work to more
+    /// threads, but each is as large as the weight.
     pub(crate) const MAX_SUMS: usize = 8;
 
     /// The number of windows that are computed in a buffer before their results are copied to the output. The value is a multiple of the
     /// number of windows that each kernel computes at once.
     pub(crate) const CHUNK: usize = 384;
 
-    /// The approximate number of windows that the kernels compute at once.
+    /// The approximate number of windows that one step of a kernel computes.
     pub(crate) const WINDOWS_AT_ONCE: usize = 48;
 
-    /// The number of elements that kernels may read past the last valid element.
+    /// The number of elements after the last valid element of a buffer that kernels may read.
     pub(crate) const SLACK: usize = 128;
 
-    /// The number of elements of a piece of a plane. Several dot products are computed with one piece while it is in the first-level cache.
+    /// The number of elements of a piece of a plane (one channel of one image). Several dot products are computed with one piece while it
+    /// is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
-    /// The approximate number of elements in the copied planes of the images whose terms one dot product sums.
+    /// A dot product for the weight's gradient sums terms of several images. This is the approximate number of elements of their copied
+    /// planes.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
@@ -310,10 +323,10 @@ pub(crate) mod scan {
     /// The smallest operation, in elements, that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// The number of adjacent lanes that are processed together: a cache line of f32.
+    /// The number of adjacent lanes (lines along the sorted dimension) that are processed together: a cache line of f32.
     pub(crate) const ADJACENT: usize = 16;
 
-    /// The smallest number of elements of a lane that several threads sort.
+    /// The shortest lane (a line along the sorted dimension), in elements, that several threads sort together.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
 }
 
@@ -333,20 +346,25 @@ pub(crate) mod parts {
 
 /// Thresholds of operations.
 pub(crate) mod ops {
-    /// The smallest tensor, in elements, for which several passes are traced and fused into one. For smaller tensors, tracing takes longer.
+    /// The smallest tensor, in elements, for which an operation of several passes over memory is recorded and fused into one pass. For
+    /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// The smallest number of equal terms, or factors, that are computed as one multiplication, or power. Shorter sums and products have
-    /// the same bits for every layout of their operands. Longer ones would take seconds, up to years. The value was not tuned.
+    /// A sum of at least this number of equal terms is computed as one multiplication. A product of as many equal factors is
+    /// computed as one power. Shorter sums and products have the same bits for every layout of their operands. Longer ones would take
+    /// seconds, up to years. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
-    /// Under a causal mask, the number of queries in a block is a multiple of this value.
+    /// The number of queries of attention in a block is a multiple of this value. Only attention under a causal mask divides its queries
+    /// into blocks.
     pub(crate) const QUERY_UNIT: usize = 32;
 
-    /// The largest number of blocks of queries. More blocks skip more scores, but each block has a fixed cost.
+    /// The largest number of blocks of queries in attention. With more blocks, fewer hidden scores are computed, but each block has a fixed
+    /// cost.
     pub(crate) const MAX_QUERY_BLOCKS: usize = 8;
 
-    /// The number of scores that justifies one more block: `n` blocks are used if there are at least `n²` times this number of scores.
+    /// The number of attention scores that justifies one more block: `n` blocks are used if there are at least `n²` times this number of
+    /// scores.
     pub(crate) const SCORES_PER_BLOCK: usize = 1 << 14;
 }
 

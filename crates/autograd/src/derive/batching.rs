@@ -57,7 +57,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeat_for_batch(size, at))).collect())
     }
 
-    /// Returns true if one of `nodes` depends on one of `sources`, through inputs with or without a derivative.
+    /// Returns true if one of `nodes` depends on one of `sources`, also through inputs without a derivative.
     pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
         let Some(&last) = nodes.iter().max() else { return false };
         let path = self.dependents(sources, last, Traversal::All);

@@ -13,8 +13,8 @@ use crate::{Error, Tape, Var};
 #[twins]
 #[precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Records the directional derivative of each of `outputs` as each input moves along its tangent. It is zero for an output that
-    /// depends on no input. PyTorch: `torch.func.jvp`.
+    /// Records the directional derivative of each of `outputs` as each input moves along its tangent. Each pair of `inputs` consists of an
+    /// input and its tangent. The derivative is zero for an output that depends on no input. PyTorch: `torch.func.jvp`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -29,7 +29,7 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a tangent's shape is not its input's, or an operation in between has no derivative.
+    /// If a tangent has another shape than its input, or an operation between inputs and outputs has no derivative.
     pub fn try_jvp(
         &'t self,
         outputs: &[Var<'t, T>],
@@ -99,8 +99,9 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Records J v using only the reverse rule g ↦ Jᵀ g, which is linear in g. So J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, for any
-/// g. Returns `None` if the result is zero.
+/// Records J v, where J is the Jacobian of `primitive` for the input with index `input`, and v is the tangent of this input. Uses only the
+/// reverse rule g ↦ Jᵀ g, which is linear in g. So J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, for any g. Returns `None` if the
+/// result is zero.
 fn transposed_twice<'t, T: Float>(
     primitive: &Primitive<'t, T>,
     input: usize,
@@ -114,11 +115,13 @@ fn transposed_twice<'t, T: Float>(
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Records the directional derivative of this variable as each input moves along its tangent.
+    /// Records the directional derivative of this variable as each input moves along its tangent. Each pair of `inputs` consists of an
+    /// input and its tangent.
     ///
     /// # Panics
     ///
-    /// If a tangent's shape is not its input's, or an operation in between has no derivative; see [`Tape::try_jvp`].
+    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative; see
+    /// [`Tape::try_jvp`].
     #[track_caller]
     pub fn jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Var<'t, T> {
         self.tape.jvp(&[self], inputs)[0]

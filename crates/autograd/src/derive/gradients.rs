@@ -102,8 +102,8 @@ impl<T: Float> Gradients<T> {
         &self.changes
     }
 
-    /// Returns the kind of a layer, such as dropout, that behaves differently in training, but was called on the loss's tape, which does
-    /// not train. Returns `None` if no layer of this kind was called.
+    /// Returns the kind of a layer, such as dropout, that behaves differently in training and was called on the tape of the loss. That tape
+    /// does not train. Returns `None` if no layer of this kind was called.
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }
@@ -146,7 +146,8 @@ impl<T: Float> Gradients<T> {
         self.len() == 0
     }
 
-    /// Returns the Euclidean norm of all gradients' elements as one vector. It is NaN if an element is NaN. PyTorch: `get_total_norm`.
+    /// Returns the Euclidean norm of the vector that contains all elements of all gradients. It is NaN if an element is NaN. PyTorch:
+    /// `get_total_norm`.
     pub fn norm(&self) -> f64 {
         let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
         self.all().map(squared).sum::<f64>().sqrt()

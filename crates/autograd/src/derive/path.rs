@@ -100,8 +100,8 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// A guard for the recording of derivatives and batches. While it exists, new nodes get the line of the operation that they differentiate
-/// or batch. The compatibility rules are suspended, because they were already applied to that operation.
+/// A guard for the recording of derivatives and batches. While the guard exists, a new node gets the line of code of the operation that is
+/// differentiated or batched. The compatibility rules are suspended, because they were already applied to that operation.
 ///
 /// Dropping the guard restores the previous state. Guards can be nested, because a rule may take derivatives itself.
 pub(crate) struct DerivationGuard<'t, T: Float> {
@@ -111,7 +111,8 @@ pub(crate) struct DerivationGuard<'t, T: Float> {
 }
 
 impl<'t, T: Float> DerivationGuard<'t, T> {
-    /// Makes all nodes that are recorded from now on get the line of node `index`. Returns the operation and the inputs of node `index`.
+    /// Gives the line of code of node `index` to all nodes that are recorded from now on. Returns the operation and the inputs of node
+    /// `index`.
     #[inline(always)]
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
@@ -119,7 +120,7 @@ impl<'t, T: Float> DerivationGuard<'t, T> {
         (record.node(index).op, record.inputs(index))
     }
 
-    /// Makes all nodes that are recorded from now on get the line of node `index`. Returns the operation of the node, which is
+    /// Gives the line of code of node `index` to all nodes that are recorded from now on. Returns the operation of the node, which is
     /// differentiated for the caller at `at`.
     #[inline(always)]
     pub(crate) fn primitive(&self, index: Index, at: Site) -> Primitive<'t, T> {

@@ -70,8 +70,9 @@ impl<T: Float> Tape<T> {
 #[twins]
 #[precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. Returns `None` for an
-    /// input on which no output depends. PyTorch: `torch.autograd.grad` with `grad_outputs`.
+    /// Records the gradients of Σ ⟨output, seed⟩, summed over the pairs (output, seed) in `outputs`, with respect to each of `inputs`. A
+    /// seed is the incoming gradient of its output. The gradients are variables on the same tape. Returns `None` for an input on which no
+    /// output depends. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -86,7 +87,7 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a seed's shape is not its output's, or an operation in between has no derivative.
+    /// If a seed has another shape than its output, or an operation between inputs and outputs has no derivative.
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -161,8 +162,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes below slot `end`, as long as these nodes are sums, differences or products. Most nodes are of
-    /// these kinds, and the tape is borrowed only once for all of them. Returns the slot of the first other node with an adjoint.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last to the first, as long as these nodes are sums,
+    /// differences or products. Most nodes are of these kinds, and the tape is borrowed only once for all of them. Returns the slot of the
+    /// first other node with an adjoint.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -199,7 +201,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Returns the nodes of the statistics in `changes`.
+/// Returns the nodes of the statistics in `changes`, the recorded changes of buffers.
 pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item = Index> {
     changes.iter().filter_map(|(_, change)| change.statistic())
 }
@@ -242,8 +244,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// If this is not one number, does not depend on one of the inputs, or an operation in between has no derivative; see
-    /// [`try_grad`](Self::try_grad).
+    /// If this is not one number, does not depend on one of the inputs, or an operation between inputs and this variable has no derivative;
+    /// see [`try_grad`](Self::try_grad).
     #[track_caller]
     pub fn grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
         match self.try_grad(&inputs) {
@@ -256,7 +258,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, does not depend on one of the inputs, or an operation in between has no derivative.
+    /// If this is not one number, does not depend on one of the inputs, or an operation between inputs and this variable has no derivative.
     #[track_caller]
     pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad");
@@ -277,7 +279,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// If this is not one number, or an operation in between has no derivative.
+    /// If this is not one number, or an operation between inputs and this variable has no derivative.
     #[track_caller]
     pub fn grad_or_zeros<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
         match self.try_grad_or_zeros(&inputs) {
@@ -290,7 +292,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, or an operation in between has no derivative.
+    /// If this is not one number, or an operation between inputs and this variable has no derivative.
     #[track_caller]
     pub fn try_grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
@@ -317,7 +319,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, depends on no variable and no parameter, or an operation in between has no derivative.
+    /// If this is not one number, depends on no variable and no parameter, or an operation between them and this number has no derivative.
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let (_, gradients, []) = self.gradients_and([], Site::here("backward"))?;
         Ok(gradients)
@@ -378,7 +380,8 @@ impl<'t, T: Float> Var<'t, T> {
         Ok((loss, Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
     }
 
-    /// Records the gradients of this single number with respect to all variables that it depends on. Returns each leaf with its gradient.
+    /// Records the gradients of this single number with respect to all leaf variables (also parameters) that it depends on. Returns the
+    /// node of each leaf with the node of its gradient.
     pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(Index, Index)>, Error> {
         let seed = self.one(at)?;
         let leaves: Vec<Var<'t, T>> = {

@@ -34,7 +34,8 @@ fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     }
 }
 
-/// Checks that the backward pass has one product for the weight, and one for each step's input.
+/// Checks the number of products in the backward pass: one for the gradient of the weight, and one per step for the gradient of the step's
+/// input.
 #[test]
 fn a_weight_used_many_times_has_one_product() {
     for transposed in [false, true] {
@@ -72,7 +73,7 @@ fn the_gradients_of_a_sequence_are_joined_once() {
         let [first, second] = [tape.var(first), tape.var(second)];
         let [x, u] = if weight_first { [second, first] } else { [first, second] };
         let gradients = last([x, u, tape.constant(&h)]).grad([x, u]);
-        // One of the two concatenations joins the gradients of the steps, the other one the states.
+        // One of the two concatenations joins the gradients of the steps. The other one joins the states `h` of the steps.
         assert_eq!(count(&tape, gradients).1, 2);
     }
     crate::gradcheck(last, [&x, &u, &h]).unwrap();
@@ -85,7 +86,8 @@ fn products_of_many_rows_stay_apart() {
     let tape = Tape::<f64>::new();
     let (x, w) = (tape.var(&wave([40, 2], 0.1)), tape.var(&wave([2, 2], 0.2)));
     let gradients = (x.matmul(w).matmul(w).matmul(w).sum(..)).grad([w]);
-    // The gradient does not need the last product of the forward pass.
+    // The three terms are the products of the forward pass, of the gradients of its intermediate values, and of the gradient of `w`. The
+    // forward pass computes only two products, because the gradient does not need the third.
     assert_eq!(count(&tape, gradients).0, 2 + 2 + 3);
 }
 

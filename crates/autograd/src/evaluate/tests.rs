@@ -48,8 +48,8 @@ fn a_sum_over_columns_is_finished_before_it_is_read() {
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
-/// Checks that the program reads an expensive value that is stored anyway (the sigmoid). Cheap values that are computed from it must not be
-/// stored too.
+/// Checks that a fused program reads an expensive value that is stored anyway (the sigmoid). Cheap values that are computed from the
+/// sigmoid must not be stored too.
 #[test]
 fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     let tape = Tape::<f64>::new();
@@ -78,8 +78,8 @@ fn a_matrix_that_small_products_share_is_rearranged_once() {
     assert_eq!([copies(4, 3), copies(4, 1), copies(400, 3)], [1, 0, 0]);
 }
 
-/// Checks that a product that is only read by an addition is accumulated into the other operand. This is not done for a product that is
-/// read twice or scaled first.
+/// Checks that a product that only an addition reads is accumulated into the other operand of the addition. This is not done for a product
+/// that is read twice or scaled first.
 #[test]
 fn added_products_accumulate_into_the_other_operand() {
     let close = |x: &Tensor<f64>, y: &Tensor<f64>| {
@@ -165,7 +165,7 @@ fn parts_are_written_into_their_concatenation() {
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b, a], 1)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[stack(&[a, b], 2)]), (1, 0, 0));
-    // The same program also reduces the rows.
+    // The program that writes the parts side by side also reduces the rows.
     let rows = x - x.mean_keepdim(1);
     assert_eq!(concatenations(&tape, &[cat(&[rows.exp(), rows.square()], 1)]), (0, 0, 1));
     // Here several steps write the parts in place. The first state is data, which no step writes.
@@ -217,7 +217,7 @@ fn equal_programs_share_a_plan_and_different_programs_do_not() {
     }
 }
 
-/// A step of a random program. Its numbers select operands among the existing values.
+/// A step of a random program. Numbers of type `u8` select the form of the step, and the other numbers select operands or dimensions.
 #[derive(Clone, Debug)]
 enum Move {
     Unary(u8, usize),
@@ -330,7 +330,7 @@ fn is_smooth(step: &Move) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Checks programs whose sums have at most two elements, so that every order gives the same bits.
+    /// Checks programs whose sums have at most two terms, so that every order of summation gives the same bits.
     #[test]
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![

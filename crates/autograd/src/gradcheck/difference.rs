@@ -5,9 +5,9 @@
 //! # The step
 //!
 //! The central difference of a function φ, C(h) = (φ(x+h) - φ(x-h)) / 2h, has two errors: h²/6 φ‴ from truncation, and about σ/h from
-//! rounding. Here σ is the rounding error of one value of φ, at best ε|φ|. The sum of both errors is smallest near h = ∛(3σ/|φ‴|). If φ has
-//! size, scale and curvature 1, this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here is h = ∛ε max(1, |x|). A larger step
-//! would suit the extrapolation below, but would cross more kinks.
+//! rounding. Here σ is the rounding error of one value of φ. It is at best ε|φ|, where ε is the machine epsilon. The sum of both errors is
+//! smallest near h = ∛(3σ/|φ‴|). If φ has size, scale and curvature 1, this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here
+//! is h = ∛ε max(1, |x|). A larger step would suit the extrapolation below, but would cross more kinks.
 //!
 //! # The value
 //!
@@ -61,11 +61,12 @@ pub(super) struct Estimate {
     pub(super) value: f64,
     /// A bound of the estimate's error.
     pub(super) tolerance: f64,
-    /// The slopes to the left and to the right.
+    /// The slopes on the left side and on the right side of the point.
     pub(super) slopes: [f64; 2],
 }
 
-/// The part of the tolerance that covers rounding, in multiples of σ/h.
+/// The part of the tolerance that covers rounding, in multiples of σ/h. Here σ is the rounding error of a value of the function, and h is
+/// the step.
 const NOISE: f64 = 8.0;
 
 /// Estimates the derivatives of Σ weights · outputs along every sampled direction.
@@ -109,7 +110,7 @@ pub(super) fn estimates(
             (estimate, noise.into_iter().map(f64::abs).fold(0.0, f64::max))
         })
         .collect();
-    // The median leaves out inputs on which the function does not depend, because they have no noise.
+    // The median leaves out inputs on which the function does not depend, because their estimated rounding error is 0.
     let typical = median(raw.iter().map(|&(_, noise)| noise).filter(|&noise| noise > 0.0).collect());
     raw.into_iter()
         .zip(samples)

@@ -9,7 +9,7 @@ use crate::gradcheck::report::{Failure, Mode, Place, Report};
 use crate::inspect::index_of;
 use crate::{Error, Tape, Var};
 
-/// A map from tensors to tensors, recorded again for each evaluation.
+/// The map from tensors to tensors whose derivatives are checked. It is recorded again for each evaluation.
 pub(super) struct Map<'f, T: Float> {
     /// The names of the map's derivative in reverse mode and in forward mode.
     pub(super) modes: [Mode; 2],
@@ -77,7 +77,7 @@ impl<T: Float> Map<'_, T> {
         Ok((values.iter().flat_map(numbers).collect(), shapes))
     }
 
-    /// Returns the values at the point. They must be finite and the same in a second evaluation.
+    /// Returns the values at `inputs`, the point of the check. The values must be finite, and the same in a second evaluation.
     pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;
@@ -105,11 +105,11 @@ impl<T: Float> Map<'_, T> {
         }
     }
 
-    /// Returns the map's values at points around the given point, along one direction.
+    /// Returns the map's values at points around `inputs` along one direction, which is given by the weights of `column`.
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
-        // The step is proportional to the magnitude of the largest moved element, if this is above 1.
+        // The step is proportional to the magnitude of the largest element that the direction changes, if this magnitude is above 1.
         let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
         let scale = scale
             .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))

@@ -166,23 +166,23 @@ impl GradCheck {
         GradCheck { accuracy: Some(accuracy), ..self }
     }
 
-    /// Checks reverse mode only, for operations without a `jvp`. At order 2: reverse over reverse.
+    /// Checks reverse mode only, for operations without a `jvp`. At order 2, the check covers only reverse over reverse mode.
     pub fn skip_forward(self) -> Self {
         GradCheck { forward: false, ..self }
     }
 
-    /// Checks forward mode only, for operations without a `vjp`. At order 2: forward over forward.
+    /// Checks forward mode only, for operations without a `vjp`. At order 2, the check covers only forward over forward mode.
     pub fn skip_reverse(self) -> Self {
         GradCheck { reverse: false, ..self }
     }
 
-    /// Sets the maximum number of elements for which each output and each input is checked; 128 by default. For more
+    /// Sets the largest number of elements of all inputs, or of all outputs, up to which each element is checked; 128 by default. For more
     /// elements, [`projections`](Self::projections) are checked.
     pub fn full_up_to(self, elements: usize) -> Self {
         GradCheck { full_up_to: elements, ..self }
     }
 
-    /// Sets the number of randomly weighted sums that replace the elements if there are too many; 6 by default.
+    /// Sets the number of randomly weighted sums that are checked if there are too many elements; 6 by default.
     pub fn projections(self, count: usize) -> Self {
         GradCheck { projections: count.max(1), ..self }
     }
@@ -314,7 +314,8 @@ impl GradCheck {
         Ok(results)
     }
 
-    /// Returns the probes of tensors of these shapes: each element if there are few, or randomly weighted sums.
+    /// Returns the probes of tensors of these shapes. A probe selects one element if there are few elements, and is a randomly weighted sum
+    /// otherwise.
     fn probes(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
         let total: usize = shapes.iter().map(Shape::numel).sum();
         if total > self.full_up_to {

@@ -106,7 +106,7 @@ pub struct Derivative {
     pub got: f64,
     /// The allowed difference: a bound of the truncation and rounding errors of the central difference.
     pub tolerance: f64,
-    /// The slopes to the left and to the right, which differ at a kink.
+    /// The slopes on the left side and on the right side of the point, which differ at a kink.
     pub slopes: [f64; 2],
 }
 
@@ -199,7 +199,7 @@ pub struct Mismatch {
 pub struct Culprit {
     /// The name of the operation.
     pub operation: &'static str,
-    /// The line that recorded the operation.
+    /// The line of code that recorded the operation.
     pub recorded: &'static Location<'static>,
 }
 
@@ -272,20 +272,20 @@ pub enum Failure {
         output.of("output")
     )]
     NotRepeatable {
-        /// The element of the result that differs.
+        /// The element of the function's result that differs.
         output: Place,
-        /// The first value.
+        /// The value of the element at the first call of the function.
         first: f64,
-        /// The second value.
+        /// The value of the element at the second call.
         second: f64,
     },
 
     /// The function or its derivative could not be recorded or evaluated.
     #[error("gradient check impossible ({mode}): {error}")]
     Refused {
-        /// The mode.
+        /// The mode of the derivative that was to be computed.
         mode: Mode,
-        /// The error.
+        /// The error of recording or evaluation.
         error: Error,
     },
 }

@@ -15,7 +15,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// The recorded operation that produced the first NaN or infinity of a tape from operands without one.
+/// The recorded operation that produced the first NaN of a tape from operands without a NaN, or the first infinity from finite operands.
 ///
 /// ```
 /// # use wengert_autograd as wengert;
@@ -35,7 +35,7 @@ use crate::{Error, Tape};
 pub struct NonFinite {
     /// The operation's name: `variable` or `constant` if the data of a leaf is not finite.
     pub operation: &'static str,
-    /// The line that recorded the operation.
+    /// The line of code that recorded the operation.
     pub recorded: &'static Location<'static>,
     /// The index of the operation on the tape, as in the [listing](Tape::graph).
     pub node: usize,
@@ -57,7 +57,7 @@ pub struct NonFinite {
 pub struct NonFiniteOperand {
     /// The operation that produced the operand.
     pub operation: &'static str,
-    /// The line that recorded that operation.
+    /// The line of code that recorded that operation.
     pub recorded: &'static Location<'static>,
     /// The index of that operation on the tape.
     pub node: usize,
@@ -65,7 +65,7 @@ pub struct NonFiniteOperand {
     pub shape: Shape,
     /// The smallest and the largest element, or `None` if there are no elements. NaN is left out, unless all elements are NaN.
     pub range: Option<[f64; 2]>,
-    /// The element at the same index, if the operand has the result's shape.
+    /// The operand's element at the index of the non-finite element, if the operand has the shape of the result.
     pub at_index: Option<f64>,
 }
 

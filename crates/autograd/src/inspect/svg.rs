@@ -25,13 +25,13 @@ enum Item<'g> {
     Pass(Index),
 }
 
-/// An item with its position.
+/// An item of a row with its horizontal middle, its width and its upper edge, in pixels.
 struct Placed<'g> {
     item: Item<'g>,
     middle: f64,
     width: f64,
     top: usize,
-    /// The positions of its operands in the row above.
+    /// The horizontal middles of the item's operands in the row above. A line has one operand, its own part in that row.
     from: Vec<f64>,
 }
 
@@ -95,9 +95,10 @@ impl Graph {
     }
 }
 
-/// Places the nodes and the lines between rows that are no neighbours.
+/// Returns the nodes with their positions, and the positions of lines in the rows that they pass through.
 fn place(rows: &[Row]) -> Vec<Placed<'_>> {
-    // For each node and line, its middle in each row.
+    // The horizontal middle of each node in its row, and of each line in the rows that it passes. The keys are the node's index and the
+    // row.
     let mut middles: HashMap<(Index, usize), f64> = HashMap::new();
     let mut places = Vec::new();
     for (depth, level) in levels(rows).into_iter().enumerate() {
@@ -132,7 +133,7 @@ fn place(rows: &[Row]) -> Vec<Placed<'_>> {
 /// Returns the nodes and passing lines of each row of the picture, from top to bottom.
 fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
     let (mut depths, mut levels): (HashMap<Index, usize>, Vec<Vec<Item<'_>>>) = (HashMap::new(), Vec::new());
-    // For each node, the row of its lowest reader.
+    // For each node, the lowest row in which a node reads it.
     let mut ends: HashMap<Index, usize> = HashMap::new();
     for row in rows {
         let depth = row.inputs.iter().filter_map(|input| depths.get(input)).max().map_or(0, |depth| depth + 1);

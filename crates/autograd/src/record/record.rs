@@ -18,7 +18,7 @@ pub(crate) struct Record<T: Float, O> {
     /// The line of code that recorded each node. A constant in an operation (the 2.0 in `x + 2.0`) has no line until the operation is
     /// recorded.
     locations: Vec<Option<&'static Location<'static>>>,
-    /// The number of nodes without a line.
+    /// The number of nodes without a line of code.
     unlocated: usize,
     /// The operations with parameters, each with its name.
     operations: Vec<(O, &'static str)>,
@@ -45,7 +45,7 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) watchers: usize,
     /// The nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,
-    /// The line of the operation whose derivative or batch is being recorded. `None` at other times.
+    /// The line of code of the operation whose derivative or batch is being recorded. `None` at other times.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
@@ -117,7 +117,7 @@ impl<T: Float, O> Record<T, O> {
         self.group_of.get(&node).map_or(&[], |&group| &self.together[group])
     }
 
-    /// Returns the line that recorded a node. For a constant whose operation failed, returns a line of this file.
+    /// Returns the line of code that recorded a node. For a constant whose operation failed, returns a line of this file.
     pub(crate) fn location(&self, index: Index) -> &'static Location<'static> {
         self.locations[index as usize].unwrap_or(Location::caller())
     }
@@ -205,7 +205,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Gives the line of a new node to each of its inputs that has no line yet.
+    /// Gives the line of code of a new node to each of its inputs that has no line yet.
     #[inline]
     fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         if location.is_none() {

@@ -1,4 +1,5 @@
-//! Derivatives of functions of two operands of the same shape, and of selection. Each rule records ∂z/∂xᵢ · v.
+//! Derivatives of functions of two operands of the same shape, and of selection. Each rule records ∂z/∂xᵢ · v, for the result z, an operand
+//! xᵢ, and v, which is a tangent or an incoming gradient.
 //!
 //! Ties and edge cases follow PyTorch. If the operands of `maximum` are equal, each gets half of the gradient. If one operand is NaN, both
 //! get the whole gradient.
@@ -53,7 +54,7 @@ impl LinearFactor {
     }
 }
 
-/// Records ∂z/∂x · v for `input` 0, and ∂z/∂y · v for `input` 1.
+/// Records the derivative of z = `op`(x, y), applied to `v`: ∂z/∂x · v for `input` 0, and ∂z/∂y · v for `input` 1.
 pub(super) fn derivative<'t, T: Float>(
     op: Binary,
     input: usize,

@@ -1,4 +1,4 @@
-//! Chooses the rule of a recorded operation, and checks what a custom rule returns.
+//! Chooses the rule of a recorded operation, and checks the result of a custom rule.
 
 use std::cell::Cell;
 
@@ -32,10 +32,10 @@ pub(crate) fn flows(op: Op, input: usize) -> bool {
     first_differentiable_input(op).is_some_and(|first| input >= first)
 }
 
-/// An operation on the tape, at the time when its derivative is recorded.
+/// A recorded operation whose derivative is being recorded.
 pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) tape: &'t Tape<T>,
-    /// The node of its result.
+    /// The node of the operation's result.
     pub(crate) index: Index,
     pub(crate) op: Op,
     pub(crate) inputs: Inputs,
@@ -54,7 +54,8 @@ pub(crate) enum Tangent<'t, T: Float> {
 }
 
 impl<'t, T: Float> Primitive<'t, T> {
-    /// Returns the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if it is zero.
+    /// Returns the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if the product
+    /// is zero.
     ///
     /// # Errors
     ///
@@ -88,7 +89,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Records `v` times a factor. The result always has the right shape, so its shape is not checked.
+    /// Records `v` times `factor`, the derivative of a sum, a difference or a product. The result always has the right shape, so its shape
+    /// is not checked.
     #[inline]
     fn times(&self, factor: LinearFactor, input: usize, v: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         let mut record = self.tape.record.borrow_mut();
@@ -104,7 +106,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         Error::NotDifferentiable { operation, recorded, at: self.at }
     }
 
-    /// Records the derivative with respect to the input with index `input`, applied to `v`.
+    /// Records the derivative with respect to the input with index `input`, applied to `v`: an incoming gradient or a tangent, depending on
+    /// `mode`.
     fn formula(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
         let (tape, at) = (self.tape, self.at);
         let z = tape.at(self.index);
@@ -143,7 +146,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         })
     }
 
-    /// Records the derivative of an operation with parameters. `number` is its index in the tape's list.
+    /// Records the derivative of an operation with parameters, applied to `v`. `number` is the operation's index in the tape's list.
     fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {

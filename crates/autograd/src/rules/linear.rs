@@ -1,4 +1,5 @@
-//! The matrix product z = x y: ∂x = g yᵀ, ∂y = xᵀ g (Petersen and Pedersen, "The Matrix Cookbook", 2.4).
+//! The derivatives of the matrix product z = x y. With the incoming gradient g, they are ∂x = g yᵀ and ∂y = xᵀ g (Petersen and Pedersen,
+//! "The Matrix Cookbook", 2.4).
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::plan::Op;
@@ -9,7 +10,8 @@ use super::movement;
 use crate::tape::BatchedCall;
 use crate::{Error, Var};
 
-/// Records the derivative with respect to the input with index `input`, applied to `v`.
+/// Records the derivative with respect to the input with index `input`, applied to `v`: an incoming gradient or a tangent, depending on
+/// `mode`.
 pub(super) fn derivative<'t, T: Float>(
     input: usize,
     x: Var<'t, T>,

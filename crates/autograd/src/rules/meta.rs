@@ -163,7 +163,7 @@ mod tests {
         let (a, x) = (tape.var(&Tensor::from([2.0, 3.0])), tape.var(&Tensor::from([3.0, 0.5])));
         let near =
             |got: &Tensor<f64>, want: [f64; 2]| got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15);
-        // The slopes are x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3). The second check is for the derivatives of the slopes.
+        // For a = 2 and a = 3, the slopes are x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3). The second check is for the derivatives of the slopes.
         let [slope] = a.igamma(x).sum(..).grad([x]);
         assert!(near(&slope.value(), [3.0 * (-3f64).exp(), 0.125 * (-0.5f64).exp()]));
         let [second] = slope.sum(..).grad([x]);

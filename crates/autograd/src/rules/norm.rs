@@ -17,7 +17,7 @@ pub(crate) struct Norm {
 }
 
 impl Norm {
-    /// Records the factor of the derivative that differs between the elements of x.
+    /// Records the factor of the derivative that differs between the elements x over which one norm is taken.
     fn per_element<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
         let over = z.expand(x.shape());
         let p = self.ord;
@@ -36,7 +36,7 @@ impl Norm {
         }
     }
 
-    /// Records the factor of the derivative that is the same for all elements of a norm, times `v`.
+    /// Records `v` times the factor of the derivative that is the same for all elements over which one norm is taken.
     fn per_result<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
         let p = self.ord;
         if p == 1.0 || p == 2.0 {

@@ -39,7 +39,7 @@ pub(super) fn derivative<'t, T: Float>(
 }
 
 /// Records the product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
-/// factors are zero. Dividing the product by each factor would fail there.
+/// factors are zero. Dividing the product by each factor would fail for these factors.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
     let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], at)?;
     for &axis in axes {

@@ -1,5 +1,6 @@
-//! Derivatives of functions of one operand. Each rule records ∂z/∂x · v. The formulas are in any table of derivatives (Abramowitz and
-//! Stegun, chapters 4, 6 and 7). At kinks they are written so that they give PyTorch's result.
+//! Derivatives of functions of one operand. Each rule records ∂z/∂x · v, for the result z, the operand x, and v, which is a tangent or an
+//! incoming gradient. The formulas are in any table of derivatives (Abramowitz and Stegun, chapters 4, 6 and 7). At kinks they are written
+//! so that they give PyTorch's result.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
@@ -10,7 +11,7 @@ use super::mode::Formula;
 use crate::Var;
 use crate::error::raise;
 
-/// Records ∂z/∂x · v.
+/// Records ∂z/∂x · v for z = `op`(x).
 pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
     Formula::Is(match op {
         Unary::Neg => -v,

@@ -1,5 +1,5 @@
-//! The derivative of the variance, z = Σ (x - m)² / (n - c): ∂z/∂x = 2 (x - m) / (n - c). The contribution of the mean m to the derivative
-//! is zero, since the deviations sum to zero. It is omitted.
+//! The variance of n elements with the mean m and the correction c is z = Σ (x - m)² / (n - c). Its derivative is ∂z/∂x = 2 (x - m) / (n -
+//! c). The mean contributes nothing to the derivative, since the deviations sum to zero. So its term is omitted.
 //!
 //! If n - c is not positive, the results match PyTorch's `var_backward`. For a variance over named dimensions, the formula above is used,
 //! and its divisor may be negative. For a variance over all dimensions, the derivative is NaN at elements equal to the mean and ∞ at

@@ -1,8 +1,8 @@
 //! Derivatives of convolutions, maximum pooling and mean pooling.
 //!
-//! The form ⟨x * w, z⟩, where * is the convolution, is linear in each of x, w and z. The convolution and its two derivatives each compute
-//! one of the three arrays from the other two. The derivative of each operation with respect to an operand computes that operand's array,
-//! with the incoming gradient in place of the result. So one rule serves all orders.
+//! The form ⟨x * w, z⟩ is linear in each of x, w and z. Here * is the convolution of an input x by a weight w. The convolution and its two
+//! derivatives each compute one of the three arrays from the other two. The derivative of each operation with respect to an operand
+//! computes that operand's array, with the incoming gradient in place of the result. So one rule serves all orders.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::mode::{rule_result, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that computes one of a convolution's three arrays from the other two. It is linear in both.
+/// An operation that computes one of a convolution's three arrays from the other two. It is linear in each of the other two.
 struct Convolution {
     form: ConvolutionForm,
     slot: Slot,
@@ -38,8 +38,8 @@ impl<T: Float> Operation<T> for Convolution {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let operands = self.slot.others();
-        // The array of the requested operand is computed from the other two arrays. One of these is this operation's result, which `g`
-        // replaces.
+        // The derivative computes the array of the requested operand from the other two arrays. One of these is the result of this
+        // operation, which the incoming gradient `g` replaces.
         let asked = operands[input];
         let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
         let [first, second] = asked.others().map(of);
@@ -182,7 +182,7 @@ fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shap
     or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
 }
 
-/// Splits the result for all images into a batch of examples.
+/// Splits the result for the images of all examples into one result per example, along a new first dimension.
 fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     rule_result(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }

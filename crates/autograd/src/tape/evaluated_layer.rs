@@ -7,7 +7,7 @@ use wengert_tensor::Float;
 use crate::Tape;
 
 thread_local! {
-    /// The number of the last tape on which a layer evaluated, and the kind of the layer.
+    /// The number of the last tape that does not train and on which a layer noted its evaluation, and the kind of this layer.
     static EVALUATED: Cell<Option<(u64, &'static str)>> = const { Cell::new(None) };
 }
 

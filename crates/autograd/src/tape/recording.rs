@@ -42,12 +42,12 @@ impl<T: Float> Tape<T> {
         self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
     }
 
-    /// Records data as a leaf. If `at` is `None`, the leaf is a constant of an operation and later gets the line of this operation.
+    /// Records data as a leaf. If `at` is `None`, the leaf is a constant of an operation and later gets the line of code of this operation.
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }
 
-    /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf later gets the line of its operation.
+    /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf later gets the line of code of its operation.
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (record.expression.add_number(value), record.expression.intern(&Shape::scalar())))
     }

@@ -256,7 +256,7 @@ pub trait Operation<T: Float>: Any {
     }
 
     /// Returns true if the operation has a derivative. Otherwise a request for its derivative is an error, which names the operation and
-    /// the line that recorded it.
+    /// the line of code that recorded it.
     fn is_differentiable(&self) -> bool {
         true
     }

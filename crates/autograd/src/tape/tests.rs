@@ -133,7 +133,7 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     let [dx] = y.grad([x]);
     assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
     assert_eq!(y.jvp(&[(x, tape.constant(Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
-    // The rules were suspended only while the derivative was recorded.
+    // The compatibility rules were suspended only while the derivative was recorded.
     assert!(y.try_mul(y).is_err());
 }
 
@@ -183,7 +183,7 @@ fn a_rule_may_take_derivatives() {
     let before = tape.len();
     let [dx] = y.grad([x]);
     assert_eq!(dx.value().to_vec(), [3.0, -4.0]);
-    // All nodes of the derivative have the line of the operation, also those that were recorded after the rule took its own derivative.
+    // All nodes of the derivative have the line of code of the operation, also those that were recorded after the rule took its own derivative.
     let lines: Vec<String> = tape.graph().to_string().lines().skip(before + 2).map(str::to_owned).collect();
     assert!(lines.len() > 5 && lines.iter().all(|row| row.ends_with(&format!("tests.rs:{line}"))), "{lines:#?}");
     crate::assert_gradcheck!(|x| x.tape().apply(Nested, &[x]), &Tensor::from([0.5, 1.5]));
@@ -196,7 +196,7 @@ fn several_outputs_share_their_inputs() {
     let (y, z) = (x * x, x.sum(..));
     let (g, h) = (tape.constant(Tensor::from([1.0, 10.0])), tape.constant(Tensor::scalar(0.5)));
     let [Some(dx)] = tape.vjp(&[(y, g), (z, h), (y, g)], &[x])[..] else { unreachable!() };
-    // The gradient is 2 · 2x g + h.
+    // The pair (y, g) occurs twice, so the gradient is 2 · 2x g + h.
     assert_eq!(dx.value().to_vec(), [8.5, 120.5]);
     // The inputs are the output itself, an intermediate value, and a node that was recorded later.
     let later = y.exp();

@@ -40,7 +40,7 @@ pub trait Inputs: Sized {
     type Output<'s>;
 
     /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`. The directions
-    /// `along` are constants.
+    /// `along`, one per input, are recorded as constants.
     #[doc(hidden)]
     fn derive<F: for<'s> Objective<'s, Self>>(
         self,
@@ -50,7 +50,7 @@ pub trait Inputs: Sized {
         at: Site,
     ) -> Result<Vec<Self::Array>, Error>;
 
-    /// Returns the results of `f` for all examples.
+    /// Returns the results of `f`, a function of one example, for all examples of the inputs.
     #[doc(hidden)]
     fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Self::Array, Error>;
 
@@ -219,7 +219,7 @@ macro_rules! functions {
     };
 }
 
-/// One input by itself.
+/// The form of one input by itself: a list of the input (`@list`), the input in a list (`@form`), and the type of this form.
 macro_rules! one {
     (@list $inputs:expr) => {
         std::iter::once($inputs)
@@ -233,7 +233,7 @@ macro_rules! one {
     };
 }
 
-/// An array of inputs.
+/// The form of an array of inputs: the elements of the array (`@list`), an array made from a list (`@form`), and the type of this form.
 macro_rules! several {
     (@list $inputs:expr) => {
         $inputs.iter()
@@ -246,7 +246,7 @@ macro_rules! several {
     };
 }
 
-/// A list of inputs.
+/// The form of a list of inputs: the elements of the list (`@list`), the list itself (`@form`), and the type of this form.
 macro_rules! list {
     (@list $inputs:expr) => { $inputs.iter() };
     (@form $list:expr) => { $list };

@@ -101,8 +101,8 @@ impl<'t, T: Float> Tape<T> {
         self.gradients_from((y, y.one(at)?), vars, at)
     }
 
-    /// Returns the gradients with respect to `vars`, from a variable and its incoming gradient. A gradient is zeros if the variable does
-    /// not depend on the input.
+    /// Returns the gradients with respect to `vars`. `seeded` is a variable with its incoming gradient. A gradient is zeros if this
+    /// variable does not depend on the input.
     fn gradients_from(
         &'t self,
         seeded: (Var<'t, T>, Var<'t, T>),

@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_jacobian_of_softmax_in_both_modes() {
-        // The derivative of softmax is ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
+        // The derivative of s = softmax(x) is ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
         let x = point();
         let s = x.softmax(0);
         let expected = Tensor::from_fn([4, 4], |i| {
@@ -487,7 +487,8 @@ mod tests {
         assert_eq!(each, &x * 2.0);
     }
 
-    /// The inner derivative keeps the outer use of the same variable constant (Siskind and Pearlmutter 2005).
+    /// In the inner derivative, a variable of the outer function is a constant, even if both functions are called with the same variable
+    /// (Siskind and Pearlmutter 2005).
     #[test]
     fn nested_derivatives_of_one_variable_are_not_confused() {
         let x = Tensor::scalar(1.0);

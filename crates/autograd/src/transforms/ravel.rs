@@ -15,10 +15,10 @@ use crate::Var;
 pub trait Tree {
     /// The type of the arrays.
     type Leaf: TensorLike;
-    /// The structure without the data.
+    /// The type of the structure's form, which has a shape in the place of each array.
     type Form: TreeForm;
 
-    /// Returns the structure with the shape of each array.
+    /// Returns the structure's form, with the shape of each array.
     fn form(&self) -> Self::Form;
 
     /// Appends the arrays to `leaves`, in the order of the fields.

@@ -304,7 +304,7 @@ fn axis_of(dim: isize, shape: &Shape) -> Option<usize> {
     (-rank..rank).contains(&dim).then(|| dim.rem_euclid(rank) as usize)
 }
 
-/// Returns `x` with its dimensions in this order.
+/// Returns `x` with its dimensions in the order `order`.
 fn permute<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<Var<'t, T>, Error> {
     if order.is_sorted() { Ok(x) } else { x.apply_view(View::Permute(order.into()), at) }
 }
@@ -499,7 +499,8 @@ mod tests {
         assert!(matches!(Vmap::new().try_record(|[x, _]| [x], vars), Err(Error::OtherTape { .. })));
     }
 
-    /// The operation x². Without the field it has no batching rule. Otherwise the field may change the shape of the rule's result.
+    /// The operation x². If the field is `None`, the operation has no batching rule. Otherwise the function in the field may change the
+    /// shape of the rule's result.
     struct Square(Option<fn(&mut Shape)>);
 
     impl<T: Float> Operation<T> for Square {

@@ -98,7 +98,7 @@ pub trait Function<T: Float = f32>: 'static {
 pub struct FunctionCall<'t, T: Float = f32> {
     /// The inputs of the call.
     pub inputs: Vec<Var<'t, T>>,
-    /// The results.
+    /// The results of the call.
     pub outputs: Vec<Var<'t, T>>,
 }
 

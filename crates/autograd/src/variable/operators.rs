@@ -1,7 +1,7 @@
 //! The operators `+ - * / %` and unary `-` on variables. The other operand is a variable, a tensor, or a number on either side.
 //!
-//! A literal may stand on either side. A number on the right may have any type that implements [`Operand`]. A number on the left is an f64
-//! or an i32, for tapes of f32 and of f64: `2.0 * x`, `2 * x`. A number of type f32 must stand on the right: `x * scale`.
+//! A number may stand on either side. On the right, it may have any type that implements [`Operand`]. On the left, it is an f64 or an i32,
+//! for tapes of f32 and of f64: `2.0 * x`, `2 * x`. A number of type f32 must stand on the right: `x * scale`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 

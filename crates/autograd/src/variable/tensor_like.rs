@@ -191,7 +191,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 }
 
-/// Records the values of `x` with the derivative Σ slope · d input over `terms`.
+/// Records the values of `x` with the derivative Σ slope · d input over the pairs (input, slope) in `terms`. The slope `None` stands for 1.
 #[precompiled]
 #[allow(clippy::type_complexity)]
 fn with_slopes<'t, T: Float>(

@@ -1,7 +1,7 @@
 //! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side.
 //!
-//! An operator panics at the caller's line if the method of the same operation does. A literal may stand on either side. On the right, a
-//! number of any type may stand beside a tensor of a known type; on the left, a number has the type of the elements.
+//! An operator panics at the caller's line if the method of the same operation does. A number may stand on either side. If the element type
+//! of the tensor is concrete, such as f32, a number on the right may have any type. A number on the left must have the element type.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
@@ -14,14 +14,14 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Tensor};
 /// the tensor's elements.
 ///
 /// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). After a tensor of a generic type `T`, a number has the type
-/// `T`; after a tensor of a known type, a number may have any type.
+/// `T`. After a tensor of a concrete type, such as f32, a number may have any type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand beside a tensor of `{T}`",
     label = "neither a tensor of `{T}` nor a number",
     note = "both sides have one element type: convert a tensor with `x.cast::<{T}>()`, a number of a generic type with `T::from_f64(x)`"
 )]
 pub trait OperatorOperand<T: Element> {
-    /// Computes `op` of `x` and this operand, which broadcast. Panics if the operation is refused.
+    /// Computes `op` of `x` and this operand, which broadcast. Panics if the operation returns an error.
     #[doc(hidden)]
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T>;
@@ -70,7 +70,7 @@ impl<T: Element> OperatorOperand<T> for T {
     }
 }
 
-/// Implements the right operand for numbers of other types than the elements.
+/// Implements [`OperatorOperand`] for numbers whose type differs from the element type. Each number is converted to the element type.
 macro_rules! other_numbers {
     ($($element:ty: $($number:ty = $from:ident)*;)*) => {$($(
         impl OperatorOperand<$element> for $number {

@@ -183,8 +183,8 @@ impl<T: Float> Tensor<T> {
 
 #[twins]
 impl<T: Element> Tensor<T> {
-    /// Sets each element to 1 (`true`) with the probability in `p`, else to 0 (`false`). `p` expands to the shape of `self`.
-    /// PyTorch: `bernoulli_`.
+    /// Sets each element to 1 (`true`) or 0 (`false`). The matching element of `p` is the probability of 1. `p` expands to the shape of
+    /// `self`. PyTorch: `bernoulli_`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -410,8 +410,8 @@ mod tests {
     #[test]
     fn moments_are_those_of_the_distribution() {
         const N: usize = 1 << 16;
-        // Mean and variance must be within five of their standard deviations. The fourth central moment gives the standard deviation of the
-        // variance.
+        // The mean and the variance of the sample must be within five standard deviations of the exact values. The fourth central moment
+        // gives the standard deviation of the sample's variance.
         let check = |x: Tensor<f64>, mean: f64, variance: f64, fourth: f64| {
             let n = N as f64;
             let average = x.mean(..).item();
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn the_upper_bound_is_excluded() {
-        // `high` is the second f32 above 1. Rounding could give three numbers, and the largest is excluded.
+        // `high` is the second f32 above 1. Rounding could give three numbers: 1, the f32 above 1, and `high`, which is excluded.
         let high = 1.0 + 2.0 * f64::from(f32::EPSILON);
         let x = Tensor::<f32>::uniform(1.0, high, [1000], &mut generator());
         assert!(x.iter().all(|x| x == 1.0 || x == 1.0 + f32::EPSILON));

@@ -2,7 +2,7 @@
 //!
 //! Most activations are composed of other operations, which give their derivatives. At a kink, the formula is chosen so that the derivative
 //! equals PyTorch's. A selection computes both branches for every element. An overflow in the branch that is not selected would give the
-//! gradient 0 · ∞ = NaN. So each branch gets a harmless argument for the elements that it does not provide.
+//! gradient 0 · ∞ = NaN. So each branch gets a harmless argument for the elements where it is not selected.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 

@@ -1,7 +1,7 @@
 //! Operations that keep values within bounds. The gradients at the bounds are as in PyTorch.
 //!
-//! If the bound is a number, the derivative is 1 strictly inside and 0 elsewhere, also at the bound. If the bound is a tensor, a gradient
-//! flows to the bound too: where x equals the bound, each gets half of the gradient.
+//! If the bound is a number, the derivative is 1 strictly within the bounds and 0 elsewhere, also at a bound. If the bound is a tensor, a
+//! gradient flows to the bound too: where x equals the bound, x and the bound each get half of the gradient.
 
 use wengert_macros::twins;
 
@@ -97,8 +97,8 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     let chosen = try_where_(&x.try_lt(&min)?, &min, &inside)?;
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;
     let chosen = try_where_(&min.try_gt(&max)?, &max, &chosen)?;
-    // Where an operand is NaN, the value is NaN and the gradient flows to x. There are two exceptions, as in PyTorch. If x is beyond a
-    // bound that is not NaN, x gets no gradient. If min is above max, `max` gets the gradient.
+    // Where an operand is NaN, the result is NaN and the gradient flows to x. There are two exceptions, as in PyTorch. If x is beyond a
+    // bound that is not NaN, x gets no gradient. If `min` is above `max`, `max` gets the gradient.
     let is_nan = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
     let beyond = x.try_lt(&min)?.try_logical_or(&x.try_gt(&max)?)?;
     let source = try_where_(&beyond, &x.apply_detach(at)?, &x)?;
@@ -133,8 +133,8 @@ pub trait Bounded: TensorLike<Elem: Float> {
         try_where_(&below, &filled(neginf.unwrap_or(-largest))?, &x)
     }
 
-    /// Returns ln(x / (1 - x)): -∞ at 0, ∞ at 1, and NaN outside. With `eps`, x is first clamped to [eps, 1 - eps], and the
-    /// derivative outside is 0. PyTorch: `logit`.
+    /// Returns ln(x / (1 - x)): -∞ at 0, ∞ at 1, and NaN outside [0, 1]. With `eps`, x is first clamped to [eps, 1 - eps], and the
+    /// derivative outside this interval is 0. PyTorch: `logit`.
     #[in_place]
     fn try_logit(&self, eps: Option<f64>) -> Result<Self> {
         let at = Site::here("logit");

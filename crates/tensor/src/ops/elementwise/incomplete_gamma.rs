@@ -8,8 +8,8 @@ use crate::ops::{Arithmetic, Functions, Operand, Result, TensorLike};
 use crate::scalar::special;
 use crate::{Float, Scalar, Site, Tensor};
 
-/// The two parts of the integral Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt (a is `self`), split at t = `other` and divided by Γ(`self`). NaN where either
-/// operand is negative. A gradient with respect to `self` is an error.
+/// The two parts of the integral Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from 0 to ∞, where a is `self`. The integral is split at t = `other`, and both parts
+/// are divided by Γ(a). NaN where either operand is negative. A gradient with respect to `self` is an error.
 #[twins]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// Returns the share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
@@ -46,7 +46,7 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
     })?;
     a.constant(&values).with_derivative(
         || {
-            // The derivative with respect to x, ± xᵃ⁻¹ e⁻ˣ / Γ(a), is computed from its logarithm.
+            // The derivative with respect to x is xᵃ⁻¹ e⁻ˣ / Γ(a), with a minus sign for the upper part. It is computed from its logarithm.
             let a = a.opaque(at)?;
             let logarithm = a.try_sub(1.0)?.try_mul(&x.try_log()?)?.try_sub(&x)?.try_sub(&a.try_lgamma()?)?;
             let density = logarithm.try_exp()?;

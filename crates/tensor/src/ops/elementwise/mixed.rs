@@ -33,7 +33,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
             }
             Argument::Array(weight) => broadcast_three(self, end, &weight, at)?,
         };
-        // The step starts at the nearer end, so that both ends are exact. Both formulas have the same derivatives.
+        // The step starts at the nearer of `self` and `end`, so that the results for the weights 0 and 1 are exact. The formulas for both
+        // starts have the same derivatives.
         let near = weight.try_abs()?.try_lt(0.5)?;
         let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
         try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
@@ -165,7 +166,7 @@ pub trait Masking: TensorLike<Elem: Element> {
 
 impl<A: TensorLike<Elem: Element>> Masking for A {}
 
-/// Multiplies by `value`, unless it is 1.
+/// Returns `x` times `value`, or `x` itself if `value` is 1.
 #[track_caller]
 fn scale<A: TensorLike<Elem: Float>>(x: A, value: f64) -> Result<A> {
     if value == 1.0 { Ok(x) } else { x.try_mul(value) }

@@ -1,4 +1,4 @@
-//! Operations in place. They return an error if the result does not have the shape of the left side.
+//! Operations in place. They return an error if the result does not have the shape of the left side, which is the tensor that they change.
 //!
 //! Tensors copy on write, so an operation in place never changes another tensor; it only saves memory. An operation in place on a recorded
 //! variable replaces the variable by the result.
@@ -47,7 +47,8 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
 
-    /// Computes `self = op(self, other)`. Checks overlap and then shapes, as PyTorch does.
+    /// Computes `self = op(self, other)`. First refuses an `other` that partly overlaps `self` in memory, then checks the shapes, as
+    /// PyTorch does.
     #[doc(hidden)]
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self);
@@ -189,8 +190,8 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 
     fn put(&mut self, value: Self, at: Site) -> Result<(), Error> {
-        // The value's buffer replaces the old one. A value with several elements at one position is copied first, so that it can be written
-        // to.
+        // The buffer of `value` replaces the buffer of `self`. If several elements of `value` share one position in memory, `value` is
+        // copied first, so that it can be written to.
         *self = if value.layout().has_internal_overlap() { value.copied(at)? } else { value };
         Ok(())
     }

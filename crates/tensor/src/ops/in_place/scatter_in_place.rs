@@ -1,5 +1,5 @@
-//! The in-place forms of [`Scatter`]. As in PyTorch, the left side keeps its shape. A tensor with several elements at one position is
-//! refused, except by [`index_put_`](ScatterInPlace::index_put_).
+//! The in-place forms of [`Scatter`]. As in PyTorch, the tensor that is written to keeps its shape. A tensor with several elements at one
+//! position in memory is refused, except by [`index_put_`](ScatterInPlace::index_put_).
 
 use wengert_macros::twins;
 

@@ -37,7 +37,7 @@ impl From<RangeFull> for IndexItem {
     }
 }
 
-/// Implements the conversions from a position and from ranges with positions of this type.
+/// Implements the conversions to [`IndexItem`] from a position of the type `$number` and from ranges with positions of this type.
 macro_rules! positions {
     ($number:ty: $($range:ident)*) => {
         impl From<$number> for IndexItem {

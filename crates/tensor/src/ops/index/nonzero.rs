@@ -51,8 +51,8 @@ fn nonzero_positions<A: TensorLike>(x: &A, at: Site) -> Result<Vec<i64>, A::Erro
     Ok(positions_in(&not_zero(x, at)?, at)?)
 }
 
-/// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. Their size is `classes`, or the largest class plus 1 if
-/// `classes` is `None`. PyTorch: `nn.functional.one_hot`.
+/// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. The new dimension has the size `classes`, or the
+/// largest class plus 1 if `classes` is `None`. PyTorch: `nn.functional.one_hot`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

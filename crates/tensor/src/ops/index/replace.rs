@@ -1,7 +1,7 @@
 //! Writes values to positions. If one position is written several times, the last write wins.
 //!
-//! PyTorch does not specify which write wins, but gives every source the gradient of its element, as if its write had won. This code does
-//! the same: the result has the values of the last writes, and the derivative includes all writes.
+//! PyTorch does not specify which write wins, but gives every written value the gradient of its element, as if its write had won. This code
+//! does the same: the result has the values of the last writes, and the derivative includes all writes.
 
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{Result, TensorLike};
@@ -36,7 +36,7 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
     result.with_derivative(terms, at)
 }
 
-/// Returns `x` with the same number written to all `positions`.
+/// Returns `x` with the number `value` written to all `positions`.
 pub(crate) fn overwrite_with_number<A: TensorLike>(
     x: &A,
     positions: &Tensor<i64>,

@@ -119,8 +119,8 @@ fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i6
             format!("shape mismatch: indexing tensors could not be broadcast together with shapes {}", list.join(", "));
         return Err(Error::ShapeMismatch { message, at });
     };
-    // The dimensions of the index tensors replace the indexed dimensions if the indexed dimensions are adjacent. Otherwise the dimensions
-    // of the index tensors come first.
+    // If the indexed dimensions are adjacent, the broadcast dimensions of the index tensors replace these dimensions in the result.
+    // Otherwise the broadcast dimensions come first in the result.
     let (first, last) = (indices[0].0, indices[indices.len() - 1].0);
     let adjacent = last - first + 1 == indices.len();
     let lead = if adjacent { first } else { 0 };

@@ -1,8 +1,8 @@
 //! Writing and adding by index tensors. These operations return a new array. The in-place forms are in
 //! [`ScatterInPlace`](crate::ops::ScatterInPlace).
 //!
-//! If several writes go to the same element, the last write wins, and every source gets the gradient of the element. If several additions
-//! go to the same element, all are added.
+//! If several writes go to the same element, the last write wins, and every written value gets the gradient of the element. If several
+//! additions go to the same element, all are added.
 
 use wengert_macros::twins;
 
@@ -238,12 +238,12 @@ pub(crate) fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -
             part = part.slice_axis(axis, 0, shape[axis], at)?;
         }
     }
-    // The ranks differ if one is 0 and the other shape is `[1]`.
+    // The ranks differ only if one of them is 0 and the other tensor has the shape `[1]`.
     part.reshape_to(shape.clone(), at)
 }
 
-/// Returns the shapes of `x` and `source` and the position of dimension `dim`. Rank 0 counts as rank 1. Refuses slices of `source` that do
-/// not fit the slices `index` of `x`. `name` is the operation's name in PyTorch's error messages.
+/// Returns the shapes of `x` and `source`, with rank 0 counted as rank 1, and the position of dimension `dim`. Refuses a `source` that does
+/// not have one slice of fitting shape for each element of `index`. `name` is the operation's name in PyTorch's error messages.
 fn slices<A: TensorLike>(
     name: &str,
     x: &A,
@@ -270,7 +270,7 @@ fn slices<A: TensorLike>(
     Ok((whole, from, axis))
 }
 
-/// Expands values to the shape of the elements that index tensors select.
+/// Expands `values` to `shape`, the shape of the elements that index tensors select. First drops leading dimensions of size 1.
 fn expand_values<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A> {
     let bare = drop_leading_ones(values, at)?;
     ensure!(

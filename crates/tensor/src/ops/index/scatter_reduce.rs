@@ -1,4 +1,4 @@
-//! Reductions of the elements that index tensors send to one place.
+//! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
 //!
 //! The sources are sorted by their targets, which are the positions in the result. A scan in log n steps combines the sources of each
 //! target (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order depends on the index alone, and every step is
@@ -30,10 +30,10 @@ pub enum ScatterReduction {
 /// Reductions by index.
 #[twins]
 pub trait ScatterReduce: TensorLike<Elem: Float> {
-    /// Returns `self` with the reduction of `source` at the positions `index` along dimension `dim`: all sources with one target are
-    /// reduced together, with the element of `self` if `include_self` is true. Elements without sources stay unchanged. `index` and
-    /// `source` have the same meaning as in [`scatter`](crate::ops::Scatter::scatter). A NaN makes its reduction NaN. The gradient of a
-    /// largest or smallest element is shared evenly by the ties. PyTorch: `scatter_reduce`. (With `include_self=False`, PyTorch also counts
+    /// Returns `self` with the reduction of `source` at the positions `index` along dimension `dim`. All elements of `source` (the sources)
+    /// with one target are reduced together, with the element of `self` if `include_self` is true. Elements without sources stay unchanged.
+    /// `index` and `source` have the same meaning as in [`scatter`](crate::ops::Scatter::scatter). A NaN makes its reduction NaN. Equal
+    /// largest or smallest elements share the gradient evenly. PyTorch: `scatter_reduce`. (With `include_self=False`, PyTorch also counts
     /// equal elements of `self` as ties, although they get no gradient.)
     ///
     /// ```
@@ -79,11 +79,12 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> ScatterReduce for A {}
 
-/// The targets of the sources, and the sources sorted by target.
+/// The targets of the sources, and the sources sorted by target. A source is an element that is reduced. Its target is the element of the
+/// result that it contributes to.
 struct Targets {
-    /// The target of each source, a row-major position.
+    /// The target of each source, as a row-major position in the result.
     positions: Tensor<i64>,
-    /// The number of sources of each element, in the shape of the result.
+    /// The number of sources of each element of the result, in the shape of the result.
     counts: Tensor<i64>,
     /// The indices of the sources, sorted by target.
     order: Tensor<i64>,
@@ -91,6 +92,7 @@ struct Targets {
     ranks: Tensor<i64>,
     /// For each element of the result, the place of its last source in `order`; 0 if the element has no source.
     last: Tensor<i64>,
+    /// The largest number of sources of one element.
     most: usize,
 }
 
@@ -113,16 +115,16 @@ impl Targets {
         Ok(Targets { positions, counts, order: Tensor::from(order), ranks: Tensor::from(ranks), last, most })
     }
 
-    /// Returns a mask that is true at elements with sources.
+    /// Returns a mask that is true at elements of the result that have sources.
     fn has_sources(&self, at: Site) -> Result<Tensor<bool>, Error> {
         self.counts.compare(Compare::Gt, 0, at)
     }
 
-    /// Returns the reduction of the sources of each element. The value of an element without sources is not specified.
+    /// Returns, for each element of the result, the reduction of its sources. The value of an element without sources is not specified.
     fn reduce<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
         let mut z = source.apply_take(&self.order, at)?;
         let (size, mut reach) = (self.order.numel(), 1);
-        // At this point, each place combines its source with the sources before it that have the same target, at most `reach` in total.
+        // At this point, each element of `z` combines at most `reach` sources of one target: its own source and the sources before it.
         while reach < self.most {
             let part = |start: usize| z.slice_axis(0, start, size - reach, at);
             let own = part(reach)?;
@@ -182,8 +184,8 @@ fn extremes<A: TensorLike<Elem: Float>>(
         extreme = extreme.apply_binary(op, &own, at)?;
     }
     let value = A::apply_select(&reached, &extreme, &own, at)?;
-    // The result has the derivative of the mean of all elements that equal the extreme. For an element without sources, this mean is the
-    // element itself.
+    // The derivative is the derivative of a mean: for each element of the result, the mean of all its sources that equal the largest or
+    // smallest one. For an element without sources, this mean is the element itself.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
         let ones = x.fill_shape(1.0, &x.shape(), at)?;

@@ -1,7 +1,7 @@
 //! Sums of products over shared dimensions, which are named by letters or by position.
 //!
-//! Operands are combined two at a time, from the left. A name is contracted by a batched matrix product if both operands have the name, and
-//! neither the result nor a later operand has it. Other names broadcast; size 1 matches any size.
+//! Operands are combined two at a time, from the left. A batched matrix product contracts a named dimension if both operands have the name,
+//! and neither the result nor a later operand has it. Other named dimensions broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -80,8 +80,8 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
             dims.second[k]
         );
     }
-    // Labels identify dimensions: first the dimensions of `x`, then the dimensions of `y`. A contracted dimension of `y` gets the label
-    // of its partner in `x`.
+    // Each dimension gets a number as its label: first the dimensions of `x`, then the dimensions of `y`. A contracted dimension of `y`
+    // gets the label of its partner in `x`.
     let name = |axis: usize| Label::Ellipsis(axis as isize);
     let own: Vec<Label> = (0..left.rank()).map(name).collect();
     let others: Vec<Label> = (0..right.rank())
@@ -231,7 +231,7 @@ impl<A: TensorLike> Named<A> {
 
     /// Returns the product with `other`, summed over the names that are not in `kept`.
     fn multiply(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
-        // A contracted name is summed before the product if only one operand has it, or if an operand has size 1 in this dimension.
+        // A contracted dimension is summed before the product if only one operand has it, or if it has size 1 in one operand.
         let is_summed = |label: Label| !kept.contains(&label);
         let alone = |label: Label, x: &Self, y: &Self| {
             is_summed(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))

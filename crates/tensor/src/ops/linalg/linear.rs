@@ -27,8 +27,8 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
         linear(self, &weight.into_array(self), bias.into_option(self).as_ref(), Site::here("linear"))
     }
 
-    /// Returns x₁ᵀ Wₒ x₂ + bₒ for each output o: `self` is `[…, j]`, `other` is `[…, k]` with the same other dimensions, `weight` is
-    /// `[n, j, k]`, `bias` is `[n]`, and the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
+    /// Returns x₁ᵀ Wₒ x₂ + bₒ for each output o. x₁ is a vector of `self`, `[…, j]`, and x₂ is a vector of `other`, `[…, k]`, with the same
+    /// other dimensions. W is `weight`, `[n, j, k]`, and b is `bias`, `[n]`. The result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
     fn try_bilinear(
         &self,
         other: impl ArrayOperand<Self>,
@@ -58,8 +58,8 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     }
     let z = product(x, &weight, at)?;
     let shape = z.shape();
-    // Checks the bias with PyTorch's error messages. PyTorch computes a matrix, or a batch of matrices with a vector as the bias, by
-    // `addmm`. In other cases, PyTorch adds the bias in place, which has another error message.
+    // Checks the bias with PyTorch's error messages. PyTorch uses `addmm` if the result is a matrix, or if the result is a batch of
+    // matrices and the bias is a vector. In other cases, PyTorch adds the bias in place, which has another error message.
     match shape.rank() {
         2 => expand_term(bias, &shape, at).map(drop)?,
         3 if bias.shape().rank() == 1 => {
@@ -99,7 +99,8 @@ fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site)
         );
     }
     let count = Shape::from(&left[..last]).numel();
-    // Multiplies [count, j] by [j, n k]. Then multiplies by [count, 1, k] and sums over k.
+    // Multiplies x, `[count, j]`, by the weight, `[j, n · k]`. Then multiplies each result, `[n, k]`, by the row of y, `[1, k]`, and sums
+    // over k.
     let weight = weight.permute_to(&[1, 0, 2], at)?.reshape_to([j, Shape::from([n, k]).numel()], at)?;
     let half = x.reshape_to([count, j], at)?.apply_matmul(&weight, at)?.reshape_to([count, n, k], at)?;
     let sum = half.times(&y.reshape_to([count, 1, k], at)?, at)?.sum_over(&[2], at)?;

@@ -18,9 +18,9 @@ pub enum AttentionMask<'m, A> {
     /// The keys up to the query's own position. Keys and queries are both numbered from the first: the mask is a lower triangle aligned at
     /// the top left.
     Causal,
-    /// The keys where the mask is true. Broadcasts to `[…, l, s]`.
+    /// The keys where the mask is true. Broadcasts to `[…, l, s]` for l queries and s keys.
     Keep(&'m Tensor<bool>),
-    /// All keys. This array is added to the scores; -∞ hides a key. Broadcasts to `[…, l, s]`.
+    /// All keys. This array is added to the scores; -∞ hides a key. Broadcasts to `[…, l, s]` for l queries and s keys.
     Add(&'m A),
 }
 
@@ -75,9 +75,9 @@ pub trait Attention: TensorLike<Elem: Float> {
         attention_weights(self, key, mask, scale, 0, at)
     }
 
-    /// Computes [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of
-    /// queries. Each head of `[…, hk, s, e]` serves `h / hk` consecutive heads of `[…, h, l, e]`. PyTorch:
-    /// `scaled_dot_product_attention` with `enable_gqa=True`.
+    /// Computes [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries.
+    /// Queries `[…, h, l, e]` have h heads, and keys `[…, hk, s, e]` have hk heads. Each head of keys serves `h / hk` consecutive heads of
+    /// queries. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
         key: impl ArrayOperand<Self>,
@@ -113,7 +113,7 @@ fn attend<A: TensorLike<Elem: Float>>(
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Blocks require equal batch dimensions. Other operands are computed, or refused, in one block.
+    // Blocks require equal batch dimensions. Operands with other batch dimensions are computed, or refused, in one block.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];
@@ -154,7 +154,8 @@ fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<()
     Ok(())
 }
 
-/// Returns the weight of each value for each query. For a causal mask, `first` is the position of the first query.
+/// Returns the weight of each value for each query. For a causal mask, `first` is the position of the first of these queries in the
+/// sequence.
 fn attention_weights<A: TensorLike<Elem: Float>>(
     query: &A,
     key: &A,
@@ -215,7 +216,7 @@ fn transpose<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     x.apply_view(View::Permute(order), at)
 }
 
-/// Repeats each head of `[…, hk, s, e]`, so that there are `heads` heads.
+/// Repeats each head of `[…, hk, s, e]`, which has hk heads, so that the result has `heads` heads.
 fn repeat_heads<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A> {
     let shape = x.shape();
     ensure!(shape.rank() >= 3, at, "keys and values of shape {shape} have no heads");

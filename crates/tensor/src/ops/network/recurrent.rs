@@ -8,8 +8,8 @@ use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Float, Site, Unary, ensure};
 
-/// The weights of a cell with `g` gates: 1 for a plain cell, 4 for an LSTM (input, forget, cell, output), 3 for a GRU (reset,
-/// update, new).
+/// The weights of a cell with `g` gates, for an input of width i and a state of width h. A plain cell has 1 gate, an LSTM has 4 (input,
+/// forget, cell, output), and a GRU has 3 (reset, update, new).
 #[derive(Debug)]
 pub struct CellWeights<'w, A> {
     /// The weights W of the input, `[g · h, i]`.
@@ -45,14 +45,14 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// ```
 #[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
-    /// Returns tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.
+    /// Returns tanh(W x + b + U h + c) for the input x (`self`), the state h, and the [`CellWeights`] W, b, U, c. PyTorch: `rnn_tanh_cell`.
     fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_tanh_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
         x.plus(&h, at)?.apply_unary(Unary::Tanh, at)
     }
 
-    /// Returns relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
+    /// Returns relu(W x + b + U h + c) for the input x (`self`), the state h, and the [`CellWeights`] W, b, U, c. PyTorch: `rnn_relu_cell`.
     fn try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_relu_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
@@ -73,7 +73,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     }
 
     /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U h + c for the four gates,
-    /// `[n, 4 · h]`. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
+    /// `[n, 4 · h]`, with the letters of [`CellWeights`]. For a sequence, the caller computes W x + b of all steps as one product. PyTorch:
+    /// `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
         check_width(self, cell, 4, at)?;
@@ -89,8 +90,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     }
 
     /// Computes the part of [`gru_cell`](Self::gru_cell) after its matrix products. `self` is W x + b for the three gates, `[n, 3 · h]`,
-    /// and `hidden` is U h + c, in the same shape. For a sequence, the caller computes W x + b of all steps as one product. PyTorch:
-    /// `_thnn_fused_gru_cell`.
+    /// and `hidden` is U h + c, in the same shape. The letters are those of [`CellWeights`]. For a sequence, the caller computes W x + b of
+    /// all steps as one product. PyTorch: `_thnn_fused_gru_cell`.
     fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
         check_width(self, state, 3, at)?;
@@ -101,7 +102,7 @@ pub trait Recurrent: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Recurrent for A {}
 
-/// Returns the next state and cell of an LSTM from the sums of the four gates.
+/// Returns the next state and cell of an LSTM. `gates` is the sum W x + b + U h + c for the four gates, side by side.
 fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
     let sigmoid = |number: usize| gate(gates, number, 4, at)?.apply_unary(Unary::Sigmoid, at);
     let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
@@ -110,7 +111,7 @@ fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Res
     Ok((leave.times(&cell.apply_unary(Unary::Tanh, at)?, at)?, cell))
 }
 
-/// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c.
+/// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c for the three gates, side by side.
 fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A> {
     let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
     let (reset, update) = (both(0)?.apply_unary(Unary::Sigmoid, at)?, both(1)?.apply_unary(Unary::Sigmoid, at)?);
@@ -133,7 +134,7 @@ fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> R
     Ok(())
 }
 
-/// Returns W x + b and U h + c, each `[n, g · h]`.
+/// Returns W x + b and U h + c for the input x and the state h. Both results are `[n, g · h]` for g gates.
 fn linear_parts<A: TensorLike<Elem: Float>>(
     x: &A,
     state: &A,

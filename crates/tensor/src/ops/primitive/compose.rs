@@ -36,7 +36,7 @@ pub(crate) trait Compose: TensorLike {
         x.apply_compare(op, &y, at)
     }
 
-    /// Returns `self` where `mask` is true and `y` elsewhere, in the shape of `mask`.
+    /// Returns `self` where `mask` is true and `y` elsewhere. Both are expanded to the shape of `mask`.
     fn choose(&self, mask: &Self::Mask, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         let shape = mask.shape();
         let y = match y.into_argument(self) {
@@ -51,7 +51,7 @@ pub(crate) trait Compose: TensorLike {
         Self::apply_select(mask, &self.fill_shape(value, &self.shape(), at)?, self, at)
     }
 
-    /// Returns a mask of plain data, expanded to `shape`.
+    /// Returns `mask`, which is plain data, as a mask for `self`, expanded to `shape`.
     fn expand_mask(&self, mask: &Tensor<bool>, shape: &Shape, at: Site) -> Result<Self::Mask, Self::Error> {
         expand(&self.mask(mask), shape, at)
     }

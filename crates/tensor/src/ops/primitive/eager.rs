@@ -248,8 +248,8 @@ impl<T: Element> TensorLike for Tensor<T> {
 
 #[precompiled]
 impl<T: Float> Tensor<T> {
-    /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the same shape. Adds in place if the buffer is
-    /// not shared.
+    /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the shape of `self`. Adds in place if no other tensor
+    /// shares the buffer of `self`.
     pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
         if has_equal_terms(x, y) {
             return self.apply_binary(Binary::Add, &x.apply_matmul(y, at)?, at);
@@ -327,9 +327,10 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     })
 }
 
-/// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand is.
-/// Otherwise the result has the dimension order of the first operand that is not expanded. So transposed operands give a transposed result,
-/// as in PyTorch. The operands are read and the result is written contiguously.
+/// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand
+/// with several elements is row-major. Otherwise the result has the dimension order of the first operand that is not expanded. So
+/// transposed operands give a transposed result, as in PyTorch. `fill` gets permuted layouts, in which it reads that operand and writes the
+/// result contiguously.
 fn elementwise<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
@@ -360,8 +361,8 @@ fn elementwise<T: Element, const N: usize>(
 }
 
 /// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`
-/// that each element of the new layout represents. A product of floating-point numbers keeps the dimensions below [`MANY_TERMS`], because a
-/// power has other rounding errors. A product of integers keeps all dimensions.
+/// that each element of the new layout represents. A product of floating-point numbers keeps expanded dimensions with fewer than
+/// [`MANY_TERMS`] elements, because a power has other rounding errors. A product of integers keeps all dimensions.
 fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
@@ -380,8 +381,9 @@ fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize
     (layout, times)
 }
 
-/// Returns true if a matrix product sums many terms that are equal, because both operands are expanded along the sum. The sum is then one
-/// term times their number. Sums of fewer terms have the same bits for every layout of their operands.
+/// Returns true if a matrix product sums at least [`MANY_TERMS`] equal terms, because both operands are expanded along the summed
+/// dimension. The sum is then one term times the number of terms. A shorter sum adds every term, so that it has the same bits for every
+/// layout of the operands.
 fn has_equal_terms<T: Element>(x: &Tensor<T>, y: &Tensor<T>) -> bool {
     let rank = x.rank();
     x.shape()[rank - 1] >= MANY_TERMS && x.strides()[rank - 1] == 0 && y.strides()[rank - 2] == 0

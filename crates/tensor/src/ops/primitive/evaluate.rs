@@ -43,7 +43,7 @@ pub trait Evaluate<T: Float> {
     ///
     /// # Errors
     ///
-    /// If the host cannot get the data.
+    /// If the data cannot be loaded.
     fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
         unreachable!("the data of node %{node} is here")
     }
@@ -150,7 +150,7 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     concatenations: Concatenations<'a, T>,
 }
 
-/// The key of a value in `fetched`.
+/// The key of a value in `Buffers::fetched`: a node of the expression, or a buffer of the plan.
 #[derive(Clone, Copy, PartialEq)]
 enum FetchKey {
     Known(Index),
@@ -192,7 +192,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         false
     }
 
-    /// Fetches an operand whose data is not in memory.
+    /// Loads an operand whose data is not in memory, and adds it to `fetched`. Does nothing for other operands.
     #[inline]
     fn fetch(&mut self, source: &OperandRef<T>) -> Result<(), E::Error> {
         match *source {
@@ -316,8 +316,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Runs a concatenation. Operands that are already at their offsets in the result stay there. The others are copied to their
-    /// offsets.
+    /// Runs a concatenation. Operands that are already at their offsets in the memory of the result stay there. The other operands are
+    /// copied to their offsets.
     fn concatenate(
         &mut self,
         step: &Step<T>,
@@ -355,13 +355,14 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Storage::joined(parts)
     }
 
-    /// Returns the operands of a step as tensors of these shapes.
+    /// Returns the operands of a step, each as a tensor of its shape in `shapes`.
     fn operands(&self, step: &Step<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
         let operand = |(read, shape)| self.value_as(read, shape, at).map(Cow::into_owned);
         step.reads.iter().zip(shapes).map(operand).collect()
     }
 
-    /// Runs a product that is added to a third operand, in the memory of that operand if no later step reads it.
+    /// Computes a matrix product plus a third operand. Writes the result to the memory of the third operand if no later step reads that
+    /// operand.
     fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
@@ -385,8 +386,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 /// The memory of the concatenations in a plan.
 struct Concatenations<'a, T: Float> {
     plan: &'a ConcatBuffers,
-    /// For each concatenation: its memory while it is in use. The inner `None` means that there was too little memory for the whole
-    /// concatenation.
+    /// The memory of each concatenation. The outer `None` means that no step has taken memory of it yet. The inner `None` means that there
+    /// was too little memory for the whole concatenation.
     memory: Vec<Option<Option<ConcatMemory<T>>>>,
 }
 
@@ -404,7 +405,7 @@ impl<T: Float> Concatenations<'_, T> {
     }
 }
 
-/// Returns the dimensions in a set.
+/// Returns the dimensions whose bits are 1 in `set`.
 fn axes_of(set: AxisSet) -> SmallVec<[usize; 6]> {
     (0..AxisSet::BITS as usize).filter(|&axis| set >> axis & 1 == 1).collect()
 }

@@ -37,7 +37,7 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     }
 }
 
-/// An array that an operation can do without, such as a bias: `None`, `Some(&b)`, or the array itself by reference or by value.
+/// An optional array operand, such as a bias: `None`, `Some(&b)`, or the array itself by reference or by value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no optional array beside `{A}`",
     label = "write `None`, `&b` or `Some(&b)`",
@@ -182,7 +182,7 @@ pub(crate) fn expand<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A,
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
-/// Returns both operands in their joint shape.
+/// Returns both operands, expanded to their common shape under `rule`.
 pub(crate) fn align<A: TensorLike>(
     x: &A,
     other: impl Operand<A>,
@@ -196,7 +196,7 @@ pub(crate) fn align<A: TensorLike>(
     x.joined(&y, rule, at)
 }
 
-/// Returns both operands of a user's operation in their joint shape.
+/// Returns both operands of an operation that a user called, expanded to their common shape.
 pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
     align(x, other, BroadcastRule::Operation, at)
 }

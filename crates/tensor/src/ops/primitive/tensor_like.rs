@@ -91,8 +91,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. Their derivative is computed
-    /// from these values, so that earlier values can be released. A plain tensor returns itself.
+    /// Returns the same values, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. The derivative is then
+    /// computed from these values alone, so that the values from which they were computed can be released. A plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ pub trait TensorLike: Clone + Sized {
     /// Computes `op` of each pair of elements. The shapes are equal.
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Self::Error>;
 
-    /// Decides how `self` and `other` get a common shape.
+    /// Decides how `self` and `other` get a common shape under `rule`.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ pub trait TensorLike: Clone + Sized {
         compat::resolve(&self.shape(), &other.shape(), rule, at)
     }
 
-    /// Returns `self` and `other` in their joint shape under `rule`.
+    /// Returns `self` and `other`, expanded to their common shape under `rule`.
     ///
     /// # Errors
     ///
@@ -215,8 +215,8 @@ pub trait TensorLike: Clone + Sized {
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
 
     /// Returns the variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` is true
-    /// if the caller named no dimensions; the derivative depends on `is_total` if n - `correction` is not positive. The variance is a
-    /// primitive because its derivative, 2 (x - mean) / (n - correction), needs no term for the mean.
+    /// if the caller named no dimensions. The variance is a primitive because its derivative, 2 (x - mean) / (n - `correction`) for n
+    /// elements, needs no term for the mean. If n - `correction` is not positive, the derivative depends on `is_total`.
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
@@ -227,7 +227,7 @@ pub trait TensorLike: Clone + Sized {
     where
         Self::Elem: Float;
 
-    /// Returns the matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
+    /// Returns the matrix products of `self`, `[…, m, k]`, and `other`, `[…, k, n]`. The batch dimensions are equal.
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;
 
     /// Returns the elements at the row-major `positions`, in the shape of `positions`. The positions are not negative and below the
@@ -239,7 +239,7 @@ pub trait TensorLike: Clone + Sized {
     fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
     /// Returns a copy of the slices with the indices `index` along `axis`. The dimensions of `index` replace the dimension `axis`. The
-    /// indices are not negative and below its size.
+    /// indices are not negative, and below the size of `axis`.
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
 
     /// Applies the adjoint of [`apply_index_select`](Self::apply_index_select) to each pair of `terms`, an array and its `index`, and

@@ -90,7 +90,8 @@ impl<'e, T: Float> Traced<'e, T> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }
 
-    /// Computes immediately, for operations that the planner does not fuse. Adds the result to the trace as data.
+    /// Computes `operation` of the values immediately, because the planner does not fuse this operation. Adds the result to the trace as
+    /// data.
     fn compute_now(&self, at: Site, operation: &Eager<'_, T>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
     }

@@ -18,14 +18,14 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// ```
 #[twins]
 pub trait Covariances: TensorLike<Elem: Float> {
-    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations, divided by n - `correction`. The result for a vector
-    /// or a number is one variance. `fweights` repeats observations, and `aweights` weights them; both have the shape `[n]`. If the
-    /// divisor is not positive, the result is NaN or infinite. PyTorch: `cov`.
+    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. They are divided by n - `correction`. The result for a
+    /// vector or a number is one variance. `fweights` has the number of times that each observation counts, and `aweights` has the weight
+    /// of each observation. Both have the shape `[n]`. If the divisor is not positive, the result is NaN or infinite. PyTorch: `cov`.
     ///
     /// # Errors
     ///
-    /// If there are more than two dimensions, or weights are negative, have another number of elements than there are observations, or
-    /// have the sum 0.
+    /// If there are more than two dimensions. If there is not one weight per observation, a weight is negative, or the sum of the weights
+    /// is 0.
     fn try_cov(
         &self,
         correction: i64,
@@ -35,8 +35,8 @@ pub trait Covariances: TensorLike<Elem: Float> {
         covariances(self, "cov", correction, fweights, aweights, Site::here("cov"))
     }
 
-    /// Returns the correlations `[v, v]` of v variables `[v, n]`: the covariances, divided by both standard deviations. The correlations
-    /// are within [-1, 1], and NaN if a variable is constant. PyTorch: `corrcoef`.
+    /// Returns the correlations `[v, v]` of v variables `[v, n]`: the covariance of two variables, divided by the standard deviations of
+    /// both. The correlations are within [-1, 1], and NaN if a variable is constant. PyTorch: `corrcoef`.
     ///
     /// # Errors
     ///

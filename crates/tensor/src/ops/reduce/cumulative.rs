@@ -99,7 +99,8 @@ fn scan<A: TensorLike>(
     let (axis, size) = (array.axis, array.len());
     let mut z = array.values().clone();
     let mut reach = 1;
-    // At this point, each element combines `reach` elements: itself and the elements before it. The first `reach` elements are complete.
+    // At this point, each element combines `reach` elements: itself and the elements before it. The first `reach` elements already combine
+    // all elements before them.
     while reach < size {
         let part = |start: usize, len: usize| z.apply_view(View::Slice { axis, start, len, step: 1 }, at);
         let combined = combine(&part(0, size - reach)?, &part(reach, size - reach)?)?;

@@ -1,7 +1,7 @@
 //! The largest and smallest elements, and their positions.
 //!
-//! Ties follow PyTorch. Along a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share
-//! it evenly, and NaNs count as equal.
+//! Ties follow PyTorch. Along a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share the
+//! gradient evenly, and NaNs count as equal.
 
 use wengert_macros::twins;
 

@@ -20,8 +20,8 @@ use crate::{Binary, Error, Float, Position, Reduction, Shape, Site, ensure};
 /// ```
 #[twins]
 pub trait Integrals: TensorLike<Elem: Float> {
-    /// Returns the integrals along `dim` of functions with these values at points with the distance `dx`. The dimension is removed. The
-    /// integral is 0 with fewer than two points. PyTorch: `trapezoid` with `dx`.
+    /// Returns the integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The dimension is removed.
+    /// The integral is 0 with fewer than two points. PyTorch: `trapezoid` with `dx`.
     ///
     /// # Errors
     ///
@@ -32,8 +32,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
         total(&areas, axis, at)
     }
 
-    /// Returns the integrals along `dim` of functions with these values at the points `x`. `x` is a vector, or its shape broadcasts with
-    /// the shape of the values. The dimension is removed. PyTorch: `trapezoid` with `x`.
+    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. `x` is a vector, or its shape broadcasts
+    /// with the shape of the values. The dimension is removed. PyTorch: `trapezoid` with `x`.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
         total(&areas, axis, at)
     }
 
-    /// Returns the running integrals along `dim` of functions with these values at points with the distance `dx`. The result has one
+    /// Returns the running integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The result has one
     /// element fewer than there are points. PyTorch: `cumulative_trapezoid` with `dx`.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
         areas.apply_cumsum(axis, at)
     }
 
-    /// Returns the running integrals along `dim` of functions with these values at the points `x`: see
+    /// Returns the running integrals along `dim` of functions whose values are `self`, at the points `x`: see
     /// [`trapezoid_over`](Self::trapezoid_over). PyTorch: `cumulative_trapezoid` with `x`.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ enum Step<'a, A> {
     Points(&'a A, &'static str),
 }
 
-/// Returns the areas between neighbouring points along `dim`, and the position of that dimension.
+/// Returns the areas under the functions between neighbouring points along `dim`, and the position of that dimension.
 fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site) -> Result<(A, usize), A::Error> {
     let shape = y.shape();
     if shape.rank() == 0 {
@@ -98,7 +98,7 @@ fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site)
     }
 }
 
-/// Returns `x` in a shape that broadcasts with `shape`: the points of a vector are along `axis`.
+/// Returns the points `x` in a shape that broadcasts with `shape`. If `x` is a vector, its points are along `axis` of the result.
 fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site) -> Result<A> {
     let own = x.shape();
     if own.rank() == 1 {
@@ -109,7 +109,7 @@ fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site
     x.reshape_to(std::iter::repeat_n(1, missing).chain(own.iter().copied()).collect::<Shape>(), at)
 }
 
-/// Returns `op` of each element along `axis`, except the first, and the element before it.
+/// Returns op(xᵢ, xᵢ₋₁) for the elements xᵢ along `axis`, except the first element.
 fn neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result<A> {
     let size = x.shape()[axis];
     let len = size.saturating_sub(1);

@@ -11,7 +11,7 @@ use crate::{Shape, Site, Tensor, View};
 /// An array, divided into lanes along one of its dimensions. An array of rank 0 counts as one lane of one element.
 pub(crate) struct LaneArray<A: TensorLike> {
     x: A,
-    /// The shape, of at least rank 1.
+    /// The shape of the array. An array of rank 0 has the shape `[1]` here.
     pub(crate) shape: Shape,
     pub(crate) axis: usize,
     is_scalar: bool,
@@ -35,12 +35,13 @@ impl<A: TensorLike> LaneArray<A> {
         Ok(array)
     }
 
-    /// Returns the length of a lane.
+    /// Returns the number of elements of a lane, which is the size of the divided dimension.
     pub(crate) fn len(&self) -> usize {
         self.shape[self.axis]
     }
 
-    /// Calls `f` with the values of each lane. `f` writes `len` positions for the lane. Returns all positions.
+    /// Calls `f` with the values of each lane, which is a line of elements along the dimension. `f` writes `len` positions for the lane.
+    /// Returns all positions.
     pub(crate) fn positions(
         &self,
         len: usize,
@@ -52,7 +53,7 @@ impl<A: TensorLike> LaneArray<A> {
         Ok(Tensor::build(&shape, at, |out| lanes::each(x.source(), self.axis, len, out, f))?)
     }
 
-    /// Returns the elements at `positions` along the dimension. The result has the shape of `positions`.
+    /// Returns the elements at `positions`, which count along each lane. The result has the shape of `positions`.
     pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
         let size = self.len();
         let inner = Shape::from(&self.shape[self.axis + 1..]).numel();

@@ -219,7 +219,7 @@ fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Sit
         let tied = size.replace_where(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
-    // The power has no finite derivative at 0. So zeros are replaced by 1 before the power, and the powers of these elements by 0.
+    // The power has no finite derivative at 0. So zeros are replaced by 1 before the power, and the results at these elements by 0.
     let power = |x: &A, exponent: f64| {
         let zero = x.compare(Compare::Eq, 0.0, at)?;
         let powers = x.replace_where(&zero, 1.0, at)?.combine(Binary::Pow, exponent, at)?;

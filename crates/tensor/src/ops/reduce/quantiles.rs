@@ -121,7 +121,8 @@ fn quantiles<A: TensorLike<Elem: Float>>(
         None => LaneArray::new(&x.reshape_to([x.shape().numel()], at)?, 0, at)?,
     };
     let found = interpolate_lanes(&array, q, interpolation, skips_nan, at)?;
-    // The quantiles of a lane are along dimension `axis`. The permutation moves this dimension to the front.
+    // The quantiles of each lane (a line of elements along the dimension) are along dimension `axis`. The permutation moves this dimension
+    // to the front.
     let axis = array.axis;
     let order: Axes = std::iter::once(axis).chain((0..array.shape.rank()).filter(|&other| other != axis)).collect();
     let found = found.permute_to(&order, at)?;
@@ -142,7 +143,7 @@ pub(crate) fn python_text(number: f64) -> String {
     if number.is_nan() { "nan".to_owned() } else { number.to_string() }
 }
 
-/// Returns the quantiles of each lane, along the dimension of the lanes.
+/// Returns the quantiles of each lane, which is a line of elements of `array`. They replace the elements of the lane.
 fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     array: &LaneArray<A>,
     q: &Fractions,
@@ -153,7 +154,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let (count, axis) = (q.values.len(), array.axis);
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
-    // For each lane: the positions of the elements below and above each quantile, and then the largest rank of the lane.
+    // For each lane: the positions of the elements below each quantile, the positions of the elements above, and the rank of the last
+    // element.
     let positions = array.positions(2 * count + 1, at, |lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
@@ -188,7 +190,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
         let half = weights.fill_shape(0.5, weights.shape(), at)?;
         weights = half.choose(&between, 0.0, at)?;
     }
-    // Where the elements below and above are the same element, the step is 0. The difference of two infinities would be NaN.
+    // If a quantile is at an element, `below` and `above` are this element, and the step is 0. The difference of two infinities would be
+    // NaN.
     let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between), 0.0, at)?;
     below.plus(&step.times(&below.constant(&weights), at)?, at)
 }

@@ -193,7 +193,7 @@ pub(crate) fn extreme_values<A: TensorLike>(
     reduce_dims(x, op, dims, keepdim, at)
 }
 
-/// Refuses lanes of size 0 along dimension `dim`, for an operation that has no result for no elements.
+/// Returns an error if `size`, the size of dimension `dim`, is 0. This is for operations that have no result without elements.
 pub(crate) fn check_lanes(size: usize, dim: isize, at: Site) -> Result<(), Error> {
     let name = at.operation;
     ensure!(size > 0, at, EmptyReduction, "{name}(): Expected reduction dim {dim} to have non-zero size.");
@@ -245,9 +245,9 @@ pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at
 mod tests {
     use crate::prelude::*;
 
-    /// The error of a sum is at most u Σ|x| for every addition that an element takes part in (N. J. Higham, "The Accuracy of
-    /// Floating Point Summation", 1993). In a pairwise sum with runs of 64, an element takes part in at most
-    /// 64 + log₂ n additions. In a sum in order, it takes part in up to n additions.
+    /// For every addition that an element takes part in, the error of a sum is at most u Σ|x|, with the unit roundoff u (N. J. Higham, "The
+    /// Accuracy of Floating Point Summation", 1993). In a pairwise sum of n elements with runs of 64, an element takes part in at most 64 +
+    /// log₂ n additions. In a sum in order, it takes part in up to n additions.
     #[test]
     fn ten_million_numbers_are_summed_pairwise() {
         let count = 10_000_000;

@@ -160,7 +160,8 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
     Ok((low, high))
 }
 
-/// Returns the number of occurrences of each number from 0 to the largest element, at least `minlength` numbers. PyTorch: `bincount`.
+/// Returns the number of occurrences of each number from 0 to the largest element. The result has at least `minlength` elements. PyTorch:
+/// `bincount`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -214,11 +215,11 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the position of each value in the value's line of `sorted`, or in the only line.
+/// Returns the position of each value in its line of `sorted`: the line with the leading indices of the value, or the only line.
 fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
     let lines = sorted.elements(at)?;
     let length = sorted.shape()[sorted.rank() - 1];
-    // The number of values that share a line.
+    // The number of values that are searched in the same line of `sorted`.
     let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };
     Tensor::build(values.shape(), at, |out| {
         for (number, (out, value)) in out.iter_mut().zip(values.iter()).enumerate() {
@@ -228,7 +229,8 @@ fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: S
     })
 }
 
-/// Returns true if the position of `value` is behind `own`. This holds for every `own` if `value` is NaN, as in PyTorch.
+/// Returns true if `value` belongs behind `own`, an element of the sorted line. This holds for every `own` if `value` is NaN, as in
+/// PyTorch.
 #[allow(clippy::neg_cmp_op_on_partial_ord)]
 fn is_before<T: Element>(own: T, value: T, right: bool) -> bool {
     if right { !(own > value) } else { !(own >= value) }

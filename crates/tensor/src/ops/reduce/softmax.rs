@@ -129,7 +129,7 @@ mod tests {
             let mut x = Tensor::<f64>::from_fn(shape, |i| ((i[0] * 31 + i[1] * 17) % 101) as f64 * 0.1 - 5.0);
             let largest = x.amax_keepdim(dim);
             let expected = (&x - &largest).exp().sum_keepdim(dim).log() + &largest;
-            // The bound: values of at most 14, and a few hundred roundings in each sum.
+            // The error bound allows for values of at most 14, and for a few hundred roundings in each sum.
             let error = (x.logsumexp_keepdim(dim) - expected).abs().amax(..).item();
             assert!(error < 14.0 * 200.0 * f64::EPSILON, "{shape:?}: {error}");
             for (value, expected) in [(-inf, -inf), (inf, inf), (f64::MAX, f64::MAX), (f64::MIN, f64::MIN)] {

@@ -1,7 +1,7 @@
 //! Variance, standard deviation, and sums that ignore NaN.
 //!
-//! The divisor of a variance is n - correction, or 0 if this difference is negative. The variance has its own derivative rule. Where a
-//! standard deviation is 0, its derivative is 0.
+//! The divisor of a variance of n elements is n - correction, or 0 if this difference is negative. The variance has its own derivative
+//! rule. Where a standard deviation is 0, its derivative is 0.
 
 use wengert_macros::twins;
 
@@ -26,9 +26,9 @@ use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 /// ```
 #[twins]
 pub trait Statistics: TensorLike<Elem: Float> {
-    /// Returns the variance over `dims`: the sum of squared distances from the mean, divided by n - `correction`. The correction 1
-    /// gives the unbiased variance (Bessel), and 0 the variance of a whole population. If the divisor is 0 or less, the result is
-    /// NaN, or ∞ if the elements differ. PyTorch: `var`.
+    /// Returns the variance over `dims`: the sum of squared distances from the mean of n elements, divided by n - `correction`. The
+    /// correction 1 gives the unbiased variance (Bessel), and 0 the variance of a whole population. If the divisor is 0 or less, the result
+    /// is NaN, or ∞ if the elements differ. PyTorch: `var`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -166,7 +166,7 @@ mod tests {
                 let distance = &x - x.mean_keepdim(dims);
                 let count = x.numel() / x.sum_keepdim(dims).numel();
                 let expected = distance.square().sum_keepdim(dims) / (count - 1) as f64;
-                // The bound: values of at most 850, and a few hundred roundings in each sum.
+                // The error bound allows for values of at most 850, and for a few hundred roundings in each sum.
                 let error = (x.var_keepdim(dims, 1) - expected).abs().amax(..).item();
                 assert!(error < 850.0 * 200.0 * f64::EPSILON, "{dims:?}: {error}");
             }

@@ -120,7 +120,7 @@ fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> 
     x.slice_axis(axis, start, x.shape()[axis] - start - end, at)
 }
 
-/// Adds the elements that the positive numbers in `side` ask for.
+/// Adds elements before and after, as many as the positive numbers in `side` say.
 fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = shape[axis];
@@ -144,7 +144,7 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     if parts.len() == 1 { Ok(parts.swap_remove(0)) } else { A::apply_cat(&parts, axis, at) }
 }
 
-/// Pads or crops each of `sides`, using `value` as padding.
+/// Pads or crops `x` at both sides of each dimension in `sides`. The padding has the value `value`.
 pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at: Site) -> Result<A> {
     let mut x = x.clone();
     for &side in sides {

@@ -11,8 +11,8 @@ use crate::{Error, Site, Sizes, ensure};
 /// Sliding windows as columns of a matrix.
 #[twins]
 pub trait Columns: TensorLike {
-    /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order. Adds `padding`
-    /// zeros on both sides of each dimension. PyTorch: `nn.functional.unfold`.
+    /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order. A window has `kh`
+    /// rows and `kw` columns. Adds `padding` zeros on both sides of each dimension. PyTorch: `nn.functional.unfold`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -58,7 +58,7 @@ pub trait Columns: TensorLike {
         let sides = [0, 1].map(|k| (2 + k, padding[k] as isize, padding[k] as isize));
         let padded = pad_constant(&x, &sides, 0.0, at)?;
         let view = windows[1].view(&windows[0].view(&padded, 2, at)?, 3, at)?;
-        // Permutes [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow].
+        // Permutes [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow], for oh · ow windows of kh · kw elements.
         let rows = shape[1] * windows[0].kernel * windows[1].kernel;
         let columns =
             view.permute_to(&[0, 1, 4, 5, 2, 3], at)?.reshape_to([shape[0], rows, counts[0] * counts[1]], at)?;

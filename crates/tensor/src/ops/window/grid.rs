@@ -160,16 +160,16 @@ fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site)
     A::apply_select(&is_even, &forth, &back, at)
 }
 
-/// Indices of pixels along one dimension.
+/// The pixels that the samples read along one dimension, one per sample.
 struct Line {
-    /// Indices from 0 to the last pixel.
+    /// The index of each pixel. A position outside of the image becomes the first or the last pixel.
     index: Tensor<i64>,
-    /// True if the position is a pixel.
+    /// True if the position is in the image, before it is changed.
     inside: Tensor<bool>,
 }
 
 impl Line {
-    /// Returns the pixels at `places` plus `step`. The places are whole numbers.
+    /// Returns the pixels at the positions `places` plus `step`. The positions are whole numbers. The dimension has `size` pixels.
     fn new<A: TensorLike<Elem: Float>>(places: &A, size: usize, step: i64, at: Site) -> Result<Self, A::Error> {
         let places = places.to_tensor(at)?;
         let shape = places.shape().clone();
@@ -235,7 +235,7 @@ mod tests {
         Tensor::arange(12).reshape([1, 1, 3, 4])
     }
 
-    /// PyTorch's values.
+    /// The expected values were computed by PyTorch.
     #[test]
     fn coordinates_that_are_no_numbers_or_far_away() {
         let nan = f64::NAN;

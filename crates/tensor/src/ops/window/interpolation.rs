@@ -1,7 +1,7 @@
 //! Resampling of images and signals to another size.
 //!
-//! Each dimension is resampled separately. A new element is a copy of an old one, or a weighted sum of two or four. PyTorch's formula gives
-//! the position of a new element among the old ones (ATen: `area_pixel_compute_source_index`).
+//! Each dimension is resampled separately. A new element is a copy of an old element, or a weighted sum of two or four old elements.
+//! PyTorch's formula gives the position of a new element among the old ones (ATen: `area_pixel_compute_source_index`).
 
 use wengert_macros::twins;
 
@@ -118,8 +118,8 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     Ok(sum.unwrap_or_else(|| x.clone()))
 }
 
-/// The terms of the weighted sums. A term has an old index and a weight for every new element. The weights are `None` if there is only one
-/// term.
+/// The terms of the weighted sums. For every new element, a term has the index of an old element and its weight. The weights are `None` if
+/// there is only one term.
 type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
 
 fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {

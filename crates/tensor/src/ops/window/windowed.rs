@@ -54,7 +54,7 @@ impl ConvolutionForm {
         ConvolutionForm { shapes, stride, dilation, before: before.iter().copied().collect(), groups }
     }
 
-    /// Returns the shape of one of the three arrays.
+    /// Returns the shape of x, w or z.
     pub fn shape(&self, slot: Slot) -> &Shape {
         &self.shapes[slot as usize]
     }
@@ -91,8 +91,8 @@ impl ConvolutionForm {
                 input: x[2 + k],
                 kernel: w[2 + k],
                 output: z[2 + k],
-                // With a single window or a single tap, the distance to the next one has no effect. The distance is made small, because
-                // products with it could overflow.
+                // If there is a single window or a single weight along a dimension, the distance to the next one has no effect. The
+                // distance is made small, because products with it could overflow.
                 stride: if z[2 + k] == 1 { self.stride[k].min(x[2 + k]) } else { self.stride[k] },
                 dilation: if w[2 + k] == 1 { 1 } else { self.dilation[k] },
                 before: self.before[k],
@@ -103,7 +103,7 @@ impl ConvolutionForm {
     }
 }
 
-/// The shapes of a pooling, and the windows that its kernel `P` reads.
+/// The shapes of the input and the result of a pooling operation, and the windows that its kernel `P` reads.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct PoolForm<P> {
@@ -143,8 +143,8 @@ impl<P: Clone> PoolForm<P> {
 
 /// The primitives over sliding windows.
 pub trait Windowed: TensorLike {
-    /// Computes the derivative of the form with respect to `slot`. Its operands, `self` and `other`, are the other two arrays in the
-    /// order x, w, z.
+    /// Computes the derivative of the trilinear form ⟨x * w, z⟩ of [`ConvolutionForm`] with respect to `slot`. The operands `self` and
+    /// `other` are the other two arrays in the order x, w, z.
     #[doc(hidden)]
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self>;
 
@@ -155,7 +155,7 @@ pub trait Windowed: TensorLike {
     where
         Self::Elem: Float;
 
-    /// Applies the adjoint of [`apply_max_pool`](Self::apply_max_pool), a linear function of `values`, to `g`.
+    /// Applies the adjoint of [`apply_max_pool`](Self::apply_max_pool), which is a linear function of `values`, to the gradient `g`.
     #[doc(hidden)]
     fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self>
     where

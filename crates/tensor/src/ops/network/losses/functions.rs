@@ -1,8 +1,9 @@
 //! Losses of a prediction and a target as functions with PyTorch's defaults, such as `mse_loss(&prediction, &target)`, and as
 //! types with options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
 //!
-//! Prediction and target must have the same shape unless `broadcast()` is called. Otherwise `[n, 1]` and `[n]` would give losses `[n, n]`,
-//! whose mean falls while the model learns nothing. Each loss has the formula of the method with the same name.
+//! Prediction and target must have the same shape unless `broadcast()` is called. Otherwise a prediction `[n, 1]` and a target `[n]` would
+//! broadcast to losses `[n, n]`. Their mean falls in training although the model does not learn the targets. Each loss has the formula of
+//! the method with the same name.
 
 use wengert_macros::twins;
 
@@ -217,7 +218,7 @@ losses! {
     BceLoss[T] binary_cross_entropy try_binary_cross_entropy
     {}
     {
-        /// Sets a weight for each element, which broadcasts.
+        /// Sets a weight for each element. The weights expand to the shape of the prediction.
         weight: Tensor<T>;
     }
     |x, y, options| x.try_binary_cross_entropy(y, weight.as_ref(), options.reduction);
@@ -227,9 +228,9 @@ losses! {
     BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
     {}
     {
-        /// Sets a weight for each element, which broadcasts.
+        /// Sets a weight for each element. The weights broadcast with the prediction.
         weight: Tensor<T>;
-        /// Sets the factor of the losses of positive targets, which broadcasts.
+        /// Sets factors of the losses of positive targets. The factors broadcast with the prediction.
         pos_weight: Tensor<T>;
     }
     |x, y, options| {
@@ -242,8 +243,8 @@ losses! {
     {}
     |x, y, options| x.try_soft_margin_loss(y, options.reduction);
 
-    /// The loss of distances between similar and dissimilar pairs: [`hinge_embedding_loss`](MarginLosses::hinge_embedding_loss).
-    /// PyTorch: `nn.HingeEmbeddingLoss`.
+    /// A loss of distances, which makes the distances of similar pairs small and of dissimilar pairs large:
+    /// [`hinge_embedding_loss`](MarginLosses::hinge_embedding_loss). PyTorch: `nn.HingeEmbeddingLoss`.
     HingeEmbeddingLoss hinge_embedding_loss try_hinge_embedding_loss
     {
         /// Sets the distance that dissimilar pairs should have; 1 by default.

@@ -15,8 +15,8 @@ use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities x (`self`) from the probabilities y (`target`). If
     /// `log_target` is true, `target` has log-probabilities too. The loss is 0 where the target is 0, but the gradient to that target is
-    /// NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements.
-    /// For the mathematical divergence, divide a `Sum` by the batch size, or use
+    /// NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). The reduction `Mean` divides by the number
+    /// of elements. For the mathematical divergence, divide a `Sum` by the batch size, or use
     /// [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
@@ -58,10 +58,9 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 
-    /// Returns the negative log-likelihood (ln v + (x - y)² / v) / 2 of y (`target`) under normal distributions with mean x (`self`) and
+    /// Returns (ln v + (x - y)² / v) / 2, the negative log-likelihood of y (`target`) under normal distributions with mean x (`self`) and
     /// variance v (`variance`). The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape of
-    /// `self`, or that shape with a last size of 1 or without the last dimension. `full` adds ln(2π) / 2. PyTorch:
-    /// `nn.functional.gaussian_nll_loss`.
+    /// `self`. Its last dimension may also have size 1 or be missing. `full` adds ln(2π) / 2. PyTorch: `nn.functional.gaussian_nll_loss`.
     ///
     /// # Errors
     ///
@@ -190,8 +189,8 @@ fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A
     value.with_derivative(terms, at)
 }
 
-/// Returns the derivatives of (x - y) / (x (1 - x)), the first derivative of the cross-entropy, with respect to x and y. As in PyTorch,
-/// 1e-12 is added to each factor of the divisor. In the first derivative, the whole divisor has a lower bound instead.
+/// Returns the derivatives of (x - y) / (x (1 - x)), the first derivative of the cross-entropy, with respect to x and y. `other` is 1 - x.
+/// As in PyTorch, 1e-12 is added to each factor of the divisor. In the first derivative, the whole divisor has a lower bound instead.
 #[allow(clippy::type_complexity)]
 fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     x: &A,
@@ -200,7 +199,7 @@ fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     at: Site,
 ) -> Result<Vec<(A, Option<A>)>, A::Error> {
     let divisor = x.plus(1e-12, at)?.times(&other.plus(1e-12, at)?, at)?;
-    // The numerator is x² - 2xy + y.
+    // The derivative with respect to x has the numerator x² - 2xy + y.
     let curve = x.minus(&y.times(2.0, at)?, at)?.times(x, at)?.plus(y, at)?;
     let to_x = curve.divide_by(&divisor.apply_unary(Unary::Square, at)?, at)?;
     let to_y = divisor.apply_unary(Unary::Reciprocal, at)?.apply_unary(Unary::Neg, at)?;

@@ -1,4 +1,4 @@
-//! Losses with a margin. A loss is 0 if the prediction is right by more than the margin.
+//! Losses with a margin. Except for the soft margin loss, a loss is 0 if the prediction is right by more than the margin.
 
 use wengert_macros::twins;
 
@@ -114,11 +114,11 @@ impl<A: TensorLike<Elem: Float>> MarginLosses for A {}
 /// Options of the triplet loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TripletOptions {
-    /// The margin by which the positive must be nearer than the negative.
+    /// The margin by which the anchor must be nearer to the positive than to the negative.
     pub margin: f64,
     /// The order p of the norm.
     pub p: f64,
-    /// A constant added to every element of a difference.
+    /// A constant added to every element of the difference between two points.
     pub eps: f64,
     /// Whether the distance from positive to negative is used if it is smaller than the distance from anchor to negative.
     pub swap: bool,

@@ -100,7 +100,7 @@ impl Targets {
 
     /// Returns the negative log-likelihood of the targets under the log-probabilities `x`, reduced.
     pub(crate) fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A> {
-        // Without classes, all targets must be ignored, and there is no log-probability to read.
+        // If there are no classes, all targets must be ignored, and there is no log-probability to read.
         let picked = if self.classes == 0 {
             x.fill_shape(0.0, self.index.shape(), at)?
         } else {

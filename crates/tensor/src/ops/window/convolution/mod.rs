@@ -200,7 +200,7 @@ mod tests {
             let options = ConvOptions::default().stride([2, 1]).padding([2, 1]).padding_mode(mode);
             let expected = x.pad(&[1, 1, 2, 2], mode).conv2d(&w, None, &ConvOptions::default().stride([2, 1]));
             assert_eq!(x.conv2d(&w, None, &options), expected, "{mode:?}");
-            // An even window with dilation 3 needs three elements of padding: one before and two after.
+            // A window of two elements with dilation 3 needs three elements of padding: one before and two after.
             let same = ConvOptions::default().dilation([1, 3]).same().padding_mode(mode);
             let expected = x.pad(&[1, 2, 1, 1], mode).conv2d(&w, None, &ConvOptions::default().dilation([1, 3]));
             assert_eq!(x.conv2d(&w, None, &same), expected, "{mode:?}");

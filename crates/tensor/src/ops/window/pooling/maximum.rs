@@ -24,7 +24,7 @@ pub(crate) fn max_pool<A: Windowed<Elem: Float>>(
     remove_batch(x.apply_max_pool(&x, &form, f64::NEG_INFINITY, at)?, added, at)
 }
 
-/// Returns the largest element of each window and its position in the plane.
+/// Returns the largest element of each window, and its position in the plane, which consists of the pooled dimensions.
 pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     x: &A,
     rank: usize,
@@ -51,7 +51,7 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
 /// Returns the shapes and windows of a maximum pooling of `input`, `[n, c, …]`.
 fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<PoolingForm, Error> {
     let output = input[..2].iter().copied().chain(axes.iter().map(|axis| axis.output)).collect();
-    // With one pooled dimension, the plane has a single row.
+    // If only one dimension is pooled, the plane of the kernel has a single row.
     let (rows, columns) = match *axes {
         [columns] => (WindowAxis::NONE, columns),
         [rows, columns] => (rows, columns),

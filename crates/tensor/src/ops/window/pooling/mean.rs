@@ -42,7 +42,7 @@ pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpan
     let mut output: Shape = input[..2].into();
     spans.iter().for_each(|windows| output.push(windows.count()));
     let columns = spans.pop().unwrap_or_else(WindowSpans::none);
-    // With one pooled dimension, the plane has a single row.
+    // If only one dimension is pooled, the plane of the kernel has a single row.
     let rows = spans.pop().unwrap_or_else(WindowSpans::none);
     x.apply_avg_pool(&MeanForm { input, output, windows: kernel::MeanPool { rows, columns } }, at)
 }

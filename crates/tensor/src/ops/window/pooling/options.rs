@@ -44,7 +44,8 @@ impl PoolOptions {
         PoolOptions { dilation: dilation.into(), ..self }
     }
 
-    /// Sets whether the result includes a last window that starts inside the input but ends outside.
+    /// Sets whether the result includes a last window that starts inside the input, or in the padding before it, but ends after the
+    /// padding.
     pub fn ceil_mode(self, ceil_mode: bool) -> Self {
         PoolOptions { ceil_mode, ..self }
     }
