@@ -1,7 +1,8 @@
 //! Averaged stochastic gradient descent.
 //!
 //! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update follows PyTorch, including the order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>), for a parameter's t-th step:
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>). At a parameter's t-th step, with the parameter p, its mean a,
+//! and the settings λ (`lambd`), α (`alpha`) and t₀ (`t0`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -51,13 +52,13 @@ pub struct Asgd<T: Float = f32> {
 }
 
 impl<T: Float> Asgd<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and means from
-    /// step 1,000,000 on. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and a `t0` of 1,000,000 steps. The first
+    /// step checks the settings.
     pub fn new(lr: f64) -> Self {
         Asgd { lambd: 1e-4, alpha: 0.75, t0: 1e6, common: Common::new(lr) }
     }
 
-    /// Sets λ, the decay of the parameters and of the learning rate, not negative.
+    /// Sets λ, which sets how fast the parameters decay and how fast the learning rate falls. It must not be negative.
     #[must_use]
     pub fn lambd(self, lambd: f64) -> Self {
         Asgd { lambd, ..self }
@@ -69,7 +70,8 @@ impl<T: Float> Asgd<T> {
         Asgd { alpha, ..self }
     }
 
-    /// Sets the step from which values are averaged, not negative. Before it, the mean is the parameter itself.
+    /// Sets the number of the step from which a parameter's values are averaged. It must not be negative. Before this step, the mean is the
+    /// parameter itself.
     #[must_use]
     pub fn t0(self, t0: f64) -> Self {
         Asgd { t0, ..self }
