@@ -1,4 +1,4 @@
-//! The fan in and the fan out of a weight, and the gain of the nonlinearity that follows it.
+//! The fan in and the fan out (numbers of inputs and outputs) of a weight, and the gain (scale factor) for the nonlinearity after its layer.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Shape, Site};
@@ -21,7 +21,7 @@ pub enum Nonlinearity {
 }
 
 impl Nonlinearity {
-    /// Returns the gain. PyTorch: `torch.nn.init.calculate_gain`.
+    /// Returns the factor by which weights before this nonlinearity are scaled. PyTorch: `torch.nn.init.calculate_gain`.
     pub fn gain(self) -> f64 {
         match self {
             Nonlinearity::Linear => 1.0,
@@ -33,19 +33,18 @@ impl Nonlinearity {
     }
 }
 
-/// Selects the numbers that keep their size from layer to layer: the values of the forward pass, or the gradients of the backward pass.
-/// PyTorch: `mode`.
+/// Selects whether the values of the forward pass or the gradients of the backward pass keep their size from layer to layer. PyTorch: `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// Values keep their size, because the weights are scaled by the fan in. PyTorch: `fan_in`.
+    /// Values keep their size, because the weights are divided by the root of the fan in. PyTorch: `fan_in`.
     #[default]
     In,
-    /// Gradients keep their size, because the weights are scaled by the fan out. PyTorch: `fan_out`.
+    /// Gradients keep their size, because the weights are divided by the root of the fan out. PyTorch: `fan_out`.
     Out,
 }
 
-/// Returns the fan in and the fan out of a weight `[out, in, …kernel]`: `in` and `out` times the size of the kernel.
-/// PyTorch: `_calculate_fan_in_and_fan_out`.
+/// Returns the fan in and the fan out of a weight `[out, in, …kernel]`. They are `in` and `out`, each times the number of elements of the
+/// kernel. PyTorch: `_calculate_fan_in_and_fan_out`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor as tensor; }
@@ -57,13 +56,13 @@ pub enum Fan {
 ///
 /// # Errors
 ///
-/// If there are fewer than two dimensions.
+/// If `shape` has fewer than two dimensions.
 #[twins]
 pub fn try_fans(shape: &Shape) -> Result<(usize, usize), Error> {
     fans_at(shape, Site::here("fans"))
 }
 
-/// Returns the fans of a weight for the operation at `at`; see [`try_fans`].
+/// Returns the fan in and the fan out of a weight of this shape; see [`try_fans`]. `at` names the operation in errors.
 pub(super) fn fans_at(shape: &Shape, at: Site) -> Result<(usize, usize), Error> {
     match *shape.sizes() {
         [outputs, inputs, ref kernel @ ..] => {

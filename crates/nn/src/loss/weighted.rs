@@ -1,11 +1,11 @@
-//! Losses of scores for classes: the weights of the classes, and the reduction of the losses of the samples.
+//! The type of losses of scores for classes. It has the weights of the classes, and the reduction over the samples.
 
 use wengert_tensor::ops::LossReduction;
 use wengert_tensor::{Float, Tensor};
 
-/// A loss of scores for classes. `F` is the formula with its own options:
-/// [`CrossEntropyLoss`](super::CrossEntropyLoss), [`NllLoss`](super::NllLoss),
-/// [`MultiMarginLoss`](super::MultiMarginLoss), [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss).
+/// A loss of scores for classes. `F` is the formula with its own options. The losses of this type are
+/// [`CrossEntropyLoss`](super::CrossEntropyLoss), [`NllLoss`](super::NllLoss), [`MultiMarginLoss`](super::MultiMarginLoss),
+/// [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss).
 #[derive(Clone, Debug)]
 pub struct WeightedLoss<F, T: Float = f32> {
     pub(super) formula: F,
@@ -26,7 +26,7 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
         Self::default()
     }
 
-    /// Sets a weight for each class, `[c]`.
+    /// Sets a weight for each of the c classes, in a tensor `[c]`.
     pub fn weight(self, weight: &Tensor<T>) -> Self {
         Self { weight: Some(weight.clone()), ..self }
     }

@@ -176,7 +176,7 @@ mod tests {
         let (plain, tripled) = (Hooks::new(), Hooks::new().output("0", |y| y.map_gradient(|g| g * 3.0)));
         let difference = (gradients(&plain).of(weight) * 3.0 - gradients(&tripled).of(weight)).abs().amax(..).item();
         assert!(difference < 1e-12, "{difference}");
-        // Two hooks of one layer run in the order in which they were added: the result is (y + 1) · 0, and not y · 0 + 1.
+        // Two hooks of one layer run in the order in which they were added. So the result is (y + 1) · 0, and not y · 0 + 1.
         let both = Hooks::new().output("2", |y| y + 1.0).output("2", |y| y * 0.0);
         assert_eq!(both.run(&model, || model.forward(&x)).to_vec(), [0.0; 10]);
     }

@@ -18,8 +18,8 @@ pub trait Schedule {
     /// Returns the learning rate of the next step, after `step` completed steps.
     fn lr(&self, step: u64) -> f64;
 
-    /// Returns a schedule whose rate rises from 0 in proportion to the step for `steps` steps, and then follows this
-    /// schedule. Hugging Face's transformers: `get_cosine_schedule_with_warmup`.
+    /// Returns a schedule whose rate rises linearly from 0 to the first rate of this schedule in `steps` steps, and then follows this schedule.
+    /// Hugging Face's transformers: `get_cosine_schedule_with_warmup`.
     fn warmup(self, steps: u64) -> Warmup<Self>
     where
         Self: Sized,
@@ -27,7 +27,7 @@ pub trait Schedule {
         Warmup { steps, schedule: self }
     }
 
-    /// Returns a schedule that follows this one for the first `steps` steps, and then `next` from the beginning of `next`. PyTorch:
+    /// Returns a schedule that follows this one for the first `steps` steps, and then follows `next`, which begins at its own step 0. PyTorch:
     /// `SequentialLR`.
     ///
     /// ```
@@ -45,7 +45,8 @@ pub trait Schedule {
         SequentialLR { steps, first: self, next }
     }
 
-    /// Returns the product of both schedules. `factor` usually begins at 1. PyTorch: `ChainedScheduler`.
+    /// Returns a schedule whose rate is the product of the rates of this schedule and of `factor`, usually a number from 0 to 1. PyTorch:
+    /// `ChainedScheduler`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }
@@ -81,7 +82,7 @@ impl Schedule for Box<dyn Schedule> {
     }
 }
 
-/// A schedule with a rising start; see [`Schedule::warmup`].
+/// A schedule whose rate first rises from 0; see [`Schedule::warmup`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warmup<S> {
     steps: u64,
