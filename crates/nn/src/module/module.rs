@@ -139,14 +139,14 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     }
 
     /// Returns a table of all parameters and buffers: the path, the kind of the module that contains the leaf, the shape, and the number of
-    /// elements. The last line has the total.
+    /// elements. The last line has the total number of elements.
     fn summary(&self) -> String {
         summary(self.as_module())
     }
 
     /// Returns a table of the layers: the path, the kind, the shape of the layer's output while `forward` runs, and the number of its
-    /// parameters' elements. The last line has the total. `forward` only records operations on a tape, which determines the shapes, and no
-    /// values are computed. PyTorch: the package `torchinfo`.
+    /// parameters' elements. The last line has the total number of elements. `forward` only records operations on a tape, which determines the
+    /// shapes, and no values are computed. PyTorch: the package `torchinfo`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -15,7 +15,7 @@ pub enum Anneal {
 
 /// A schedule of one cycle: by default the rate rises from `max_lr` / 25 to `max_lr` in the first 30% of the steps. It then falls to the first
 /// rate divided by 10,000. After the last step, the rate stays constant. PyTorch: `OneCycleLR` (L. N. Smith and N. Topin, "Super-convergence",
-/// 2017), without its momentum.
+/// 2017), without PyTorch's change of the momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneCycleLR {
     max_lr: f64,
@@ -117,7 +117,7 @@ pub enum Cycle {
 
 /// A schedule of cycles: in each cycle, the rate rises from `base_lr` to `max_lr` and falls again, by default in 2000 steps each
 /// ([`step_sizes`](Self::step_sizes)). PyTorch: `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without
-/// its momentum.
+/// PyTorch's change of the momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CyclicLR {
     base_lr: f64,

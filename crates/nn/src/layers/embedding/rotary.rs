@@ -7,7 +7,7 @@ use wengert_tensor::{Error as TensorError, Float, Scalar as _, Site, Tensor};
 
 use crate::layers::embedding::positions::rate;
 
-/// The pairs of elements in a vector that are rotated.
+/// The choice which two elements of a vector form a pair that is rotated together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotaryPairs {
     /// Elements 2i and 2i + 1 form a pair, as in the paper.
@@ -17,10 +17,10 @@ pub enum RotaryPairs {
     Halves,
 }
 
-/// Encodes positions in queries or keys, `[…, t, d]`. Pair i of the vector at position p is rotated by the angle p /
-/// 10000^(2i / d). The product of a query and a key then depends on the distance of their positions.
+/// Encodes positions in `x`, the queries or keys `[…, t, d]` at t positions with d elements. The pair i of elements at position p is rotated by
+/// the angle p / 10000^(2i / d). The product of a query and a key then depends on the distance of their positions.
 ///
-/// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. Works on tensors and variables.
+/// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. The function takes tensors and variables.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -34,7 +34,7 @@ pub enum RotaryPairs {
 ///
 /// # Errors
 ///
-/// If there are fewer than two dimensions, or the last size is odd.
+/// If `x` has fewer than two dimensions, or its last size is odd.
 #[twins]
 pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: RotaryPairs) -> Result<A, A::Error> {
     let (shape, at) = (x.shape(), Site::here("rotary"));

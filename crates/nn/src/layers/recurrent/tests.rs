@@ -31,7 +31,7 @@ fn assert_close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// A state that the tests can make and read.
+/// A state that the tests make from one variable, add up to a number, and read.
 trait Probe<'t>: RecurrentState<'t, f64> {
     fn of(h: Var<'t, f64>) -> Self;
     fn total(self) -> Var<'t, f64>;
@@ -188,7 +188,7 @@ fn a_padded_batch_gives_the_same_as_each_sequence_alone() {
     let mut x = wave(&[5, 4, 2], 1.0).to_vec();
     for (position, value) in x.iter_mut().enumerate() {
         if position / 8 >= lengths[position / 2 % 4] {
-            *value = f64::NAN; // This element must not be read.
+            *value = f64::NAN; // This element is after the end of its sequence and must not be read.
         }
     }
     let (x, h) = (Tensor::from_vec(x, [5, 4, 2]), wave(&[4, 4, 2], 1.0));
