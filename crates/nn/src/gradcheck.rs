@@ -120,7 +120,7 @@ mod tests {
     fn a_wrong_derivative_is_reported_with_its_path() {
         let (model, x) = (model(), Tensor::from([[0.5, -1.0, 2.0]]));
         let failure = check_model(&GradCheck::new().order(1), &model, |tape| {
-            // The bias of the second layer is used twice. `detach` hides the second use from the derivative.
+            // The bias of the second layer is used twice. `detach` hides the second use from the derivative, so the derivative is wrong.
             let bias = tape.parameter(model.fc2.bias.as_ref().unwrap());
             model.fc2.forward(model.fc1.forward(tape.constant(&x)).tanh()) + bias.detach()
         });

@@ -97,19 +97,19 @@ impl fmt::Display for Epoch {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The feature `plots` adds the methods `loss_curve` and `curve`.
+/// The cargo feature `plots` adds the methods `loss_curve` and `curve`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(crate) epochs: Vec<Epoch>,
 }
 
 impl History {
-    /// Adds an epoch.
+    /// Adds an epoch at the end.
     pub fn push(&mut self, epoch: Epoch) {
         self.epochs.push(epoch);
     }
 
-    /// Returns the epochs.
+    /// Returns all epochs, in order.
     pub fn epochs(&self) -> &[Epoch] {
         &self.epochs
     }
@@ -204,7 +204,7 @@ mod tests {
         history.epochs[1].train.loss = f64::INFINITY;
         history.save(&file).unwrap();
         assert!(History::read(&file).unwrap().last().unwrap().train.loss.is_nan());
-        // `read` does not decompress a log. So the memory for a log is limited by the size of its file.
+        // `read` does not decompress a file. So the memory that it needs is limited by the size of the file.
         std::fs::write(&file, [0x1f, 0x8b, 8, 0]).unwrap();
         let text = History::read(&file).unwrap_err().to_string();
         assert!(text.ends_with("byte 1: it is not text in UTF-8"), "{text}");

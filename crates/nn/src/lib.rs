@@ -104,8 +104,8 @@
 //! | [`PixelShuffle`] | channels moved into pixels |
 //! | [`Upsample`] | resampled images ([`InterpolateMode`]) |
 //!
-//! The settings and parts of these layers: [`LayerInput`], [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`], [`RowLimit`],
-//! [`RecurrentBuilder`], [`RecurrentKind`], [`RecurrentState`], [`CellVariables`], [`Simple`], [`Gated`], [`LongShortTerm`],
+//! The types of the settings, inputs and states of these layers: [`LayerInput`], [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`],
+//! [`RowLimit`], [`RecurrentBuilder`], [`RecurrentKind`], [`RecurrentState`], [`CellVariables`], [`Simple`], [`Gated`], [`LongShortTerm`],
 //! [`AttentionBuilder`], [`AttentionMasks`], [`AttentionCache`], [`DecoderCache`], [`TransformerOptions`].
 //!
 //! # Losses
@@ -135,7 +135,7 @@
 //!
 //! # Optimisers
 //!
-//! An [`Optimizer`] changes the parameters of a model by its gradients. Settings may differ between groups of parameters.
+//! An [`Optimizer`] changes the parameters of a model by their gradients. Its settings may differ between groups of parameters.
 //!
 //! | optimiser | a step |
 //! |---|---|

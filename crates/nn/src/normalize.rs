@@ -1,4 +1,4 @@
-//! Normalization of inputs to a common scale before training.
+//! The normalization of a model's inputs to a common scale.
 
 use wengert_autograd::{Buffer, Var};
 use wengert_macros::precompiled;
@@ -27,9 +27,9 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Normalize<T: Float = f32> {
-    /// The value that is subtracted, in a shape that broadcasts to the inputs.
+    /// The mean that is subtracted from the inputs, in a shape that broadcasts to them.
     pub mean: Buffer<T>,
-    /// The value by which the difference is divided, in a shape that broadcasts to the inputs.
+    /// The deviation by which the difference of inputs and mean is divided, in a shape that broadcasts to the inputs.
     pub std: Buffer<T>,
 }
 
@@ -92,7 +92,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If there are no samples.
+    /// If `inputs` has no samples.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
         let (low, high) = extremes(inputs)?;
         if low == high {
@@ -107,7 +107,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If there are no samples, or `inputs` has no dimensions.
+    /// If `inputs` has no samples or no dimensions.
     pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
         Normalize::over(inputs, Dims::from(0))
     }
@@ -128,7 +128,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If there are no samples, or `inputs` has fewer than two dimensions.
+    /// If `inputs` has no samples or fewer than two dimensions.
     pub fn fit_channels(inputs: &Tensor<T>) -> Result<Self> {
         if inputs.rank() < 2 {
             return Err(Error::Dataset(format!(
@@ -155,7 +155,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If there are no samples, or `inputs` has no dimensions.
+    /// If `inputs` has no samples or no dimensions.
     pub fn fit_min_max(inputs: &Tensor<T>) -> Result<Self> {
         check_samples(inputs)?;
         let (low, high) = (inputs.try_amin_keepdim(0)?, inputs.try_amax_keepdim(0)?);
@@ -168,7 +168,7 @@ impl<T: Float> Normalize<T> {
         over(inputs, dims)
     }
 
-    /// Returns (`inputs` - mean) / std.
+    /// Returns the normalized inputs, (`inputs` - `mean`) / `std`.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl<T: Float> Normalize<T> {
         Ok(inputs.try_sub(&self.mean.value)?.try_div(&self.std.value)?)
     }
 
-    /// Returns `outputs` · std + mean, the inverse of the normalization. Use it for a model that predicts normalized targets. scikit-learn:
+    /// Returns `outputs` · `std` + `mean`, the inverse of the normalization. Use it for a model that predicts normalized targets. scikit-learn:
     /// `inverse_transform`.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use wengert_tensor::{Float, Shape};
 /// first field have the same address.
 pub(crate) type ModuleKey = (usize, &'static str);
 
-/// A function that maps the output of a layer to the variable that replaces it.
+/// A function that takes the output of a layer and returns the variable that replaces it.
 pub(crate) type Hook<T> = Rc<dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T>>;
 
 thread_local! {
@@ -104,7 +104,7 @@ pub(crate) fn calls(key: impl FnOnce() -> ModuleKey) -> usize {
     HOOKS.try_with(count).unwrap_or_default()
 }
 
-/// Returns true if [`pass`] would change or record something on this thread.
+/// Returns true if this thread has hooks or records shapes, so that [`pass`] has an effect.
 pub(crate) fn is_active() -> bool {
     let records = OUTPUTS.try_with(|outputs| outputs.borrow().is_some()).unwrap_or_default();
     records || HOOKS.try_with(|hooks| !hooks.borrow().is_empty()).unwrap_or_default()

@@ -3,7 +3,8 @@
 use wengert_macros::twins;
 use wengert_tensor::{Error, Shape, Site};
 
-/// The nonlinearity after a layer. It determines the gain, the factor by which the weights are scaled so that values keep their size.
+/// The nonlinearity after a layer. It determines the gain, the factor by which the layer's weights are scaled so that values keep their size
+/// from layer to layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Nonlinearity {
     /// No nonlinearity, or a sigmoid: the gain is 1.
@@ -14,7 +15,7 @@ pub enum Nonlinearity {
     /// For ReLU, the gain is √2.
     Relu,
     /// For a leaky ReLU with this slope, the gain is √(2 / (1 + slope²)). PyTorch's linear and convolutional layers use a slope of √5, with
-    /// which [`kaiming_uniform`](crate::init::kaiming_uniform) is U(-1/√fan, 1/√fan).
+    /// which [`kaiming_uniform`](crate::init::kaiming_uniform) draws from -1/√fan to 1/√fan.
     LeakyRelu(f64),
     /// For SELU, the gain is 3/4.
     Selu,

@@ -1,4 +1,4 @@
-//! Initial values of parameters. Each function draws a tensor of a given shape from a generator.
+//! Initial values of parameters. Each function returns a tensor of a given shape with random elements from a generator.
 //!
 //! | here | PyTorch, `torch.nn.init` |
 //! |---|---|

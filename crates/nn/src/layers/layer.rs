@@ -81,7 +81,7 @@ pub trait LayerInput<T: Float> {
     /// The type of the layer's output: a variable if the input is a variable, and a tensor if the input is a tensor.
     type Output;
 
-    /// Returns the output of `layer` for this input.
+    /// Returns the output of `layer` for this input, or the error of the layer.
     #[doc(hidden)]
     #[track_caller]
     fn pass(self, layer: &impl Layer<T>) -> Result<Self::Output>;
@@ -126,7 +126,7 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     }
 }
 
-/// Applies the layers one after the other.
+/// Applies the layers of the vector one after the other.
 impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
     #[track_caller]
     fn try_forward<'t>(&self, mut x: Var<'t, T>) -> Result<Var<'t, T>> {

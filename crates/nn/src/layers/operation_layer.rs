@@ -31,7 +31,7 @@ macro_rules! functions_with_settings {
         }
 
         impl $name {
-            /// Returns a layer with these settings.
+            /// Returns a layer with the given settings.
             #[track_caller]
             pub fn new($($setting: $type),*) -> Self {
                 $name { $($setting,)* made: Location::caller() }

@@ -26,7 +26,7 @@ use crate::{Generator, Result};
 pub struct Sequential<T: Float = f32>(Vec<Box<dyn Layer<T>>>);
 
 impl<T: Float> Sequential<T> {
-    /// Returns a model without layers, which returns its input.
+    /// Returns a model without layers, whose output is its input.
     pub fn new() -> Self {
         Sequential(Vec::new())
     }

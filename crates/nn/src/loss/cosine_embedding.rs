@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Shape, Site};
 use crate::loss::checks::{check_shape, reduce, refuse};
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const COSINE_EMBEDDING_LOSS: &str = "cosine_embedding_loss";
 
 /// The cosine embedding loss, where cos is the cosine of the angle between two vectors: 1 - cos where the target is 1, max(0, cos - margin)
@@ -66,7 +66,7 @@ impl FormulaOfThree for CosineEmbedding {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit.
+/// If the shapes of the arguments do not fit.
 #[twins]
 pub fn try_cosine_embedding_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     first: P,

@@ -1,4 +1,4 @@
-//! Cross-entropy.
+//! The cross-entropy loss.
 //!
 //! The operation [`ClassLosses::try_cross_entropy`] documents the formulas, which are the formulas of PyTorch's `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
@@ -97,7 +97,7 @@ impl<T: Float> CrossEntropyLoss<T> {
     }
 }
 
-/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over the samples. PyTorch:
+/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over the samples, without weights and smoothing. PyTorch:
 /// `torch.nn.functional.cross_entropy`.
 ///
 /// ```

@@ -11,7 +11,7 @@ use wengert_tensor::{Float, Scalar as _, Site, Tensor};
 use crate::loss::checks::reduce;
 use crate::loss::ctc_paths::{IMPOSSIBLE, Paths};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const CTC_LOSS: &str = "ctc_loss";
 
 /// The loss of connectionist temporal classification. It is minus the logarithm of the probability that the classes of the input steps become

@@ -11,7 +11,7 @@ pub(super) const IMPOSSIBLE: f64 = -1e30;
 /// many states as the longest target needs. A penalty is a number that is added to a log-probability: 0 for allowed, or [`IMPOSSIBLE`].
 pub(super) struct Paths {
     pub(super) states: usize,
-    /// The class of each state, `[n, states]`.
+    /// The class of each state, `[n, states]`: a label or the blank.
     pub(super) classes: Tensor<i64>,
     /// The log-probability of each state before the first step, `[n, states]`. Only a sample without steps uses them.
     pub(super) before: Vec<f64>,
@@ -20,7 +20,7 @@ pub(super) struct Paths {
     pub(super) start: Vec<f64>,
     /// The penalty for a path that skips the blank before a state, `[n, states]`. Only the blank between two different labels may be skipped.
     pub(super) skip: Vec<f64>,
-    /// The two states in which a path may end, `[n, 2]`.
+    /// The two states in which a path may end, `[n, 2]`: the blank after the last label, and the last label.
     pub(super) ends: Tensor<i64>,
     /// The penalty of each state of `ends`, `[n, 2]`. A sample without labels ends in only one state, so the penalty excludes the second one.
     pub(super) end: Vec<f64>,

@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Site};
 use crate::loss::checks::check_shape;
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const GAUSSIAN_NLL_LOSS: &str = "gaussian_nll_loss";
 
 /// The negative log-likelihood of targets under normal distributions with predicted means and variances. The operation

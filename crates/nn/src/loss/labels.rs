@@ -10,9 +10,9 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const MULTILABEL_MARGIN_LOSS: &str = "multilabel_margin_loss";
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const MULTILABEL_SOFT_MARGIN_LOSS: &str = "multilabel_soft_margin_loss";
 
 /// The margin loss of several labels: the score of each label should exceed the score of each other class by 1. With the scores x, the loss of a

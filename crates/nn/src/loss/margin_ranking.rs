@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Site};
 use crate::loss::checks::check_shape;
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const MARGIN_RANKING_LOSS: &str = "margin_ranking_loss";
 
 /// The margin ranking loss. Where the target is 1, the first score should exceed the second by a margin. Where the target is -1, the second
@@ -34,7 +34,7 @@ pub struct MarginRanking {
 }
 
 impl MarginRankingLoss {
-    /// Sets the margin; 0 by default.
+    /// Sets the margin by which one score should exceed the other; 0 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: MarginRanking { margin }, ..self }
     }

@@ -9,11 +9,11 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
 
-/// The margin loss of several classes: the score of the target class y should exceed every other score by a margin. With the scores x and the
-/// class weights w, the loss of a sample is the sum of wᵧ max(0, margin - xᵧ + xᵢ)ᵖ divided by the number of classes. The sum is over all
+/// The margin loss of several classes: the score of the target class y should exceed every other score by a margin. The loss of a sample is the
+/// sum of wᵧ max(0, margin - xᵧ + xᵢ)ᵖ divided by the number of classes. Here x are the scores, and w the class weights. The sum is over all
 /// classes i except y. PyTorch: `torch.nn.MultiMarginLoss`.
 ///
 /// ```

@@ -9,14 +9,14 @@ use wengert_tensor::{Error, Float, Site};
 use crate::loss::checks::{check_shape, reduce};
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const TRIPLET_MARGIN_LOSS: &str = "triplet_margin_loss";
 
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const TRIPLET_MARGIN_WITH_DISTANCE_LOSS: &str = "triplet_margin_with_distance_loss";
 
-/// The triplet margin loss: the distance of an anchor to a positive example should be smaller by a margin than its distance to a negative
-/// example. The operation is [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch:
+/// The triplet margin loss: the distance of an anchor to a positive example should be smaller by a margin than the anchor's distance to a
+/// negative example. The operation is [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch:
 /// `nn.TripletMarginLoss` and, by [`by_distance`](LossOfThree::by_distance), `nn.TripletMarginWithDistanceLoss`.
 ///
 /// [`of`](LossOfThree::of) takes the anchor, the positive and the negative example, all vectors `[…, width]` of the same shape. By default the
@@ -41,7 +41,7 @@ impl TripletMarginLoss {
         Self { formula: TripletOptions { margin, ..self.formula }, ..self }
     }
 
-    /// Sets the order p of the p-norm that is used as the distance; 2 by default.
+    /// Sets the order p of the p-norm of a difference, which is the distance; 2 by default.
     pub fn p(self, p: f64) -> Self {
         Self { formula: TripletOptions { p, ..self.formula }, ..self }
     }

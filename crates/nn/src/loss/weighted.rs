@@ -14,14 +14,14 @@ pub struct WeightedLoss<F, T: Float = f32> {
 }
 
 impl<F: Default, T: Float> Default for WeightedLoss<F, T> {
-    /// Returns the loss without weights, with the mean and with the default options of the formula.
+    /// Returns the loss without class weights, with the mean over the samples as the reduction, and with the default options of the formula.
     fn default() -> Self {
         WeightedLoss { formula: F::default(), weight: None, reduction: LossReduction::Mean }
     }
 }
 
 impl<F: Default, T: Float> WeightedLoss<F, T> {
-    /// Returns the loss without weights, with the mean and with the default options of the formula.
+    /// Returns the loss without class weights, with the mean over the samples as the reduction, and with the default options of the formula.
     pub fn new() -> Self {
         Self::default()
     }

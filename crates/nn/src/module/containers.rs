@@ -75,7 +75,7 @@ impl<T: Float, K: AsRef<str> + Ord, M: Module<T>> Module<T> for BTreeMap<K, M> {
     }
 }
 
-/// The children are the elements. Their names are their indices.
+/// The children are the elements of the array or tuple. Their names are their indices.
 impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
         for_each_numbered(self.iter(), &mut |name, child| each(name, child));
@@ -146,7 +146,7 @@ pointers!(Box<M>, &mut M);
 /// Implements [`Module`] for tuples of modules. Each line has the type parameter and the index of each element.
 macro_rules! tuples {
     ($($($module:ident $position:tt),+;)*) => {$(
-        /// The children are the elements. Their names are their indices.
+        /// The children are the elements of the array or tuple. Their names are their indices.
         impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
             fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
                 $(each(stringify!($position), &self.$position);)+

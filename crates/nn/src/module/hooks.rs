@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// A list of functions, called hooks. While [`run`](Self::run) runs, each hook is called with the output of one layer, and returns the variable
 /// that replaces this output. PyTorch: `Module.register_forward_hook`.
 ///
-/// With [`map_gradient`](Var::map_gradient), a hook changes the gradient of an output instead of its value. PyTorch:
+/// A hook can return [`map_gradient`](Var::map_gradient) of the output. It then changes the gradient of the output and not its value. PyTorch:
 /// `Module.register_full_backward_hook`.
 ///
 /// ```

@@ -9,14 +9,14 @@ use crate::{Result, bytes};
 
 /// A leaf of a module's tree.
 pub enum Leaf<'m, T: Float = f32> {
-    /// A parameter.
+    /// The leaf is a parameter.
     Parameter(&'m Parameter<T>),
-    /// A buffer of any element type.
+    /// The leaf is a buffer, which has any element type.
     Buffer(&'m dyn AnyBuffer),
 }
 
 impl<'m, T: Float> Leaf<'m, T> {
-    /// Returns the parameter, or `None` if the leaf is a buffer.
+    /// Returns the parameter of this leaf, or `None` if the leaf is a buffer.
     pub fn parameter(self) -> Option<&'m Parameter<T>> {
         match self {
             Leaf::Parameter(parameter) => Some(parameter),
@@ -27,14 +27,14 @@ impl<'m, T: Float> Leaf<'m, T> {
 
 /// A leaf of a module's tree that can be changed.
 pub enum LeafMut<'m, T: Float = f32> {
-    /// A parameter.
+    /// The leaf is a parameter.
     Parameter(&'m mut Parameter<T>),
-    /// A buffer of any element type.
+    /// The leaf is a buffer, which has any element type.
     Buffer(&'m mut dyn AnyBuffer),
 }
 
 impl<'m, T: Float> LeafMut<'m, T> {
-    /// Returns the parameter, or `None` if the leaf is a buffer.
+    /// Returns the parameter of this leaf, or `None` if the leaf is a buffer.
     pub fn parameter(self) -> Option<&'m mut Parameter<T>> {
         match self {
             LeafMut::Parameter(parameter) => Some(parameter),
@@ -43,7 +43,8 @@ impl<'m, T: Float> LeafMut<'m, T> {
     }
 }
 
-/// A [`Buffer`] of any element type. `as_any().downcast_ref::<Buffer<i64>>()` returns the buffer of a known type.
+/// A [`Buffer`] of any element type. If the element type is known, for example `i64`, `as_any().downcast_ref::<Buffer<i64>>()` returns the
+/// buffer.
 pub trait AnyBuffer: Any {
     /// Returns the element type of the buffer.
     fn dtype(&self) -> DType;

@@ -82,7 +82,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         name.rsplit("::").next().unwrap_or(name)
     }
 
-    /// Calls `each` with the name of each child and the child, in order.
+    /// Calls `each` with the name of each child and the child, always in the same order.
     fn children<'m>(&'m self, _each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {}
 
     /// Calls `each` with the name of each child and a mutable reference to the child, in the order of [`children`](Self::children).
@@ -207,7 +207,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     ///
     /// # Errors
     ///
-    /// If the vector does not have [`num_parameters`](Self::num_parameters) elements.
+    /// If `vector` does not have [`num_parameters`](Self::num_parameters) elements.
     fn try_set_from_vector(&mut self, vector: &Tensor<T>) -> Result<()> {
         set_from_vector(self.as_module_mut(), vector)
     }

@@ -1,4 +1,4 @@
-//! Adadelta.
+//! The optimiser Adadelta.
 //!
 //! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of operations
 //! (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>). Here p is the parameter, v the running mean of its squared gradient,

@@ -1,4 +1,4 @@
-//! Adafactor.
+//! The optimiser Adafactor.
 //!
 //! Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost" (2018), in PyTorch's form
 //! (<https://pytorch.org/docs/stable/generated/torch.optim.Adafactor.html>). For a parameter P whose gradient at step t is the matrix G. The
@@ -164,8 +164,8 @@ pub(super) mod tests {
     use super::*;
     use crate::{Checkpoint, Module as _};
 
-    /// Returns the elements p of a parameter after three steps. Element k begins at k / 4 - ½, and its gradient in step t is
-    /// sin((k + 1)(0.7 + t)) + p.
+    /// Returns the elements of a parameter after three steps of `optimizer`. Element k begins at k / 4 - ½. If its current value is p, its
+    /// gradient in step t is sin((k + 1)(0.7 + t)) + p.
     pub(in crate::optim) fn after_three_steps<O: Optimizer<f64>>(mut optimizer: O, shape: &[usize]) -> Vec<f64> {
         let count = shape.iter().product::<usize>();
         let numbers = Tensor::<f64>::arange(count).reshape(shape);

@@ -1,4 +1,4 @@
-//! Adagrad.
+//! The optimiser Adagrad.
 //!
 //! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The update follows PyTorch,
 //! including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>). At a parameter's t-th step, with

@@ -1,4 +1,4 @@
-//! Adam and AdamW.
+//! The optimisers Adam and AdamW.
 //!
 //! Kingma and Ba, "Adam: a method for stochastic optimization" (2015). Loshchilov and Hutter (2019) added the decoupled weight decay. The update
 //! follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>). At a parameter's t-th
@@ -94,7 +94,7 @@ impl<T: Float> Optimizer<T> for Adam<T> {
             return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
                 let g = gradient_of.compute(p, g);
                 let (m, v) = (moments.first(m, g), moments.second(v, g));
-                // The result is NaN if either value is NaN, as in PyTorch's `maximum`.
+                // The maximum is NaN if either value is NaN, as in PyTorch's `maximum`.
                 let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
                 (decayed.compute(p) + rate * m / (largest.sqrt() / correction + moments.eps), [m, v, largest])
             })?);
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// Returns the gradient of ½ p² with respect to p, which is p.
+    /// Returns the gradient of ½ p² with respect to the parameter p. It is equal to p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn three_steps_are_pytorchs() {
-        // Each row has settings, and p after each of three steps from p = [1, -2] with the gradient p. The values come from torch.optim in
-        // f64.
+        // Each row has an optimiser, and the parameter p after each of three steps from p = [1, -2], where the gradient is p. The values come
+        // from `torch.optim` in float64.
         let table: [(Adam<f64>, [[f64; 2]; 3]); 5] = [
             (
                 Adam::new(0.5),

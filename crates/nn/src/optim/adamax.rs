@@ -1,4 +1,4 @@
-//! Adamax.
+//! The optimiser Adamax.
 //!
 //! Kingma and Ba, "Adam: a method for stochastic optimization" (2015), section 7.1. The update follows PyTorch, including the order of
 //! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adamax.html>). At a parameter's t-th step, with the parameter p, the
@@ -69,7 +69,7 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
             let g = gradient_of.compute(p, g);
             let m = moments.first(m, g);
             let (old, new) = (u * moments.beta2, if g < T::ZERO { -g } else { g } + moments.eps);
-            // The result is NaN if either value is NaN, as in PyTorch's `maximum`.
+            // The maximum is NaN if either value is NaN, as in PyTorch's `maximum`.
             let u = if new > old || new.to_f64().is_nan() { new } else { old };
             (p + rate * m / u, [m, u])
         })?)

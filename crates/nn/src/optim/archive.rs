@@ -13,7 +13,7 @@ use crate::optim::optimizer::AnyOptimizer;
 use crate::optim::setting::Setting;
 use crate::{Error, Result};
 
-/// An object that keeps states for the parameters of a model, such as an average of weights. A [`Checkpoint`](crate::Checkpoint) can save
+/// An object that keeps states for the parameters of a model, for example an average of weights. A [`Checkpoint`](crate::Checkpoint) can save
 /// and restore the object.
 pub trait Resume<T: Float>: Clone {
     /// Passes each number and tensor of this object with its name to `archive`. The archive copies each value when saving, and overwrites each
@@ -57,10 +57,10 @@ impl<T: Float> fmt::Debug for Archive<T> {
     }
 }
 
-/// The name of an entry, then the shape and element type in the file, then the expected shape and element type.
+/// An entry that does not fit: its name, its shape and element type in the file, and the expected shape and element type.
 pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
 
-/// The name of an entry.
+/// The name of an entry, without the name of the object to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     /// A setting of the saved object, for example an optimiser, or of one of its groups.
@@ -161,7 +161,7 @@ impl<T: Float> Archive<T> {
         self.stored.as_ref().is_some_and(|stored| stored.kinds.contains_key(key))
     }
 
-    /// Saves `value`, or sets it to the number in the file.
+    /// Saves `value` when saving, or sets `value` to the number in the file when restoring.
     pub(crate) fn number(&mut self, key: Key, value: &mut f64) {
         self.exchange(key, Entry::Number(*value), |entry| match entry {
             Entry::Number(read) => {
@@ -172,7 +172,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Saves `value`, or sets it to the integer in the file.
+    /// Saves `value` when saving, or sets `value` to the integer in the file when restoring.
     pub(crate) fn integer(&mut self, key: Key, value: &mut u64) {
         self.exchange(key, Entry::Integer(*value), |entry| match entry {
             Entry::Integer(read) => {
@@ -183,7 +183,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Saves `value`, or sets it to the flag in the file.
+    /// Saves `value` when saving, or sets `value` to the flag in the file when restoring.
     pub(crate) fn flag(&mut self, key: Key, value: &mut bool) {
         self.exchange(key, Entry::Flag(*value), |entry| match entry {
             Entry::Flag(read) => {
@@ -194,7 +194,8 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Saves `value`, or sets it to the tensor in the file, which must have the same shape, or rank 0.
+    /// Saves `value` when saving, or sets `value` to the tensor in the file when restoring. The tensor in the file must have the same shape, or
+    /// rank 0.
     pub(crate) fn tensor(&mut self, key: Key, value: &mut Tensor<T>) {
         let shape = value.shape().clone();
         self.exchange(key, Entry::Tensor(value.clone()), |entry| match entry {

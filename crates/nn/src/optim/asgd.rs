@@ -1,4 +1,4 @@
-//! Averaged stochastic gradient descent.
+//! The optimiser ASGD, averaged stochastic gradient descent.
 //!
 //! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update follows PyTorch, including the order of
 //! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>). At a parameter's t-th step, with the parameter p, its mean a,
@@ -21,8 +21,8 @@ use crate::optim::setting::{Range, Setting};
 
 /// Gradient descent with a falling learning rate. It also keeps a mean of each parameter's values from step `t0` on.
 ///
-/// The model keeps the last values; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the
-/// mean is the state `ax`.
+/// The model has the last values of its parameters; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the mean is
+/// the state `ax`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -64,7 +64,7 @@ impl<T: Float> Asgd<T> {
         Asgd { lambd, ..self }
     }
 
-    /// Sets α, the power by which the learning rate falls.
+    /// Sets α, the exponent of the learning rate's decay: the rate falls as 1 / (1 + λ · lr · t)^α at step t.
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         Asgd { alpha, ..self }
@@ -77,7 +77,7 @@ impl<T: Float> Asgd<T> {
         Asgd { t0, ..self }
     }
 
-    /// Returns the mean of a parameter over the steps from `t0` on, element by element. Returns `None` if no step has updated the
+    /// Returns the mean of the parameter's values over the steps from `t0` on, element by element. Returns `None` if no step has updated the
     /// parameter.
     pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
         self.common.states(parameter)?.tensors.first()

@@ -60,7 +60,7 @@ impl<T: Float> WeightAverage<T> {
         self.updates
     }
 
-    /// Adds the weights of `model` to the average. Call it after a step or an epoch.
+    /// Adds the current weights of `model` to the average. Call this method after each step or each epoch.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Panics
     ///
-    /// If there was no update, or the model has other shapes than at the first update.
+    /// If there was no update, or the model's parameters have other shapes than at the first update.
     #[track_caller]
     pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
         let mut copy = self.clone();
@@ -83,11 +83,11 @@ impl<T: Float> WeightAverage<T> {
         }
     }
 
-    /// Exchanges the parameters and buffers of `model` with the average. Call it once before an evaluation and once after it.
+    /// Exchanges the parameters and buffers of `model` with the average. Call this method once before an evaluation and once after it.
     ///
     /// # Errors
     ///
-    /// If there was no update, or the model has other shapes than at the first update. In these cases nothing changes.
+    /// If there was no update, or the model's parameters have other shapes than at the first update. In these cases nothing changes.
     pub fn try_swap(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.exchange(model.as_module_mut())
     }

@@ -72,7 +72,7 @@ impl<O, T: Float> Common<O, T> {
     }
 }
 
-/// A function that prepares the gradient for an update; see [`Common::penalized_gradient`].
+/// A function that prepares the gradient of each element for an update; see [`Common::penalized_gradient`].
 ///
 /// The function is a type with an inlined method and not a closure, so that the method is compiled into the loop over the elements.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl<T: Float> PenalizedGradient<T> {
     }
 }
 
-/// A function that prepares the parameter for an update; see [`Common::decayed_parameter`].
+/// A function that prepares each element of the parameter for an update; see [`Common::decayed_parameter`].
 #[derive(Clone, Copy, Debug)]
 pub struct DecayedParameter<T> {
     factor: T,
@@ -129,7 +129,7 @@ impl<T: Float> States<T> {
     ///
     /// # Panics
     ///
-    /// If the tensors exist, but their number is not `N`.
+    /// If the parameter already has state tensors, but their number is not `N`.
     #[track_caller]
     pub fn tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> [&mut Tensor<T>; N] {
         if self.tensors.is_empty() {

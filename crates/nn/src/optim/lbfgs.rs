@@ -64,7 +64,7 @@ pub struct Lbfgs<T: Float = f32> {
 struct Last<T: Float> {
     direction: Tensor<T>,
     length: f64,
-    /// The gradient before the move.
+    /// The gradient at the parameters before the move.
     gradient: Tensor<T>,
 }
 
@@ -167,8 +167,9 @@ impl<T: Float> Lbfgs<T> {
     /// Makes one [`step`](Self::step) from `start` that minimizes `f`, a function of one tensor. Returns the point that the step reaches, and
     /// the value of `f` at this point.
     ///
-    /// Set [`max_iter`](Self::max_iter) high enough to reach a minimum. A further call from the returned point continues with the same history.
-    /// SciPy: `minimize(f, start, jac=True)`. `ravel` of `wengert::autograd::transforms` makes one vector of several tensors.
+    /// Set [`max_iter`](Self::max_iter) high enough to reach a minimum. A further call that starts from the returned point continues with the
+    /// same history of moves. SciPy: `minimize(f, start, jac=True)`. `ravel` of `wengert::autograd::transforms` makes one vector of several
+    /// tensors.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -248,7 +249,7 @@ impl<T: Float> Lbfgs<T> {
         self.max_eval.unwrap_or(self.max_iter * 5 / 4)
     }
 
-    /// Checks that the settings are in their ranges.
+    /// Checks that the numbers among the settings are finite and not negative.
     fn check(&self) -> Result<()> {
         let [lr, grad, change] = [self.lr, self.tolerance_grad, self.tolerance_change];
         for (name, value) in [("learning rate", lr), ("tolerance_grad", grad), ("tolerance_change", change)] {

@@ -1,4 +1,4 @@
-//! Lion.
+//! The optimiser Lion.
 //!
 //! Chen et al., "Symbolic discovery of optimization algorithms" (2023), program 1. Here p is the parameter, g its gradient, m the momentum, and
 //! β₁ and β₂ are the `betas`:

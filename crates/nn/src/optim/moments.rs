@@ -7,7 +7,7 @@ use crate::optim::setting::{Range, Setting};
 /// The settings of an optimiser with running means of the gradient and of its square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moments {
-    /// The decay rates of the two means. Each step multiplies the old mean by its rate.
+    /// The decay rates of the two means. Each step multiplies each old mean by its decay rate.
     pub(super) betas: [f64; 2],
     /// The constant that is added to the divisor of a step, so that the divisor is not 0.
     pub(super) eps: f64,
@@ -17,14 +17,14 @@ impl Moments {
     /// PyTorch's defaults for Adam, Adamax, NAdam and RAdam.
     pub(super) const DEFAULT: Moments = Moments { betas: [0.9, 0.999], eps: 1e-8 };
 
-    /// Calls `each` with the name of each setting and a reference to it.
+    /// Calls `each` with the name of each setting and a reference to the setting.
     pub(super) fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
         each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
         each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));
         each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
     }
 
-    /// Returns the settings converted to the type `T`, for the loop over the elements.
+    /// Returns the settings converted to the element type `T`, for the loop over the elements of a parameter.
     pub(super) fn update<T: Float>(&self) -> MomentUpdate<T> {
         let ([beta1, beta2], number) = (self.betas, T::from_f64);
         MomentUpdate {

@@ -1,4 +1,4 @@
-//! Muon.
+//! The optimiser Muon.
 //!
 //! Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024), in PyTorch's form
 //! (<https://pytorch.org/docs/stable/generated/torch.optim.Muon.html>). `orthogonal` of a matrix with the singular value decomposition U S Vᵀ is
@@ -23,7 +23,7 @@ use crate::optim::setting::{Range, Setting};
 /// polynomial is steep at 0, so small values grow fast. In return, the singular values end between about 0.7 and 1.2, and not at 1.
 const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 
-/// Muon: an optimiser for matrices, whose steps have nearly equal singular values. PyTorch: `torch.optim.Muon`.
+/// Muon: an optimiser for parameters that are matrices. Each step is a matrix with nearly equal singular values. PyTorch: `torch.optim.Muon`.
 ///
 /// This optimiser is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser,
 /// for example [`AdamW`](crate::AdamW). Each optimiser steps its own part of the model, and both take the same gradients. The weight decay is

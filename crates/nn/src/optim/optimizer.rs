@@ -80,10 +80,10 @@ use crate::{Error, Result};
 /// ```
 #[twins]
 pub trait Optimizer<T: Float = f32>: Clone {
-    /// Returns the common part: settings, groups and states.
+    /// Returns the part that all optimisers have in common: settings, groups and states.
     fn common(&self) -> &Common<Self, T>;
 
-    /// Returns the common part as a mutable reference.
+    /// Returns a mutable reference to the part that all optimisers have in common.
     fn common_mut(&mut self) -> &mut Common<Self, T>;
 
     /// Returns the names of the states that a parameter has under the current settings. The names are from PyTorch's `state_dict`.
@@ -91,8 +91,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         &[]
     }
 
-    /// Returns the shape of the state `name` of a parameter of shape `shape`, or `None` if this parameter lacks the state. By default each
-    /// state has the parameter's shape.
+    /// Returns the shape that the state `name` has for a parameter of shape `shape`, or `None` if a parameter of this shape lacks the state. By
+    /// default each state has the parameter's shape.
     fn state_shape(&self, _name: &str, shape: &Shape) -> Option<Shape> {
         Some(shape.clone())
     }
@@ -104,14 +104,14 @@ pub trait Optimizer<T: Float = f32>: Clone {
         true
     }
 
-    /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to it, always in the same order.
+    /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to the setting, always in the same order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
     /// Checks that the settings do not contradict each other. The caller has already checked the range of each setting.
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] with the first setting that contradicts another.
+    /// [`Error::Setting`] with the first setting that contradicts another setting.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -317,7 +317,7 @@ impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
     }
 }
 
-/// Returns the optimiser that has the settings of a group: the group's copy, or `optimizer` itself if `group` is `None`.
+/// Returns the optimiser that has the settings of a group: the copy that the group holds, or `optimizer` itself if `group` is `None`.
 fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>) -> &O {
     group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
 }
@@ -400,7 +400,7 @@ fn check_all<T: Float>(optimizer: &mut dyn AnyOptimizer<T>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of a setting in PyTorch's errors.
+/// Returns the name that PyTorch's errors use for the setting `name`.
 fn display_name(name: &'static str) -> &'static str {
     match name {
         "lr" => "learning rate",

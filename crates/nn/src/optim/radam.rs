@@ -1,4 +1,4 @@
-//! RAdam.
+//! The optimiser RAdam.
 //!
 //! Liu et al., "On the variance of the adaptive learning rate and beyond" (2020). The update follows PyTorch, including the order of operations
 //! (<https://pytorch.org/docs/stable/generated/torch.optim.RAdam.html>). At a parameter's t-th step, with the parameter p, the running mean m of

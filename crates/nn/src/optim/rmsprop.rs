@@ -1,4 +1,4 @@
-//! RMSprop.
+//! The optimiser RMSprop.
 //!
 //! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012). The centered form is from Graves, "Generating sequences with recurrent neural networks"
 //! (2013). The update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>).

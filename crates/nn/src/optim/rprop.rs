@@ -1,4 +1,4 @@
-//! Rprop.
+//! The optimiser Rprop.
 //!
 //! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update of each element
 //! p of a parameter follows PyTorch (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>). The state s is the length of the
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// Rprop: an optimiser that moves each element in the direction of its gradient's sign. An element's step grows while its gradient keeps
 /// its sign, and shrinks when the sign changes.
 ///
-/// Use it with the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
+/// Use this optimiser with the gradient over all samples, not over batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
 ///
 /// ```

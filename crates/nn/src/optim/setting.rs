@@ -5,7 +5,7 @@
 pub enum Setting<'o> {
     /// A number, and the range that it must be in.
     Number(&'o mut f64, Range),
-    /// A setting that is on or off.
+    /// A setting that is true or false.
     Flag(&'o mut bool),
 }
 
@@ -14,9 +14,9 @@ pub enum Setting<'o> {
 pub enum Range {
     /// The setting is 0 or more.
     NotNegative,
-    /// The setting is from 0 to 1, without 1.
+    /// The setting is from 0 to 1, 1 excluded.
     BelowOne,
-    /// The setting is from 0 to 1.
+    /// The setting is from 0 to 1, 1 included.
     UpToOne,
     /// The setting is any finite number.
     Finite,

@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the gradient of ½ p² with respect to p, which is p.
+    /// Returns the gradient of ½ p² with respect to the parameter p. It is equal to p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn three_steps_follow_the_formula() {
-        // Each row has settings, and p after each of three steps from p = 1 with the gradient p. All values are exact binary fractions.
+        // Each row has an optimiser, and the parameter p after each of three steps from p = 1, where the gradient is p. All values are exact
+        // binary fractions.
         let table: [(Sgd<f64>, [f64; 3]); 5] = [
             (Sgd::new(0.5), [0.5, 0.25, 0.125]),
             // In this row the momentum v is 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.

@@ -25,10 +25,10 @@ pub(super) struct Point<T: Float> {
     pub(super) slope: f64,
 }
 
-/// The data of a line search: its start and its limits.
+/// The data of a line search: its start point and its limits.
 struct Search<T: Float> {
     start: Point<T>,
-    /// The largest absolute value of an element of the direction.
+    /// The largest absolute value of an element of the direction vector.
     largest: f64,
     /// The search ends when no element of the parameters differs by this value or more between the two ends of the bracket.
     tolerance: f64,
@@ -42,8 +42,8 @@ enum Bracket<T: Float> {
     Between([Point<T>; 2]),
 }
 
-/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns that point, or the point with the lowest loss if
-/// none was found, and the number of evaluated points.
+/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If no
+/// such point was found, returns the point with the lowest loss instead.
 ///
 /// `at` evaluates the point at a given length from `start`. The first length that is tried is `length`. `largest` is the largest absolute value
 /// of an element of the direction. `limit` is the largest number of points that are evaluated after the first one.
@@ -113,8 +113,8 @@ impl<T: Float> Search<T> {
             let [a, b] = [bracket[0].length, bracket[1].length];
             let (least, most) = (a.min(b), a.max(b));
             let mut length = cubic_minimum(&bracket[0], &bracket[1], [least, most]);
-            // A point near an end of the bracket barely narrows the bracket. After two such points in a row, or if the point is the end
-            // itself, the point moves away from the end by a tenth of the bracket.
+            // A new point near an end of the bracket barely narrows the bracket. The second such point in a row is moved away from the end by a
+            // tenth of the bracket. A new point that is the end itself is moved too.
             let margin = 0.1 * (most - least);
             let near = (most - length).min(length - least) < margin;
             let at_end = near && (stuck || length >= most || length <= least);

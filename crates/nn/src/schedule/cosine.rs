@@ -26,7 +26,7 @@ impl CosineAnnealingLR {
         CosineAnnealingLR { lr, eta_min: 0.0, t_max }
     }
 
-    /// Sets the smallest rate; 0 by default.
+    /// Sets the rate at the lowest point of the wave; 0 by default.
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingLR { eta_min, ..self }
@@ -62,7 +62,7 @@ impl CosineAnnealingWarmRestarts {
         CosineAnnealingWarmRestarts { lr, eta_min: 0.0, t_0, t_mult: 1 }
     }
 
-    /// Sets the smallest rate; 0 by default.
+    /// Sets the rate at the lowest point of the wave; 0 by default.
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingWarmRestarts { eta_min, ..self }

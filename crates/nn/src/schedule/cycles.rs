@@ -6,10 +6,10 @@ use crate::schedule::schedule::Schedule;
 /// The curve on which a rate moves from one value to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anneal {
-    /// Half a cosine wave.
+    /// The curve is half a cosine wave.
     #[default]
     Cos,
-    /// A straight line.
+    /// The curve is a straight line.
     Linear,
 }
 
@@ -52,19 +52,19 @@ impl OneCycleLR {
         OneCycleLR { pct_start, ..self }
     }
 
-    /// Sets the curve of the rate; the cosine by default. PyTorch: `anneal_strategy`.
+    /// Sets the curve on which the rate rises and falls; half a cosine wave by default. PyTorch: `anneal_strategy`.
     #[must_use]
     pub fn anneal(self, anneal: Anneal) -> Self {
         OneCycleLR { anneal, ..self }
     }
 
-    /// Sets the first rate to `max_lr` / `div_factor`; 25 by default.
+    /// Sets the first rate to `max_lr` / `div_factor`; `div_factor` is 25 by default.
     #[must_use]
     pub fn div_factor(self, div_factor: f64) -> Self {
         OneCycleLR { div_factor, ..self }
     }
 
-    /// Sets the last rate to the first rate / `final_div_factor`; 10,000 by default.
+    /// Sets the last rate to the first rate / `final_div_factor`; `final_div_factor` is 10,000 by default.
     #[must_use]
     pub fn final_div_factor(self, final_div_factor: f64) -> Self {
         OneCycleLR { final_div_factor, ..self }

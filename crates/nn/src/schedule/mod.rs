@@ -1,4 +1,4 @@
-//! Learning rates by step.
+//! Schedules: learning rates as functions of the step.
 //!
 //! A schedule is a function of the number of completed steps and has no state. So a resumed training needs only this number. The names and
 //! formulas come from `torch.optim.lr_scheduler`, where each rate is computed from the step alone and not from the rate before. A step is one

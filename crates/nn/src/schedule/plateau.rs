@@ -1,7 +1,6 @@
 //! A learning rate that depends on the progress of the training. Unlike a schedule, it has a state.
 
-/// Reduces the learning rate when a measure, usually the validation loss, stops improving. PyTorch:
-/// `ReduceLROnPlateau`.
+/// A learning rate that is reduced when a measure, usually the validation loss, stops improving. PyTorch: `ReduceLROnPlateau`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -107,7 +106,7 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { min_lr, ..self }
     }
 
-    /// Sets the smallest reduction of the rate; 1e-8 by default. Smaller reductions are skipped.
+    /// Sets the size of a reduction of the rate up to which reductions are skipped; 1e-8 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         ReduceLROnPlateau { eps, ..self }
@@ -150,7 +149,7 @@ impl ReduceLROnPlateau {
         self.state
     }
 
-    /// Restores a saved state.
+    /// Restores a state that [`state`](Self::state) returned.
     pub fn set_state(&mut self, state: Plateau) {
         self.state = state;
     }

@@ -1,6 +1,7 @@
 //! The trait of schedules, and the ways to combine them.
 
-/// A learning rate for each step. A number is a constant schedule, and a function of the step is a schedule too (PyTorch: `LambdaLR`).
+/// A learning rate for each step. A number is a schedule with a constant rate. A function of the number of completed steps is a schedule too
+/// (PyTorch: `LambdaLR`).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -98,7 +99,7 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-/// Two schedules one after the other; see [`Schedule::then`].
+/// A schedule that follows two schedules one after the other; see [`Schedule::then`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequentialLR<S, N> {
     steps: u64,
@@ -115,7 +116,7 @@ impl<S: Schedule, N: Schedule> Schedule for SequentialLR<S, N> {
     }
 }
 
-/// The product of two schedules; see [`Schedule::times`].
+/// A schedule whose rate is the product of the rates of two schedules; see [`Schedule::times`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainedLR<S, N>(S, N);
 

@@ -28,7 +28,7 @@ impl<T: Float> AttentionCache<T> {
         self.keys_values.as_ref().map_or(0, |[keys, _]| keys.shape()[2])
     }
 
-    /// Returns true if no step was decoded.
+    /// Returns true if the cache has no keys and values of any step.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -17,7 +17,7 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks { mask: AttentionMask::None, key_padding: None }
     }
 
-    /// Returns masks that hide the keys after the query's own position. PyTorch: `is_causal=True` with a causal `attn_mask`.
+    /// Returns masks that hide from each query the keys after the query's own position. PyTorch: `is_causal=True` with a causal `attn_mask`.
     pub fn causal() -> Self {
         AttentionMasks::new().mask(AttentionMask::Causal)
     }

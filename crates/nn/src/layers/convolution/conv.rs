@@ -40,9 +40,9 @@ pub type Conv3d<T = f32> = Conv<3, T>;
 pub struct Conv<const D: usize, T: Float = f32> {
     /// The weight, `[out, in / groups, …window]`, for `in` input and `out` output channels.
     pub weight: Parameter<T>,
-    /// The bias, `[out]`.
+    /// The bias, `[out]`, for `out` output channels. `None` if the layer has no bias.
     pub bias: Option<Parameter<T>>,
-    /// Stride, padding, dilation and groups.
+    /// The stride, padding, dilation and groups of the convolution.
     #[module(skip)]
     pub options: ConvOptions,
 }

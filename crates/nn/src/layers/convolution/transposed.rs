@@ -40,9 +40,9 @@ pub type ConvTranspose3d<T = f32> = ConvTranspose<3, T>;
 pub struct ConvTranspose<const D: usize, T: Float = f32> {
     /// The weight, `[in, out / groups, …window]`, for `in` input and `out` output channels.
     pub weight: Parameter<T>,
-    /// The bias, `[out]`.
+    /// The bias, `[out]`, for `out` output channels. `None` if the layer has no bias.
     pub bias: Option<Parameter<T>>,
-    /// Stride, padding, dilation, groups and output padding.
+    /// The stride, padding, dilation, groups and output padding of the convolution.
     #[module(skip)]
     pub options: ConvOptions,
 }

@@ -78,7 +78,7 @@ impl Embedding<f32> {
 }
 
 impl EmbeddingBuilder {
-    /// Sets the index of the padding row. This row is 0 and stays 0, because it gets no gradient.
+    /// Sets the index of the padding row. All elements of this row are 0 and stay 0, because the row gets no gradient.
     #[must_use]
     pub fn padding_idx(mut self, row: usize) -> Self {
         self.options.padding_idx = Some(row as isize);

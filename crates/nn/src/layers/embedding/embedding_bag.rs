@@ -1,4 +1,4 @@
-//! Sums, means and maxima of rows of a trained table.
+//! A layer that returns sums, means or maxima of rows of a trained table.
 
 use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
 use wengert_macros::twins;
@@ -99,7 +99,7 @@ impl EmbeddingBagBuilder {
         EmbeddingBagBuilder { mode, ..self }
     }
 
-    /// Sets the index of the padding row, which is left out of every bag. This row is 0 and gets no gradient.
+    /// Sets the index of the padding row, which is left out of every bag. All elements of this row are 0, and the row gets no gradient.
     #[must_use]
     pub fn padding_idx(self, row: usize) -> Self {
         EmbeddingBagBuilder { padding_idx: Some(row), ..self }
@@ -131,7 +131,7 @@ impl EmbeddingBagBuilder {
         EmbeddingBagBuilder { norm_type, ..self }
     }
 
-    /// Returns the limit of the norm of a row, if there is one.
+    /// Returns the upper bound on the norm of a row, if there is one.
     fn limit(&self) -> Option<RowLimit> {
         Some(RowLimit { max_norm: self.max_norm?, norm_type: self.norm_type })
     }

@@ -87,7 +87,7 @@ impl<T: Float> LearnedPositions<T> {
     ///
     /// # Errors
     ///
-    /// If the table does not have these positions, or the widths differ.
+    /// If the table does not have all these positions, or the width of `x` is not the width of the table.
     pub fn try_forward_at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>> {
         let shape = x.shape();
         output_of(self, self.add_positions(x, offset), self.weight.made(), || {

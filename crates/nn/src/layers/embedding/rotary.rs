@@ -1,5 +1,4 @@
-//! Rotary positions: queries and keys rotated by angles that grow with their position (Su et al. 2021, "RoFormer",
-//! 3.2).
+//! Rotary positions: queries and keys are rotated by angles that grow with their position (Su et al. 2021, "RoFormer", 3.2).
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, TensorLike, Views as _, try_cat};
@@ -10,10 +9,10 @@ use crate::layers::embedding::positions::rate;
 /// The choice which two elements of a vector form a pair that is rotated together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotaryPairs {
-    /// Elements 2i and 2i + 1 form a pair, as in the paper.
+    /// Elements 2i and 2i + 1 of a vector form pair i, as in the paper "RoFormer".
     #[default]
     Interleaved,
-    /// Elements i and width/2 + i form a pair, as in GPT-NeoX and Llama.
+    /// Elements i and d/2 + i of a vector of d elements form pair i, as in GPT-NeoX and Llama.
     Halves,
 }
 
@@ -56,7 +55,7 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
     };
     let cos = x.constant(&Tensor::try_from_vec(table(f64::cos), columns)?);
     let sin = x.constant(&Tensor::try_from_vec(table(f64::sin), columns)?);
-    // The first members of all pairs are one slice of the last dimension, and the second members are another.
+    // The first elements of all pairs are one slice of the last dimension, and the second elements are another slice.
     let last = -1;
     let (pairs, size) = match pairs {
         RotaryPairs::Interleaved => (x.try_unflatten(last, [half, 2])?, 1),

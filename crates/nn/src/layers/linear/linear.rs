@@ -27,7 +27,7 @@ use crate::{Generator, Result};
 pub struct Linear<T: Float = f32> {
     /// The weight W, `[out, in]`.
     pub weight: Parameter<T>,
-    /// The bias b, `[out]`.
+    /// The bias b, `[out]`. `None` if the layer has no bias.
     pub bias: Option<Parameter<T>>,
 }
 

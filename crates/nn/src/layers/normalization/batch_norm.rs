@@ -47,8 +47,7 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 /// statistics towards these values. For `running_var`, the sum of squares is divided by the number of values minus 1. The forward pass returns
 /// an error if a channel has only one value.
 ///
-/// On any other tape, the layer normalizes with the running statistics, or with the statistics of the batch if it has no running
-/// statistics.
+/// On any other tape, the layer normalizes with its running statistics. If it has none, it normalizes with the statistics of the batch.
 #[derive(Clone, Debug, Module)]
 pub struct BatchNorm<const D: usize, T: Float = f32> {
     /// The weight of each of c channels, `[c]`; initially 1.
@@ -102,13 +101,13 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
         BatchNorm { momentum: momentum.into(), ..self }
     }
 
-    /// Removes the bias. PyTorch: `bias=False`.
+    /// Removes the bias of the layer. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         BatchNorm { bias: None, ..self }
     }
 
-    /// Checks the rank and the number of channels of `x`.
+    /// Checks that `x` has the rank and the number of channels that the layer expects.
     #[track_caller]
     fn check(&self, x: Var<'_, T>) -> Result<(), wengert_autograd::Error> {
         expect_rank("batch_norm", x, [if D == 1 { 2 } else { D + 2 }, D + 2])?;

@@ -60,7 +60,7 @@ impl<T: Float> GroupNorm<T> {
         GroupNorm { eps, ..self }
     }
 
-    /// Adds weight and bias, or removes them; true by default.
+    /// Adds a weight and a bias if `affine` is true, and removes them if it is false; true by default.
     #[must_use]
     #[track_caller]
     pub fn affine(mut self, affine: bool) -> Self {
@@ -68,7 +68,7 @@ impl<T: Float> GroupNorm<T> {
         self
     }
 
-    /// Removes the bias. PyTorch: `bias=False`.
+    /// Removes the bias of the layer. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         GroupNorm { bias: None, ..self }

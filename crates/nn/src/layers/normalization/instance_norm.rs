@@ -131,7 +131,7 @@ impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
     }
 }
 
-/// Returns the parameter `[c]` repeated once for each example, `[examples · c]`.
+/// Returns `parameter`, `[c]`, once for each example one after the other, `[examples · c]`.
 #[track_caller]
 fn repeat<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
     match parameter {

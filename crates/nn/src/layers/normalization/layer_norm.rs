@@ -59,7 +59,7 @@ impl<T: Float> LayerNorm<T> {
         LayerNorm { eps, ..self }
     }
 
-    /// Adds weight and bias, or removes them; true by default.
+    /// Adds a weight and a bias if `affine` is true, and removes them if it is false; true by default.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {
@@ -67,7 +67,7 @@ impl<T: Float> LayerNorm<T> {
         self
     }
 
-    /// Removes the bias. PyTorch: `bias=False`.
+    /// Removes the bias of the layer. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         LayerNorm { bias: None, ..self }
@@ -130,7 +130,7 @@ impl<T: Float> RMSNorm<T> {
         RMSNorm { eps: Some(eps), ..self }
     }
 
-    /// Adds a weight or removes it; true by default.
+    /// Adds a weight if `affine` is true, and removes the weight if it is false; true by default.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {

@@ -1,7 +1,7 @@
 //! Normalized weights: a weight of a length and a direction as separate parameters, and a weight that is divided by its largest singular value.
 //!
-//! The first is from Salimans and Kingma, "Weight normalization" (2016), the second from Miyato et al., "Spectral normalization for
-//! generative adversarial networks" (2018).
+//! [`WeightNorm`] is from Salimans and Kingma, "Weight normalization" (2016). [`SpectralNorm`] is from Miyato et al., "Spectral normalization
+//! for generative adversarial networks" (2018).
 
 use wengert_autograd::{Buffer, Parameter, Share, Tape, Var};
 use wengert_macros::twins;
@@ -90,7 +90,7 @@ impl<T: Float> WeightNorm<T> {
     }
 }
 
-/// Returns the dimensions of a tensor of rank `rank` without `dim`.
+/// Returns all dimensions of a tensor of rank `rank` except `dim`.
 fn others(dim: Option<usize>, rank: usize) -> Vec<usize> {
     (0..rank).filter(|&axis| Some(axis) != dim).collect()
 }

@@ -91,7 +91,7 @@ impl<const D: usize> LPPool<D> {
         // As in PyTorch, the sum of a window is its mean times the number of elements of a whole window. This also holds for windows that end
         // outside of the input.
         let sums = self.mean.pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
-        // The root has no derivative at 0. Where the sum is 0, the code takes the root of 1 and replaces the result by 0.
+        // The root has no derivative at 0. So where the sum is 0, it is replaced by 1 before the root, and the root is replaced by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
     }

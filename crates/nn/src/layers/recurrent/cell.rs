@@ -62,7 +62,7 @@ pub struct RecurrentCell<K, T: Float = f32> {
 
 #[twins]
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
-    /// Returns a cell from `input_size` to `hidden_size` features.
+    /// Returns a cell from `input_size` features of the input to `hidden_size` features of the state.
     ///
     /// # Panics
     ///

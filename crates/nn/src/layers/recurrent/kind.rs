@@ -14,7 +14,7 @@ use crate::layers::recurrent::state::RecurrentState;
 /// output.
 #[derive(Clone, Copy, Debug)]
 pub struct CellVariables<'t, T: Float> {
-    /// The weight of the input, `[g · hidden, in]`.
+    /// The weight of the input, `[g · hidden, in]`, not transposed.
     pub(super) input: Var<'t, T>,
     /// The bias that is added to the product of the input and its weight, `[g · hidden]`, or `None` for a cell without biases.
     pub(super) bias: Option<Var<'t, T>>,

@@ -64,7 +64,8 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 /// Outputs have `hidden` features in the last dimension. With two directions, the last dimension is twice as long: first the features of the
 /// forward direction, then the features of the backward direction.
 ///
-/// States are `[layers · directions, n, hidden]`, also with `batch_first`; without a batch they are `[layers · directions, hidden]`.
+/// The state of n sequences is `[layers · directions, n, hidden]`, also with `batch_first`. Without a batch it is
+/// `[layers · directions, hidden]`.
 ///
 /// Parameters have PyTorch's names (`weight_ih_l0` to `bias_hh_l1_reverse` for two layers in both directions), layouts and distribution of
 /// initial values.

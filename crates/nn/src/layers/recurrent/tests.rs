@@ -62,7 +62,7 @@ impl<'t> Probe<'t> for (Var<'t, f64>, Var<'t, f64>) {
     }
 }
 
-/// The results of PyTorch 2.15 for the same parameters and inputs.
+/// The results of PyTorch 2.15 for the same parameters and inputs, which [`check`] compares.
 struct Expected {
     last_output: [f64; 8],
     first_dx: [f64; 4],
@@ -253,8 +253,8 @@ fn a_step_records_few_nodes() {
         network.forward(tape.constant(Tensor::zeros([steps, 2, 3])));
         tape.len()
     };
-    // One more step records 16 nodes: a slice of the input, the product, their sum, four gates of two nodes each, and five nodes for the
-    // new state.
+    // One more step records 16 nodes. They are a slice of the input, the product of state and weight, and the sum of both. The four gates take
+    // eight nodes, and the new state takes five.
     assert_eq!(recorded(9) - recorded(8), 16);
 }
 

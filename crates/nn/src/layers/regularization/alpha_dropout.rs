@@ -48,7 +48,7 @@ fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var
     }
     let kept = Tensor::<T>::try_full(mask, T::from_f64(1.0 - p))?.try_bernoulli(&mut generator)?;
     let scale = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    // A kept element becomes scale · (x + ALPHA · p). A dropped element becomes the same with -ALPHA in place of x.
+    // A kept element x becomes scale · (x + ALPHA · p). A dropped element becomes scale · (-ALPHA + ALPHA · p).
     let shift = kept.try_add(p - 1.0)?.try_mul(ALPHA * scale)?;
     x.try_mul(&kept.try_mul(scale)?)?.try_add(&shift)
 }

@@ -46,7 +46,7 @@ impl PixelShuffle {
             let message = format!("expected [..., c, h, w] with c divisible by the square of {r}, but got {shape}");
             return Err(refused("pixel_shuffle", message));
         };
-        // The dimensions [c, r, r, h, w] become [c, h, r, w, r].
+        // The last dimensions [c, r, r, h, w] become [c, h, r, w, r].
         let split = x.try_unflatten(-3, [channels / (r * r), r, r])?.try_movedim([-4, -3], [-3, -1])?;
         split.try_flatten(-2, -1)?.try_flatten(-3, -2)
     }

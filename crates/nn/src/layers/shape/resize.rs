@@ -71,7 +71,7 @@ pub struct Upsample {
     made: &'static Location<'static>,
 }
 
-/// The output size of an [`Upsample`].
+/// The output size of an [`Upsample`]: a given size, or a multiple of the input's size.
 #[derive(Clone, Debug)]
 enum Target {
     Size(Sizes),

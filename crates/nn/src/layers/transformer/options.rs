@@ -50,7 +50,7 @@ impl TransformerOptions {
         TransformerOptions { dim_feedforward, ..self }
     }
 
-    /// Sets the probability of dropout, from 0 to 1; 0.1 by default. Dropout happens on training tapes only.
+    /// Sets the probability of all dropout in the layers, from 0 to 1; 0.1 by default. Dropout happens on training tapes only.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         TransformerOptions { dropout: p, ..self }
@@ -101,7 +101,7 @@ impl TransformerOptions {
         if self.batch_first { builder.batch_first().build(generator) } else { builder.build(generator) }
     }
 
-    /// Returns a linear layer with these settings.
+    /// Returns a linear layer from `inputs` to `outputs` features, with a bias if the settings have one.
     #[track_caller]
     pub(super) fn linear<T: Float>(&self, inputs: usize, outputs: usize, generator: &mut Generator) -> Linear<T> {
         match self.bias {
