@@ -6,7 +6,7 @@ use wengert_tensor::{DType, Element, Shape, Site, Tensor};
 
 use crate::Result;
 
-/// Returns the elements of a tensor as bytes. NaN keeps its bits.
+/// Returns the elements of a tensor as bytes. A NaN element keeps its bits.
 #[precompiled]
 pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
     match E::DTYPE {
@@ -17,7 +17,8 @@ pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
     }
 }
 
-/// Encodes each element with `encode`. If `encode` keeps the processor's byte order, the compiler turns the loop into a plain copy.
+/// Returns the bytes of all elements, each encoded by `encode`. If `encode` keeps the processor's byte order, the compiler turns the loop into a
+/// plain copy.
 fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E) -> [u8; N]) -> Vec<u8> {
     let values = tensor.to_vec();
     let mut bytes = vec![0; N * values.len()];
@@ -27,7 +28,7 @@ fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E)
     bytes
 }
 
-/// Returns a tensor of `shape` from bytes of its own element type.
+/// Returns a tensor of `shape` from the bytes of elements that have the tensor's own type.
 ///
 /// # Errors
 ///
@@ -42,7 +43,7 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
     }
 }
 
-/// Returns a tensor of `shape` with these elements, or an error if memory cannot hold them.
+/// Returns a tensor of `shape` with the elements `values`, or an error if memory cannot hold them.
 fn collect<E: Element>(values: impl ExactSizeIterator<Item = E>, shape: &Shape) -> Result<Tensor<E>> {
     let mut list = Vec::new();
     if list.try_reserve_exact(values.len()).is_err() {
@@ -53,7 +54,8 @@ fn collect<E: Element>(values: impl ExactSizeIterator<Item = E>, shape: &Shape) 
     Ok(Tensor::try_from_vec(list, shape)?)
 }
 
-/// Returns a tensor of `shape` from bytes of the floating-point type `from`. Rounds to nearest if the tensor's type has fewer digits.
+/// Returns a tensor of `shape` from the bytes of elements that have the floating-point type `from`. Rounds each element to nearest if the
+/// tensor's type has fewer digits.
 ///
 /// # Errors
 ///
@@ -69,8 +71,8 @@ pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) 
     }
 }
 
-/// Returns the number that these bits encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library
-/// itself does not depend on `half`, which would make up a sixth of its compile time.
+/// Returns the number that `bits` encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library itself does
+/// not depend on `half`, which would make up a sixth of its compile time.
 pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff) / 1024.0);
     let magnitude = match exponent {
@@ -82,7 +84,7 @@ pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
 
-/// Returns the number that these bits encode in bfloat16, the upper half of an f32.
+/// Returns the number that `bits` encode in bfloat16. They are the upper half of the bits of an f32.
 fn bf16_to_f64(bits: u16) -> f64 {
     f32::from_bits(u32::from(bits) << 16).into()
 }

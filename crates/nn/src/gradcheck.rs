@@ -8,13 +8,13 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::module::Module;
 
-/// A failed gradient check, and the parameter where it failed.
+/// A failed gradient check, and the path of the parameter whose gradient is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFailure {
-    /// The path of the parameter with the largest difference. `None` if no single element was checked, or if the check failed for another
-    /// reason.
+    /// The path of the parameter with the largest difference. `None` if the check ran in random directions and not for single elements, or if it
+    /// failed for another reason than a difference.
     pub path: Option<String>,
-    /// The failure. Its inputs are the parameters that are not frozen, in their order.
+    /// The failure of the check. The inputs that it names by number are the parameters that are not frozen, in the model's order.
     pub failure: Box<Failure>,
 }
 
@@ -29,11 +29,11 @@ impl fmt::Display for ModelFailure {
 
 impl std::error::Error for ModelFailure {}
 
-/// Checks the derivatives of `compute` with respect to all parameters of a model that are not frozen. PyTorch:
+/// Checks the derivatives of `compute`, a function that runs `model` on a tape, with respect to all parameters that are not frozen. PyTorch:
 /// `gradcheck` of a `functional_call`.
 ///
-/// Reverse and forward mode are compared with central differences, with the settings of `check`. Use f64 and a small model, because each
-/// element is perturbed; a model with more than [`GradCheck::full_up_to`] elements is checked in random directions. A model whose
+/// The derivatives of reverse and forward mode are compared with central differences, with the settings of `check`. Use f64 and a small model,
+/// because each element is perturbed; a model with more than [`GradCheck::full_up_to`] elements is checked in random directions. A model whose
 /// parameters are all frozen passes.
 ///
 /// ```
@@ -49,7 +49,8 @@ impl std::error::Error for ModelFailure {}
 ///
 /// # Errors
 ///
-/// If a derivative disagrees, cannot be computed, or cannot be checked at this point. The error names the parameter.
+/// If a derivative disagrees with the differences, cannot be computed, or cannot be checked at the current parameters. The error names the
+/// parameter if its elements were checked one by one.
 #[track_caller]
 pub fn check_model<T: Float>(
     check: &GradCheck,
@@ -119,7 +120,7 @@ mod tests {
     fn a_wrong_derivative_is_reported_with_its_path() {
         let (model, x) = (model(), Tensor::from([[0.5, -1.0, 2.0]]));
         let failure = check_model(&GradCheck::new().order(1), &model, |tape| {
-            // The bias of the second layer is used twice. `detach` hides the second use from the derivative.
+            // The bias of the second layer is used twice. `detach` hides the second use from the derivative, so the derivative is wrong.
             let bias = tape.parameter(model.fc2.bias.as_ref().unwrap());
             model.fc2.forward(model.fc1.forward(tape.constant(&x)).tanh()) + bias.detach()
         });

@@ -15,12 +15,12 @@ use crate::{Error, Result};
 pub struct Scores {
     /// The mean loss over the samples.
     pub loss: f64,
-    /// The name and value of each metric, in order.
+    /// The name and value of each metric, in the order in which the training computes them.
     pub metrics: Vec<(String, f64)>,
 }
 
 impl Scores {
-    /// Returns the loss, or the metric with this name.
+    /// Returns the loss if `name` is `loss`, or the metric with this name, or `None` if there is no such metric.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }
@@ -36,13 +36,13 @@ impl Scores {
         }
     }
 
-    /// Returns the scores as JSON.
+    /// Returns the scores as a JSON object that has the loss and each metric by name.
     fn to_json(&self) -> Value {
         let metrics = self.metrics.iter().map(|(name, value)| (name.clone(), json!(value)));
         Value::Object([("loss".to_owned(), json!(self.loss))].into_iter().chain(metrics).collect())
     }
 
-    /// Reads the scores of a line of the file. A value that was not finite is `null` in JSON and becomes NaN.
+    /// Reads scores from a JSON object of a saved history. A value that was not finite is `null` in JSON and becomes NaN.
     fn from_json(object: &Map<String, Value>) -> Self {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
         let metrics = object.iter().filter(|(name, _)| *name != "loss");
@@ -58,11 +58,11 @@ pub struct Epoch {
     pub lr: f64,
     /// The scores on the training samples.
     pub train: Scores,
-    /// The scores on the validation samples.
+    /// The scores on the validation samples, or `None` if the epoch had no validation.
     pub validation: Option<Scores>,
 }
 
-/// Writes `loss: train 0.1234, validation 0.2345   accuracy: train 0.9876, validation 0.9765`.
+/// Writes the scores, for example `loss: train 0.1234, validation 0.2345   accuracy: train 0.9876, validation 0.9765`.
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.train.metrics.iter().map(|(name, _)| &name[..]);
@@ -97,34 +97,34 @@ impl fmt::Display for Epoch {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The feature `plots` adds the methods `loss_curve` and `curve`.
+/// The cargo feature `plots` adds the methods `loss_curve` and `curve`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(crate) epochs: Vec<Epoch>,
 }
 
 impl History {
-    /// Adds an epoch.
+    /// Adds an epoch at the end.
     pub fn push(&mut self, epoch: Epoch) {
         self.epochs.push(epoch);
     }
 
-    /// Returns the epochs.
+    /// Returns all epochs, in order.
     pub fn epochs(&self) -> &[Epoch] {
         &self.epochs
     }
 
-    /// Returns the last epoch, or `None` if there is none.
+    /// Returns the last epoch, or `None` if the history is empty.
     pub fn last(&self) -> Option<&Epoch> {
         self.epochs.last()
     }
 
-    /// Removes the epochs after the first `count`.
+    /// Keeps the first `count` epochs, and removes the epochs after them.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.epochs.truncate(count);
     }
 
-    /// Returns the history with the metrics in the order of `names`.
+    /// Returns the history with the metrics of each epoch sorted into the order of `names`.
     pub(crate) fn reordered(mut self, names: &[&str]) -> Self {
         for epoch in &mut self.epochs {
             for scores in [Some(&mut epoch.train), epoch.validation.as_mut()].into_iter().flatten() {
@@ -158,8 +158,8 @@ impl History {
         text
     }
 
-    /// Reads a file that [`save`](Self::save) wrote. Values keep their bits. Metrics are in the order of their names.
-    /// The memory is proportional to the size of the file.
+    /// Reads a file that [`save`](Self::save) wrote. Finite values keep their bits. Metrics are in alphabetical order. The memory that reading
+    /// needs is proportional to the size of the file.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ mod tests {
         history.epochs[1].train.loss = f64::INFINITY;
         history.save(&file).unwrap();
         assert!(History::read(&file).unwrap().last().unwrap().train.loss.is_nan());
-        // `read` does not decompress a log. So the memory for a log is limited by the size of its file.
+        // `read` does not decompress a file. So the memory that it needs is limited by the size of the file.
         std::fs::write(&file, [0x1f, 0x8b, 8, 0]).unwrap();
         let text = History::read(&file).unwrap_err().to_string();
         assert!(text.ends_with("byte 1: it is not text in UTF-8"), "{text}");

@@ -1,8 +1,8 @@
 //! Layers and losses that are recorded on the tape, and optimisers, data sets and checkpoints.
 //!
-//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no
-//! registry. The parameters of a model are the parameters of its fields (see [`Module`]). This crate works with shapes
-//! and recorded variables, not with the layout of elements in memory.
+//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no registry. The parameters of a
+//! model are the parameters of its fields (see [`Module`]). The code of this crate uses the shapes of tensors and recorded variables, but not
+//! the layout of elements in memory.
 //!
 //! A mistake in a program, such as a wrong shape, panics at the caller's line. Each method that panics has a twin with
 //! the prefix `try_` that returns an error. Functions that read or write files always return a `Result`.
@@ -43,8 +43,8 @@
 //!
 //! # Layers
 //!
-//! The layers have PyTorch's names, layouts and initial distributions. `n` is the batch, `c` the channels, and `l`, `h`, `w`, `d` are
-//! lengths.
+//! The layers have PyTorch's names, layouts and initial distributions. In shapes, `n` is the number of examples in a batch, `c` the number of
+//! channels, `t` the number of time steps, and `l`, `h`, `w`, `d` are lengths.
 //!
 //! | layer | value |
 //! |---|---|
@@ -104,8 +104,8 @@
 //! | [`PixelShuffle`] | channels moved into pixels |
 //! | [`Upsample`] | resampled images ([`InterpolateMode`]) |
 //!
-//! The settings and parts of these layers: [`LayerInput`], [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`], [`RowLimit`],
-//! [`RecurrentBuilder`], [`RecurrentKind`], [`RecurrentState`], [`CellVariables`], [`Simple`], [`Gated`], [`LongShortTerm`],
+//! The types of the settings, inputs and states of these layers: [`LayerInput`], [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`],
+//! [`RowLimit`], [`RecurrentBuilder`], [`RecurrentKind`], [`RecurrentState`], [`CellVariables`], [`Simple`], [`Gated`], [`LongShortTerm`],
 //! [`AttentionBuilder`], [`AttentionMasks`], [`AttentionCache`], [`DecoderCache`], [`TransformerOptions`].
 //!
 //! # Losses
@@ -130,12 +130,12 @@
 //! | [`TripletMarginLoss`], [`triplet_margin_loss`] | the distances of an anchor to a positive and a negative example |
 //! | [`accuracy`] | logits with class indices: the fraction of correct predictions, which is not a loss |
 //!
-//! Their parts: [`LossReduction`], [`WeightedLoss`], [`CrossEntropy`], [`NegativeLogLikelihood`], [`MultiMargin`], [`LossOfThree`],
-//! [`FormulaOfThree`], [`CosineEmbedding`], [`GaussianNll`], [`MarginRanking`], [`MultilabelSoftMargin`].
+//! The types of which these losses consist: [`LossReduction`], [`WeightedLoss`], [`CrossEntropy`], [`NegativeLogLikelihood`], [`MultiMargin`],
+//! [`LossOfThree`], [`FormulaOfThree`], [`CosineEmbedding`], [`GaussianNll`], [`MarginRanking`], [`MultilabelSoftMargin`].
 //!
 //! # Optimisers
 //!
-//! An [`Optimizer`] changes the parameters of a model by its gradients. Settings may differ between groups of parameters.
+//! An [`Optimizer`] changes the parameters of a model by their gradients. Its settings may differ between groups of parameters.
 //!
 //! | optimiser | a step |
 //! |---|---|
@@ -151,7 +151,8 @@
 //! | [`Lbfgs`] | a quasi-Newton step with a line search; for whole data sets |
 //! | [`WeightAverage`] | no step: a running average of a model's parameters |
 //!
-//! Their parts: [`Common`], [`Setting`], [`Range`], [`States`], [`Archive`], [`Resume`], [`PenalizedGradient`], [`DecayedParameter`].
+//! The types of which optimisers consist: [`Common`], [`Setting`], [`Range`], [`States`], [`Archive`], [`Resume`], [`PenalizedGradient`],
+//! [`DecayedParameter`].
 //!
 //! # Learning rates
 //!

@@ -1,4 +1,4 @@
-//! Normalization of inputs to a common scale before training.
+//! The normalization of a model's inputs to a common scale.
 
 use wengert_autograd::{Buffer, Var};
 use wengert_macros::precompiled;
@@ -9,10 +9,11 @@ use crate::layers::Layer;
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// A shift and a scale for inputs. The caller gives both, or a method computes both from samples. torchvision: `Normalize`.
+/// A shift (a mean that is subtracted) and a scale (a deviation by which is divided) for inputs. The caller gives both, or a method computes
+/// both from samples. torchvision: `Normalize`.
 ///
-/// Compute both from the training samples only, because statistics of other samples would leak into the training. Both are buffers, so a
-/// model with a field of this type saves them in its checkpoint. This type is also a [`Layer`](crate::Layer).
+/// Compute the shift and the scale from the training samples only, because statistics of other samples would leak into the training. Both are
+/// buffers, so a model with a field of this type saves them in its checkpoint. This type is also a [`Layer`](crate::Layer).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -26,9 +27,9 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Normalize<T: Float = f32> {
-    /// The value that is subtracted, in a shape that broadcasts to the inputs.
+    /// The mean that is subtracted from the inputs, in a shape that broadcasts to them.
     pub mean: Buffer<T>,
-    /// The value by which the difference is divided, in a shape that broadcasts to the inputs.
+    /// The deviation by which the difference of inputs and mean is divided, in a shape that broadcasts to the inputs.
     pub std: Buffer<T>,
 }
 
@@ -38,7 +39,8 @@ impl<T: Float> Normalize<T> {
         Normalize { mean: Buffer::new(mean), std: Buffer::new(std) }
     }
 
-    /// Returns a normalization that changes nothing. A model uses it before it loads a checkpoint that has statistics of this shape.
+    /// Returns a normalization that changes nothing, with statistics of the given shape. A model uses it before it loads a checkpoint with
+    /// statistics of the same shape.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -58,8 +60,8 @@ impl<T: Float> Normalize<T> {
         Normalize::new(Tensor::zeros(shape.clone()), Tensor::ones(shape))
     }
 
-    /// Returns a normalization that maps the range from `low` to `high` to the range from -1 to 1. Use it for features
-    /// of one known range, such as pixels.
+    /// Returns a normalization that maps the range from `low` to `high` to the range from -1 to 1. Use it if all features have the same known
+    /// range, for example pixels.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -75,8 +77,8 @@ impl<T: Float> Normalize<T> {
         Normalize::new(of((low + high) / 2.0), of((high - low) / 2.0))
     }
 
-    /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one scale for all features. Use it for
-    /// features of one kind whose range is not known. If all elements are equal, they become 0.
+    /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one shift and one scale for all features.
+    /// Use it if all features have the same kind of values, and their range is not known. If all elements are equal, they become 0.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -90,7 +92,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If there are no samples.
+    /// If `inputs` has no samples.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
         let (low, high) = extremes(inputs)?;
         if low == high {
@@ -99,19 +101,19 @@ impl<T: Float> Normalize<T> {
         Ok(Normalize::range(low, high))
     }
 
-    /// Computes the mean and the standard deviation (divided by n, not n - 1) of each feature of `inputs` `[n, …]`, in
-    /// `[1, …]`. A deviation of 0 is replaced by 1, so that a constant feature becomes 0. scikit-learn:
+    /// Computes the mean and the standard deviation of each feature of `inputs` `[n, …]`, in the shape `[1, …]`. The variance is the sum of
+    /// squares divided by n, not by n - 1. A deviation of 0 is replaced by 1, so that a constant feature becomes 0. scikit-learn:
     /// `StandardScaler`.
     ///
     /// # Errors
     ///
-    /// If there are no samples, or `inputs` has no dimensions.
+    /// If `inputs` has no samples or no dimensions.
     pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
         Normalize::over(inputs, Dims::from(0))
     }
 
-    /// Computes the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, in the shape `[1, c, 1, …]`. Otherwise it does
-    /// the same as [`fit`](Self::fit).
+    /// Computes the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, in the shape `[1, c, 1, …]`. Apart from this, the
+    /// method does the same as [`fit`](Self::fit).
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -126,7 +128,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If there are no samples, or `inputs` has fewer than two dimensions.
+    /// If `inputs` has no samples or fewer than two dimensions.
     pub fn fit_channels(inputs: &Tensor<T>) -> Result<Self> {
         if inputs.rank() < 2 {
             return Err(Error::Dataset(format!(
@@ -153,7 +155,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If there are no samples, or `inputs` has no dimensions.
+    /// If `inputs` has no samples or no dimensions.
     pub fn fit_min_max(inputs: &Tensor<T>) -> Result<Self> {
         check_samples(inputs)?;
         let (low, high) = (inputs.try_amin_keepdim(0)?, inputs.try_amax_keepdim(0)?);
@@ -161,12 +163,12 @@ impl<T: Float> Normalize<T> {
         Ok(Normalize::new(low, one_for_zero(width)?))
     }
 
-    /// Computes mean and standard deviation over the dimensions `dims`.
+    /// Returns a normalization by the mean and the standard deviation of `inputs` over the dimensions `dims`.
     fn over(inputs: &Tensor<T>, dims: Dims) -> Result<Self> {
         over(inputs, dims)
     }
 
-    /// Returns (`inputs` - mean) / std.
+    /// Returns the normalized inputs, (`inputs` - `mean`) / `std`.
     ///
     /// # Errors
     ///
@@ -176,7 +178,7 @@ impl<T: Float> Normalize<T> {
         Ok(inputs.try_sub(&self.mean.value)?.try_div(&self.std.value)?)
     }
 
-    /// Returns `outputs` · std + mean, the inverse of the normalization. Use it for a model that predicts normalized targets. scikit-learn:
+    /// Returns `outputs` · `std` + `mean`, the inverse of the normalization. Use it for a model that predicts normalized targets. scikit-learn:
     /// `inverse_transform`.
     ///
     /// # Errors
@@ -196,14 +198,14 @@ impl<T: Float> Layer<T> for Normalize<T> {
     }
 }
 
-/// Returns the smallest and the largest element.
+/// Returns the smallest and the largest element of `inputs`.
 #[precompiled]
 fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
     check_samples(inputs)?;
     Ok((inputs.try_amin(..)?.item().to_f64(), inputs.try_amax(..)?.item().to_f64()))
 }
 
-/// Returns the mean and the standard deviation over `dims`.
+/// Returns a normalization by the mean and the standard deviation of `inputs` over the dimensions `dims`. A deviation of 0 becomes 1.
 #[precompiled]
 fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
     check_samples(inputs)?;
@@ -212,12 +214,12 @@ fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
     Ok(Normalize::new(mean, one_for_zero(std)?))
 }
 
-/// Replaces zeros of a scale by ones.
+/// Returns `scale` with each 0 replaced by 1, so that it can be divided by.
 fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }
 
-/// Checks that there are samples.
+/// Checks that `inputs` has at least one sample and at least one dimension.
 fn check_samples<T: Float>(inputs: &Tensor<T>) -> Result<()> {
     if inputs.numel() == 0 || inputs.shape().is_empty() {
         return Err(Error::Dataset(format!("expected samples [n, …] to normalize, but got shape {}", inputs.shape())));
@@ -235,7 +237,7 @@ mod tests {
     fn each_feature_gets_mean_0_and_deviation_1() {
         let inputs = Tensor::from_fn([50, 3], |i| [10.0, 0.1, 4.0][i[1]] * ((i[0] * 7) % 50) as f64 + 3.0);
         let normalized = Normalize::fit(&inputs).unwrap().apply(&inputs).unwrap();
-        // The tolerance covers sums of 50 values below 2, each rounded a few times: at most 100 roundings of values below 4.
+        // The tolerance covers sums of 50 values below 2, each rounded a few times. These are at most 100 rounding errors of values below 4.
         let tolerance = 400.0 * f64::EPSILON;
         assert!(normalized.mean(0).iter().all(|mean| mean.abs() < tolerance), "{normalized:?}");
         assert!(normalized.square().mean(0).iter().all(|square| (square - 1.0).abs() < tolerance));
@@ -258,7 +260,7 @@ mod tests {
         let applied = normalize.apply(&images).unwrap();
         assert_eq!(normalize.forward(Tape::new().constant(&images)).value(), applied);
         let back = normalize.invert(&applied).unwrap();
-        // The bound covers a subtraction, a division, a product and a sum: four roundings of values below 20.
+        // The bound covers a subtraction, a division, a product and a sum. These are four rounding errors of values below 20.
         assert!(back.iter().zip(images.iter()).all(|(x, y)| (x - y).abs() <= 80.0 * f64::EPSILON));
         let channel = |x: &Tensor<f64>, c: isize| wengert_tensor::ops::Views::select(x, 1, c);
         assert!((0..2).all(|c| channel(&applied, c).mean(..).item().abs() < 1e-14));

@@ -9,15 +9,16 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use crate::module::Module;
 
-/// Returns the gradients of `loss` for each sample, with respect to every parameter that is not frozen. JAX:
-/// `vmap(grad(loss), (None, 0, 0))`; PyTorch: the same with a `functional_call`.
+/// Returns the gradients of `loss` for each sample, with respect to every parameter that is not frozen. JAX: `vmap(grad(loss), (None, 0, 0))`.
+/// PyTorch: the same call, with a loss that runs the model by `functional_call`.
 ///
-/// The result has the path of each parameter, in the order of [`named_parameters`](Module::named_parameters), and its gradients: `[n, …]`
-/// for `n` samples and a parameter of shape `[…]`. The gradients are 0 if the loss does not depend on the parameter. All samples are
-/// computed together, as by [`vmap`](wengert_autograd::transforms::vmap).
+/// The result has the path of each parameter, in the order of [`named_parameters`](Module::named_parameters), and the parameter's gradients. The
+/// gradients have the shape `[n, …]` for `n` samples and a parameter of shape `[…]`. They are 0 if the loss does not depend on the parameter.
+/// The gradients of all samples are computed together, as by [`vmap`](wengert_autograd::transforms::vmap).
 ///
-/// `loss` gets one sample: its inputs without their first dimension. Everything that differs between samples must be among `samples`, for
-/// example classes as one-hot rows. The tape evaluates and does not train, so there is no dropout.
+/// `loss` gets one sample: the part of each tensor of `samples` at one index of the first dimension, without this dimension. Everything that
+/// differs between samples must be among `samples`, for example classes as one-hot rows. The tape is not a training tape, so there is no
+/// dropout.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor as tensor; pub use wengert_autograd::prelude; }
@@ -39,8 +40,8 @@ use crate::module::Module;
 ///
 /// # Errors
 ///
-/// If the loss is not a single number, an operation in it has no derivative, the numbers of samples differ, or there is
-/// not enough memory.
+/// If the loss is not a single number, an operation in it has no derivative, the tensors of `samples` have different lengths, or there is not
+/// enough memory.
 #[twins]
 pub fn try_per_sample_gradients<T: Float, const N: usize>(
     model: &(impl Module<T> + ?Sized),

@@ -1,5 +1,5 @@
-//! Observes and changes the outputs of layers while a function runs. [`outputs`] records the shapes of the outputs, and [`with_hooks`]
-//! passes the outputs to functions.
+//! Observes and changes the outputs of layers while a function runs. [`outputs`] records the shapes of the outputs, and [`with_hooks`] passes
+//! the outputs to functions (hooks), which replace them.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -9,10 +9,11 @@ use std::rc::Rc;
 use wengert_autograd::Var;
 use wengert_tensor::{Float, Shape};
 
-/// The key of a module: its address and kind. The address alone is not enough, because a struct and its first field have the same address.
+/// The key of a module: the module's address and its kind (the name of its type). The address alone is not enough, because a struct and its
+/// first field have the same address.
 pub(crate) type ModuleKey = (usize, &'static str);
 
-/// A function that maps the output of a layer to the variable that replaces it.
+/// A function that takes the output of a layer and returns the variable that replaces it.
 pub(crate) type Hook<T> = Rc<dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T>>;
 
 thread_local! {
@@ -20,26 +21,26 @@ thread_local! {
     static HOOKS: RefCell<Vec<Hooked>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A hook of one module.
+/// A hook of one module, with the number of its calls.
 struct Hooked {
     key: ModuleKey,
-    /// A [`Hook`] of any element type.
+    /// A [`Hook`], whose element type is not known here.
     hook: Rc<dyn Any>,
-    /// The number of outputs that the hook was called with.
+    /// The number of outputs with which the hook was called so far.
     calls: usize,
 }
 
-/// Returns the key of `module`, which has this kind.
+/// Returns the key of `module`, whose kind the caller gives.
 pub(crate) fn key<M: ?Sized>(module: &M, kind: &'static str) -> ModuleKey {
     (std::ptr::from_ref(module).cast::<()>().addr(), kind)
 }
 
-/// The output of a layer: a variable with elements of type `T`, or a pair whose first part is that variable.
+/// The output of a layer: a variable with elements of type `T`, or a pair of this variable and another result (for example a state).
 pub(crate) trait Output<T: Float> {
-    /// Returns the shape of the variable.
+    /// Returns the shape of the output's variable.
     fn output_shape(&self) -> Shape;
 
-    /// Returns the output with the variable that `hook` returns for its variable.
+    /// Returns the output with its variable replaced by the variable that `hook` returns for it.
     fn hooked(self, hook: &Hook<T>) -> Self;
 }
 
@@ -63,12 +64,14 @@ impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
     }
 }
 
-/// Passes an output to the hooks of its module, and records its shape while [`outputs`] runs. Returns the result of the hooks.
+/// Passes an output to the hooks of the module with this key, and returns the output that the hooks return. Records its shape if the thread is
+/// running [`outputs`].
 pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut output: V) -> V {
-    // The list of hooks may be destroyed: while a thread ends, destructors of its other thread-local variables may still call layers.
+    // The list of hooks, a thread-local variable, may be destroyed already. While a thread ends, destructors of other thread-local variables may
+    // still call layers.
     let count = HOOKS.try_with(|hooks| hooks.borrow().len()).unwrap_or_default();
     for number in 0..count {
-        // The list is not borrowed during the call, because the hook may call layers.
+        // The list of hooks is not borrowed while a hook runs, because the hook may call layers.
         let hook = HOOKS.try_with(|hooks| {
             let mut hooks = hooks.borrow_mut();
             let hooked = hooks.get_mut(number).filter(|hooked| hooked.key == key())?;
@@ -88,7 +91,7 @@ pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut outp
     output
 }
 
-/// Returns the number of outputs that the hooks of this module were called with.
+/// Returns the number of calls of all hooks of the module with this key.
 pub(crate) fn calls(key: impl FnOnce() -> ModuleKey) -> usize {
     let count = |hooks: &RefCell<Vec<Hooked>>| {
         let hooks = hooks.borrow();
@@ -101,16 +104,17 @@ pub(crate) fn calls(key: impl FnOnce() -> ModuleKey) -> usize {
     HOOKS.try_with(count).unwrap_or_default()
 }
 
-/// Returns true if [`pass`] would change or record something on this thread.
+/// Returns true if this thread has hooks or records shapes, so that [`pass`] has an effect.
 pub(crate) fn is_active() -> bool {
     let records = OUTPUTS.try_with(|outputs| outputs.borrow().is_some()).unwrap_or_default();
     records || HOOKS.try_with(|hooks| !hooks.borrow().is_empty()).unwrap_or_default()
 }
 
-/// Runs `run`. Meanwhile, each output of a layer on this thread passes through the hooks of the layer, in the order of the list. Returns the
-/// result, and the number of outputs of each hook. If the thread is ending and its list of hooks is already destroyed, no hook is called.
+/// Calls `run` while each output of a layer on this thread passes through those `hooks` that have the layer's key, in the order of the list.
+/// Returns the result of `run`, and the number of calls of each hook. If the thread is ending and its list of hooks is already destroyed, no
+/// hook is called.
 pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: impl FnOnce() -> R) -> (R, Vec<usize>) {
-    /// This guard removes the newer hooks, also if `run` panics.
+    /// A guard that holds the number of earlier hooks on this thread. When it is dropped, it removes all later hooks, also if `run` panics.
     struct Older(usize);
     impl Drop for Older {
         fn drop(&mut self) {
@@ -119,7 +123,7 @@ pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: imp
                 let count = hooks.len();
                 hooks.split_off(self.0.min(count))
             });
-            // The list is not borrowed here, because a value in a hook may call layers when it is dropped.
+            // The list of hooks is not borrowed at this point, because a value in a hook may call layers when it is dropped.
             drop(newer);
         }
     }
@@ -132,16 +136,16 @@ pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: imp
     (result, calls.unwrap_or_else(|_| vec![0; count]))
 }
 
-/// Runs `run`. Returns, for each layer that this thread called while it ran, the shape of the layer's last output.
+/// Calls `run`. Returns the shape of the last output of each layer that `run` called on this thread.
 pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
-    /// This guard ends the recording, also if `run` panics.
+    /// A guard that ends the recording of shapes when it is dropped, also if `run` panics.
     struct Recording;
     impl Drop for Recording {
         fn drop(&mut self) {
             replace(None);
         }
     }
-    /// Replaces the map of recorded shapes, and returns the earlier map. Does nothing if the thread is ending and the variable is already
+    /// Replaces the thread's map of recorded shapes, and returns the earlier map. Does nothing if the thread is ending and the map is already
     /// destroyed.
     fn replace(new: Option<HashMap<ModuleKey, Shape>>) -> Option<HashMap<ModuleKey, Shape>> {
         OUTPUTS.try_with(|outputs| outputs.replace(new)).ok().flatten()

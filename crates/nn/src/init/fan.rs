@@ -1,9 +1,10 @@
-//! The fan in and the fan out of a weight, and the gain of the nonlinearity that follows it.
+//! The fan in and the fan out (numbers of inputs and outputs) of a weight, and the gain (scale factor) for the nonlinearity after its layer.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Shape, Site};
 
-/// The nonlinearity after a layer. It determines the gain, the factor by which the weights are scaled so that values keep their size.
+/// The nonlinearity after a layer. It determines the gain, the factor by which the layer's weights are scaled so that values keep their size
+/// from layer to layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Nonlinearity {
     /// No nonlinearity, or a sigmoid: the gain is 1.
@@ -14,14 +15,14 @@ pub enum Nonlinearity {
     /// For ReLU, the gain is √2.
     Relu,
     /// For a leaky ReLU with this slope, the gain is √(2 / (1 + slope²)). PyTorch's linear and convolutional layers use a slope of √5, with
-    /// which [`kaiming_uniform`](crate::init::kaiming_uniform) is U(-1/√fan, 1/√fan).
+    /// which [`kaiming_uniform`](crate::init::kaiming_uniform) draws from -1/√fan to 1/√fan.
     LeakyRelu(f64),
     /// For SELU, the gain is 3/4.
     Selu,
 }
 
 impl Nonlinearity {
-    /// Returns the gain. PyTorch: `torch.nn.init.calculate_gain`.
+    /// Returns the factor by which weights before this nonlinearity are scaled. PyTorch: `torch.nn.init.calculate_gain`.
     pub fn gain(self) -> f64 {
         match self {
             Nonlinearity::Linear => 1.0,
@@ -33,19 +34,18 @@ impl Nonlinearity {
     }
 }
 
-/// Selects the numbers that keep their size from layer to layer: the values of the forward pass, or the gradients of the backward pass.
-/// PyTorch: `mode`.
+/// Selects whether the values of the forward pass or the gradients of the backward pass keep their size from layer to layer. PyTorch: `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// Values keep their size, because the weights are scaled by the fan in. PyTorch: `fan_in`.
+    /// Values keep their size, because the weights are divided by the root of the fan in. PyTorch: `fan_in`.
     #[default]
     In,
-    /// Gradients keep their size, because the weights are scaled by the fan out. PyTorch: `fan_out`.
+    /// Gradients keep their size, because the weights are divided by the root of the fan out. PyTorch: `fan_out`.
     Out,
 }
 
-/// Returns the fan in and the fan out of a weight `[out, in, …kernel]`: `in` and `out` times the size of the kernel.
-/// PyTorch: `_calculate_fan_in_and_fan_out`.
+/// Returns the fan in and the fan out of a weight `[out, in, …kernel]`. They are `in` and `out`, each times the number of elements of the
+/// kernel. PyTorch: `_calculate_fan_in_and_fan_out`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor as tensor; }
@@ -57,13 +57,13 @@ pub enum Fan {
 ///
 /// # Errors
 ///
-/// If there are fewer than two dimensions.
+/// If `shape` has fewer than two dimensions.
 #[twins]
 pub fn try_fans(shape: &Shape) -> Result<(usize, usize), Error> {
     fans_at(shape, Site::here("fans"))
 }
 
-/// Returns the fans of a weight for the operation at `at`; see [`try_fans`].
+/// Returns the fan in and the fan out of a weight of this shape; see [`try_fans`]. `at` names the operation in errors.
 pub(super) fn fans_at(shape: &Shape, at: Site) -> Result<(usize, usize), Error> {
     match *shape.sizes() {
         [outputs, inputs, ref kernel @ ..] => {

@@ -1,4 +1,4 @@
-//! Initial values of parameters. Each function draws a tensor of a given shape from a generator.
+//! Initial values of parameters. Each function returns a tensor of a given shape with random elements from a generator.
 //!
 //! | here | PyTorch, `torch.nn.init` |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! A weight has the shape `[out, in, …]`: `[out, in]` for a linear layer, `[out, in / groups, …kernel]` for a convolution. Its *fan in* is
 //! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input.
 //!
-//! Each element takes one word of the generator, in row-major order. It is computed in f64 and rounded once.
+//! The elements are drawn in row-major order, each from one number of the generator. Each is computed in f64 and rounded once.
 
 mod fan;
 mod orthogonal;

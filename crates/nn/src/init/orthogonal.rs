@@ -7,11 +7,11 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 /// "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013). PyTorch:
 /// `orthogonal_`.
 ///
-/// If `shape` has more than two dimensions, it is treated as a matrix whose rows are the first dimension. If there are more rows than
-/// columns, the columns are orthogonal, otherwise the rows.
+/// If `shape` has more than two dimensions, it is treated as a matrix whose rows are the first dimension. If this matrix has more rows than
+/// columns, its columns are orthogonal to each other, otherwise its rows.
 ///
-/// The method draws a matrix of normal numbers and makes its rows orthogonal by the Gram-Schmidt process. The process runs twice, which is
-/// enough to remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
+/// The function draws vectors of normal numbers and makes them orthogonal by the Gram-Schmidt process. The process runs twice, which is enough
+/// to remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -65,7 +65,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Subtracts the projection of `vector` onto `unit`, a vector of length 1.
+/// Subtracts from `vector` its projection onto `unit`, a vector of length 1.
 fn subtract_projection(vector: &mut [f64], unit: &[f64]) {
     let component = dot(vector, unit);
     vector.iter_mut().zip(unit).for_each(|(x, unit)| *x -= component * unit);

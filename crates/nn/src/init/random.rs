@@ -1,9 +1,9 @@
-//! Uniform and normal distributions that do not depend on the shape.
+//! Initial values from uniform and normal distributions that do not depend on the shape of the weight.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 
-/// Draws from U(`low`, `high`), which excludes `high`. PyTorch: `uniform_`.
+/// Returns a tensor of `shape` with elements drawn from the uniform distribution from `low` to `high`, `high` excluded. PyTorch: `uniform_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -27,7 +27,7 @@ pub fn try_uniform<T: Float>(
     Tensor::try_uniform(low, high, shape, generator)
 }
 
-/// Draws from the normal distribution with `mean` and standard deviation `std`. PyTorch: `normal_`.
+/// Returns a tensor of `shape` with elements drawn from the normal distribution with `mean` and standard deviation `std`. PyTorch: `normal_`.
 ///
 /// # Errors
 ///
@@ -47,8 +47,8 @@ pub fn try_normal<T: Float>(
     drawn(&shape, || mean + std * generator.normal())
 }
 
-/// Draws from the normal distribution, limited to values from `low` to `high`. The bounds are values, not multiples of
-/// `std`. PyTorch: `trunc_normal_`.
+/// Returns a tensor of `shape` with elements drawn from a normal distribution that is limited to values from `low` to `high`. These bounds are
+/// values, not multiples of `std`. PyTorch: `trunc_normal_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -84,7 +84,7 @@ pub fn try_truncated_normal<T: Float>(
     drawn(&shape, || (mean + std * generator.truncated_normal(least, most)).clamp(low, high))
 }
 
-/// Returns a tensor whose elements `draw` computes one after the other, in row-major order.
+/// Returns a tensor of `shape` with elements that `draw` returns one after the other, in row-major order.
 #[track_caller]
 pub(super) fn drawn<T: Float>(shape: &Shape, mut draw: impl FnMut() -> f64) -> Result<Tensor<T>, Error> {
     let mut drawn = Tensor::try_full(shape, T::ZERO)?;

@@ -1,5 +1,5 @@
-//! Distributions whose width depends on the fan in and the fan out (the number of inputs and outputs of a unit), so that values or
-//! gradients keep their size from layer to layer.
+//! Initial values from distributions whose width depends on the fan in and the fan out (the number of inputs and outputs of a unit). So values
+//! or gradients keep their size from layer to layer.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
@@ -7,9 +7,9 @@ use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 use crate::init::fan::{Fan, Nonlinearity, fans_at};
 use crate::init::random::drawn;
 
-/// Draws from U(-b, b) with b = `gain` √(6 / (fan in + fan out)). This is a compromise that keeps the size of both values
-/// and gradients (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks",
-/// 2010). PyTorch: `xavier_uniform_`.
+/// Returns a weight with elements drawn uniformly from -b to b, where b = `gain` √(6 / (fan in + fan out)). This width is a compromise between
+/// values and gradients that keep their size (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural
+/// networks", 2010). PyTorch: `xavier_uniform_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -35,7 +35,7 @@ pub fn try_xavier_uniform<T: Float>(
     symmetric_uniform(&shape, gain * (6.0 / inputs.saturating_add(outputs) as f64).sqrt(), generator)
 }
 
-/// Draws from the normal distribution with mean 0 and standard deviation `gain` √(2 / (fan in + fan out)); see
+/// Returns a weight with elements drawn from the normal distribution with mean 0 and standard deviation `gain` √(2 / (fan in + fan out)); see
 /// [`xavier_uniform`]. PyTorch: `xavier_normal_`.
 ///
 /// # Errors
@@ -54,9 +54,9 @@ pub fn try_xavier_normal<T: Float>(
     drawn(&shape, || std * generator.normal())
 }
 
-/// Draws from U(-b, b) with b = gain √(3 / fan). Values, or gradients, then keep their size through a layer and its
-/// nonlinearity (K. He, X. Zhang, S. Ren and J. Sun, "Delving deep into rectifiers", 2015). PyTorch:
-/// `kaiming_uniform_`.
+/// Returns a weight with elements drawn uniformly from -b to b, where b = gain √(3 / fan). The gain belongs to `nonlinearity`, and `fan` selects
+/// the fan in or the fan out. Values (or gradients) then keep their size through a layer and its nonlinearity (K. He, X. Zhang, S. Ren and J.
+/// Sun, "Delving deep into rectifiers", 2015). PyTorch: `kaiming_uniform_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -84,8 +84,8 @@ pub fn try_kaiming_uniform<T: Float>(
     symmetric_uniform(&shape, 3f64.sqrt() * std, generator)
 }
 
-/// Draws from the normal distribution with mean 0 and standard deviation gain / √fan; see [`kaiming_uniform`]. PyTorch:
-/// `kaiming_normal_`.
+/// Returns a weight with elements drawn from the normal distribution with mean 0 and standard deviation gain / √fan; see [`kaiming_uniform`].
+/// PyTorch: `kaiming_normal_`.
 ///
 /// # Errors
 ///
@@ -103,14 +103,14 @@ pub fn try_kaiming_normal<T: Float>(
     drawn(&shape, || std * generator.normal())
 }
 
-/// Returns the standard deviation gain / √fan.
+/// Returns the standard deviation gain / √fan of a weight, with the gain of `nonlinearity` and the fan that `fan` selects.
 fn kaiming_std(shape: &Shape, fan: Fan, nonlinearity: Nonlinearity, at: Site) -> Result<f64, Error> {
     let (inputs, outputs) = fans_at(shape, at)?;
     let fan = if fan == Fan::In { inputs } else { outputs };
     Ok(nonlinearity.gain() / (fan as f64).sqrt())
 }
 
-/// Draws from U(-`bound`, `bound`).
+/// Returns a tensor of `shape` with elements drawn uniformly from -`bound` to `bound`.
 fn symmetric_uniform<T: Float>(shape: &Shape, bound: f64, generator: &mut Generator) -> Result<Tensor<T>, Error> {
     drawn(shape, || bound * (2.0 * generator.uniform() - 1.0))
 }

@@ -5,8 +5,8 @@ use super::*;
 
 const N: f64 = 20_000.0;
 
-/// Asserts that the mean is 0 and the standard deviation is `std`, each within five standard errors. `kurtosis` is the
-/// fourth moment divided by the squared variance.
+/// Asserts that `drawn` has the mean 0 and the standard deviation `std`, each within five standard errors. `kurtosis` is the distribution's
+/// fourth moment divided by its squared variance.
 #[track_caller]
 fn check(drawn: &Tensor<f64>, std: f64, kurtosis: f64) {
     assert_eq!(drawn.numel() as f64, N);
@@ -42,8 +42,8 @@ fn gains_are_pytorchs() {
     }
 }
 
-/// The weight `[100, 50, 2, 2]` has fan in 200 and fan out 400. A uniform distribution has the standard deviation b / √3 and the kurtosis
-/// 9/5. Each of the 20000 elements is within 1% of the bound with probability 1/100.
+/// The weight `[100, 50, 2, 2]` has fan in 200 and fan out 400. A uniform distribution from -b to b has the standard deviation b / √3 and the
+/// kurtosis 9/5. The absolute value of each of the 20000 elements is within 1% of b with probability 1/100.
 #[test]
 fn bounds_and_variances_follow_the_formulas() {
     let generator = &mut Generator::new(3);
@@ -75,7 +75,7 @@ fn bounds_and_variances_follow_the_formulas() {
 #[test]
 fn a_truncated_normal_stays_within_its_bounds() {
     let generator = &mut Generator::new(4);
-    // A normal distribution that is truncated at two standard deviations has variance 0.773741 and kurtosis 2.366.
+    // The standard normal distribution, truncated at two standard deviations, has the variance 0.773741 and the kurtosis 2.366.
     let drawn = truncated_normal::<f64>([100, 200], 1.0, 0.5, 0.0, 2.0, generator);
     assert!(drawn.iter().all(|x| (0.0..=2.0).contains(&x)));
     check(&(drawn - 1.0), 0.5 * 0.773741f64.sqrt(), 2.366);

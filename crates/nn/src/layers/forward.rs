@@ -1,5 +1,5 @@
-//! Steps that many layers share in their forward pass: reading parameters, checking the rank of an input, and naming
-//! the layer in an error.
+//! Functions for steps that many layers share in their forward pass: reading parameters, checking the rank of an input, and naming the layer in
+//! an error.
 
 use std::panic::Location;
 
@@ -10,7 +10,8 @@ use crate::module::Module;
 use crate::trace::{self, Output};
 use crate::{Error, Result};
 
-/// Adds the layer to an error of an operation. `about` describes the layer's kind and sizes and the input's shape.
+/// Adds the description of a layer to the error of an operation, if `result` is one. `about` describes the layer's kind and sizes and its
+/// input's shape. `made` is the line of code that made the layer.
 pub(crate) fn in_layer<V>(
     result: std::result::Result<V, TapeError>,
     made: &'static Location<'static>,
@@ -19,8 +20,8 @@ pub(crate) fn in_layer<V>(
     result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
 }
 
-/// Passes the output to the hooks of the layer, and returns their result. Records the shape of the result for [`Module::summary_with`]. Adds
-/// the layer to an error, as [`in_layer`] does.
+/// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records its shape for
+/// [`Module::summary_with`]. If `output` is an error, adds the layer's description to it, as [`in_layer`] does.
 pub(crate) fn output_of<T: Float, V: Output<T>>(
     layer: &(impl Module<T> + ?Sized),
     output: std::result::Result<V, TapeError>,
@@ -31,13 +32,13 @@ pub(crate) fn output_of<T: Float, V: Output<T>>(
     Ok(trace::pass(|| trace::key(layer, layer.kind()), output))
 }
 
-/// Returns the error of a layer that rejects its input before it records an operation.
+/// Returns the error of a layer that rejects its input before any operation is recorded. `layer` is the layer's name in the error.
 #[track_caller]
 pub(crate) fn refused(layer: &'static str, message: String) -> TapeError {
     wengert_tensor::Error::Argument { message, at: Site::here(layer) }.into()
 }
 
-/// Returns the number of dimensions of `x`, which must be `low` or `high`.
+/// Returns the number of dimensions of `x`, or an error if it is neither `low` nor `high`.
 #[track_caller]
 pub(crate) fn expect_rank<T: Float>(
     layer: &'static str,
@@ -52,7 +53,7 @@ pub(crate) fn expect_rank<T: Float>(
     Err(refused(layer, format!("expected {expected} input (got {rank}D input)")))
 }
 
-/// Returns the variable of a parameter, or `None` if the layer has no such parameter.
+/// Returns the variable of `parameter` on `tape`, or `None` if the layer does not have this parameter.
 #[track_caller]
 pub(crate) fn optional<'t, T: Float>(
     tape: &'t Tape<T>,

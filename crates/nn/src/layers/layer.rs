@@ -7,12 +7,11 @@ use crate::error::raise;
 use crate::module::Module;
 use crate::{Result, trace};
 
-/// A module that maps one variable to another, such as a layer or a block of layers. PyTorch:
-/// `torch.nn.Module.forward`.
+/// A module that maps one variable to another, for example a layer or a block of layers. PyTorch: `torch.nn.Module.forward`.
 ///
-/// The tape of the input decides whether a layer trains or evaluates, which matters for dropout and batch
-/// normalization: [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new). For a tensor
-/// instead of a variable, [`forward`](Self::forward) returns the output as a tensor: a prediction.
+/// The tape of the input decides whether a layer trains or evaluates, which matters for dropout and batch normalization:
+/// [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new). If the input is a tensor and not a
+/// variable, [`forward`](Self::forward) returns a tensor, the prediction of the evaluated layer.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -48,13 +47,13 @@ pub trait Layer<T: Float = f32>: Module<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
 
-    /// Returns the output for the input `x`: a variable for a variable, and a tensor for a tensor.
+    /// Returns the output for the input `x`. The output is a variable if `x` is a variable, and a tensor if `x` is a tensor.
     ///
-    /// For a tensor, the layer evaluates, as on [`Tape::new`](wengert_autograd::Tape::new): dropout is inactive, and there are no
-    /// gradients. A training step passes a variable, `tape.constant(&x)`. PyTorch: a call under `torch.inference_mode()` after
-    /// `model.eval()`.
+    /// If `x` is a tensor, the layer evaluates and does not train, as on [`Tape::new`](wengert_autograd::Tape::new): dropout is inactive, and
+    /// there are no gradients. In a training step, pass a variable, for example `tape.constant(&x)`. PyTorch: a call under
+    /// `torch.inference_mode()` after `model.eval()`.
     ///
-    /// A `dyn Layer` has only [`try_forward`](Self::try_forward). A `Box<dyn Layer>` has both.
+    /// A `dyn Layer` has only [`try_forward`](Self::try_forward). A `Box<dyn Layer>` has both methods.
     ///
     /// # Panics
     ///
@@ -79,10 +78,10 @@ pub trait Layer<T: Float = f32>: Module<T> {
     note = "for a prediction, the input is a tensor: `model.forward(&x)`; convert other elements with `x.cast::<{T}>()`"
 )]
 pub trait LayerInput<T: Float> {
-    /// The output of the layer: a variable for a variable, and a tensor for a tensor.
+    /// The type of the layer's output: a variable if the input is a variable, and a tensor if the input is a tensor.
     type Output;
 
-    /// Returns the output of `layer` for this input.
+    /// Returns the output of `layer` for this input, or the error of the layer.
     #[doc(hidden)]
     #[track_caller]
     fn pass(self, layer: &impl Layer<T>) -> Result<Self::Output>;
@@ -121,12 +120,13 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = (**self).try_forward(x)?;
-        // The paths of a model lead to the box and not to the layer inside. So the box has its own key for hooks and recorded shapes.
+        // The paths of a model lead to the box and not to the layer that it contains. So the output is also passed on under the key of the box,
+        // for hooks and recorded shapes.
         Ok(trace::pass(|| trace::key(self, self.kind()), y))
     }
 }
 
-/// Applies the layers one after the other.
+/// Applies the layers of the vector one after the other.
 impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
     #[track_caller]
     fn try_forward<'t>(&self, mut x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -137,7 +137,7 @@ impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
     }
 }
 
-/// Applies the layer if there is one. Otherwise returns the input.
+/// Applies the layer if the option has one. Otherwise returns the input.
 impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -148,7 +148,7 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     }
 }
 
-/// Applies the layer, then its hooks, and records the shape of its output for [`Module::summary_with`].
+/// Applies `layer`, then its hooks, and records the shape of its output for [`Module::summary_with`].
 #[track_caller]
 fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
     if !trace::is_active() {
@@ -157,7 +157,7 @@ fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, 
     let key = || trace::key(layer, layer.kind());
     let before = trace::calls(key);
     let y = layer.try_forward(x)?;
-    // The layers of this crate pass their outputs to `trace` in `try_forward`. For any other layer, this function does it.
+    // Most layers of this crate pass their outputs to `trace` in `try_forward`. For any other layer, this function passes the output.
     let passed = trace::calls(key) > before;
     Ok(if passed { y } else { trace::pass(key, y) })
 }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(model.forward(&x), expected);
         assert_eq!(model.forward(x.clone()), expected);
         assert_eq!(model.layers()[0].forward(&x).shape(), &[5, 4], "boxed");
-        // On a training tape, dropout sets elements to 0. The outputs above have no 0, so they come from an evaluation.
+        // On a training tape, dropout sets elements to 0. The earlier outputs have no 0, so they come from an evaluation.
         let trained = model.forward(Tape::training(generator).constant(&x)).value();
         assert!(trained.iter().any(|y| y == 0.0) && expected.iter().all(|y| y != 0.0));
     }

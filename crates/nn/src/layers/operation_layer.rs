@@ -1,6 +1,6 @@
 //! Macros that define a layer from an operation on variables.
 
-/// Defines layers without settings. Each row has a doc comment, a name and an operation.
+/// Defines layers without settings. Each row of the macro's input has a doc comment, the layer's name, and the operation that the layer applies.
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident = $operation:ident;)*) => {$(
         $(#[$doc])*
@@ -18,8 +18,8 @@ macro_rules! functions {
     )*};
 }
 
-/// Defines layers whose settings are the arguments of their operation. Each row has a doc comment, a name, settings with their types, an
-/// operation, and PyTorch's defaults if there are any.
+/// Defines layers whose settings are the arguments of their operation. Each row of the macro's input has a doc comment, the layer's name, its
+/// settings with their types, and the operation. PyTorch's default settings follow if there are any.
 macro_rules! functions_with_settings {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $setting:ident: $type:ty),* } = $operation:ident
         $(, default($($default:expr),*))?;)*) => {$(
@@ -31,7 +31,7 @@ macro_rules! functions_with_settings {
         }
 
         impl $name {
-            /// Returns a layer with these settings.
+            /// Returns a layer with the given settings.
             #[track_caller]
             pub fn new($($setting: $type),*) -> Self {
                 $name { $($setting,)* made: Location::caller() }
@@ -39,7 +39,7 @@ macro_rules! functions_with_settings {
         }
 
         $(impl Default for $name {
-            /// Returns the layer with PyTorch's defaults.
+            /// Returns the layer with PyTorch's default settings.
             #[track_caller]
             fn default() -> Self {
                 $name::new($($default),*)

@@ -8,7 +8,8 @@ use crate::layers::linear::Linear;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// Layers that are applied one after the other. The path of a layer's parameters begins with its index. PyTorch: `torch.nn.Sequential`.
+/// Layers that are applied one after the other. The path of a layer's parameters begins with the index of the layer. PyTorch:
+/// `torch.nn.Sequential`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -25,13 +26,13 @@ use crate::{Generator, Result};
 pub struct Sequential<T: Float = f32>(Vec<Box<dyn Layer<T>>>);
 
 impl<T: Float> Sequential<T> {
-    /// Returns a model without layers, which returns its input.
+    /// Returns a model without layers, whose output is its input.
     pub fn new() -> Self {
         Sequential(Vec::new())
     }
 
-    /// Returns a multi-layer perceptron: linear layers with `activation` between them. `features` are the widths, from
-    /// the inputs to the outputs. PyTorch: `torchvision.ops.MLP`, without dropout and norms.
+    /// Returns a multi-layer perceptron: linear layers with `activation` between them. `features` has the number of inputs, of units of each
+    /// hidden layer, and of outputs. PyTorch: `torchvision.ops.MLP`, but without dropout and norms.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -57,7 +58,7 @@ impl<T: Float> Sequential<T> {
         layers
     }
 
-    /// Adds a layer at the end.
+    /// Adds `layer` after the other layers.
     #[must_use]
     #[allow(clippy::should_implement_trait)]
     pub fn add(mut self, layer: impl Layer<T> + 'static) -> Self {
@@ -65,13 +66,14 @@ impl<T: Float> Sequential<T> {
         self
     }
 
-    /// Returns the layers.
+    /// Returns the layers in the order in which they are applied.
     pub fn layers(&self) -> &[Box<dyn Layer<T>>] {
         &self.0
     }
 }
 
-/// Boxes a linear layer in a function of this crate, so that the layer's methods are compiled here and not in the caller's crate.
+/// Returns a linear layer in a box. This is a function of its own, so that the layer's methods are compiled in this crate and not in the
+/// caller's crate.
 #[wengert_macros::precompiled]
 fn boxed<T: Float>(layer: Linear<T>) -> Box<dyn Layer<T>> {
     Box::new(layer)

@@ -5,11 +5,12 @@ use wengert_autograd::prelude::*;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Computes the gradients of a weighted sum of the output with respect to every element of the parameters of `model`. Compares them with
-/// central differences. All passes are training passes with the same random numbers.
+/// Compares the gradients of a sum of the outputs of `forward`, with random weights, with central differences. The gradients are with respect to
+/// every element of the parameters of `model`. All passes are training passes with the same random numbers.
 ///
-/// The error of a central difference is the third derivative times h², plus a few rounding errors of the sum, divided by h. It is about
-/// 1e-10 for values around 1 and h = ∛ε. A wrong derivative differs by far more than the tolerance of 1e-7.
+/// A central difference with the distance h has two errors: the third derivative times h², and a few rounding errors of the sum divided by h.
+/// Together they are about 1e-10 for values around 1 and h = ∛ε, where ε is the machine epsilon. A wrong derivative differs by far more than the
+/// tolerance of 1e-7.
 #[track_caller]
 pub(crate) fn gradients<M: Module<f64>>(model: &mut M, forward: impl for<'t> Fn(&M, &'t Tape<f64>) -> Var<'t, f64>) {
     let step = |model: &M| {
@@ -38,18 +39,18 @@ pub(crate) fn gradients<M: Module<f64>>(model: &mut M, forward: impl for<'t> Fn(
     model.set_from_vector(&Tensor::from(&point[..]));
 }
 
-/// Compares the gradients of a layer's parameters and of its input with central differences.
+/// Compares the gradients of the parameters of `layer` and of its input `x` with central differences.
 #[track_caller]
 pub(crate) fn layer_gradients(layer: impl Layer<f64>, x: &Tensor<f64>) {
     gradients(&mut (layer, Parameter::new(x.clone())), |(layer, x), tape| layer.forward(tape.parameter(x)));
 }
 
-/// Returns random values around 0.
+/// Returns a tensor of `shape` with random values around 0.
 pub(crate) fn input<const R: usize>(shape: [usize; R]) -> Tensor<f64> {
     Tensor::randn(shape, &mut Generator::new(9))
 }
 
-/// Asserts that `got` and `expected` agree within `tolerance`.
+/// Asserts that the elements of `got` and `expected` differ by at most `tolerance`.
 #[track_caller]
 pub(crate) fn close(got: &Tensor<f64>, expected: &[f64], tolerance: f64) {
     let got = got.to_vec();

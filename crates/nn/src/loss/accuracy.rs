@@ -4,8 +4,9 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Reductions as _, TensorLike};
 use wengert_tensor::{Error, Shape, Site, Tensor};
 
-/// Returns the share of samples, from 0 to 1, whose target class has the largest logit. If several logits are equal, the first class is the
-/// prediction. Without samples it is NaN. The shapes are the shapes of [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of).
+/// Returns the share of samples, from 0 to 1, whose target class has the largest logit. If several classes have the largest logit, the first of
+/// them is the prediction. Returns NaN if there are no samples. `logits` and `targets` have the shapes that
+/// [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of) takes.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -18,7 +19,7 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 ///
 /// # Errors
 ///
-/// If the shapes do not fit.
+/// If the shapes of `logits` and `targets` do not fit.
 #[twins]
 pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
     let at = Site::here("accuracy");
@@ -31,7 +32,7 @@ pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<
     Ok(right as f64 / targets.numel() as f64)
 }
 
-/// Returns the position of the class dimension, if the shapes fit.
+/// Returns the position of the class dimension of `logits`, or an error if the shapes do not fit.
 fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<usize, Error> {
     let refuse = |message: String| Err(Error::Argument { message, at });
     let axis = match logits.rank() {

@@ -1,9 +1,9 @@
-//! Checks of shapes and the reduction over samples, which several losses share.
+//! Functions that several losses share: checks of shapes, and the reduction of the losses of all samples to one loss.
 
 use wengert_tensor::ops::{LossReduction, Reductions as _, TensorLike, Views as _};
 use wengert_tensor::{Error, Float, Shape, Site};
 
-/// Reduces the losses of the samples.
+/// Returns the mean or the sum of the losses of all samples, or these losses themselves, as `reduction` says.
 #[track_caller]
 pub(super) fn reduce<A: TensorLike<Elem: Float>>(losses: A, reduction: LossReduction) -> Result<A, A::Error> {
     match reduction {
@@ -13,7 +13,7 @@ pub(super) fn reduce<A: TensorLike<Elem: Float>>(losses: A, reduction: LossReduc
     }
 }
 
-/// Returns an error of the operation at `at`.
+/// Returns an error with `message` after the name of the operation. `at` has this name and the caller's line.
 pub(super) fn refuse<R>(at: Site, message: String) -> Result<R, Error> {
     Err(Error::Argument { message: format!("{}: {message}", at.operation), at })
 }
@@ -27,7 +27,7 @@ pub(super) fn check_shape(name: &str, found: &Shape, expected: &Shape, at: Site)
     refuse(at, format!("{name} has shape {found}, expected {expected}{hint}"))
 }
 
-/// Returns scores `[n, c]` or `[c]` as `[n, c]`.
+/// Returns scores of shape `[n, c]` unchanged, and scores `[c]` of a single sample as `[1, c]`.
 #[track_caller]
 pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Error> {
     match scores.shape().rank() {
@@ -37,8 +37,8 @@ pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Erro
     }
 }
 
-/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape of the scores before [`as_batch`]. If the scores had
-/// no batch dimension, the loss is `[]`.
+/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape of the scores before [`as_batch`]. If they had no batch
+/// dimension, the result is a number of shape `[]`.
 #[track_caller]
 pub(super) fn reduce_batch<A: TensorLike<Elem: Float>>(
     losses: A,

@@ -4,8 +4,8 @@ use wengert_tensor::ops::LossReduction;
 
 use super::*;
 
-/// Computes the documented formula directly, one sample at a time, for `[n, c, d]`. Returns the losses and the sum of
-/// the weights.
+/// Computes the documented formula of the cross-entropy directly, one target at a time, for logits `[n, c, d]` and targets `[n, d]`. Returns the
+/// loss of each target, and the sum of the weights of the target classes.
 fn naive(loss: &CrossEntropyLoss<f64>, logits: &Tensor<f64>, targets: &Tensor<i64>) -> (Vec<f64>, f64) {
     let (classes, d) = (logits.shape()[1], logits.shape()[2]);
     let (mut losses, mut total) = (Vec::new(), 0.0);
@@ -41,7 +41,7 @@ fn every_option_follows_the_documented_formula() {
             let loss = |reduction| CrossEntropyLoss { formula, weight: weight.clone(), reduction };
             let (expected, total) = naive(&loss(LossReduction::None), &logits, &targets);
             let sum: f64 = expected.iter().sum();
-            // The bound allows for about ten roundings of values below 10.
+            // The bound allows for about ten rounding errors of values below 10.
             let close = |x: f64, y: f64| assert!((x - y).abs() < 100.0 * f64::EPSILON, "{x} is not {y}");
             let losses = loss(LossReduction::None).of(&logits, &targets);
             assert_eq!(losses.shape(), targets.shape());
@@ -74,7 +74,7 @@ fn infinite_logits_and_empty_batches() {
     assert_eq!(loss([0.0, f64::NEG_INFINITY], 0), 0.0);
     assert_eq!(loss([0.0, f64::NEG_INFINITY], 1), f64::INFINITY);
     assert!(loss([0.0, 0.0], -100).is_nan(), "the mean of no samples is NaN");
-    // An ignored sample has no effect, even with NaN.
+    // An ignored sample has no effect, even if one of its logits is NaN.
     let logits = Tensor::from([[f64::NAN, 1.0], [0.0, 0.0]]);
     assert_eq!(cross_entropy(&logits, &Tensor::from([-100, 1])).item(), 2.0f64.ln());
     assert!(cross_entropy(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item().is_nan());

@@ -1,4 +1,4 @@
-//! The cosine of the angle between two vectors.
+//! A loss of the cosine of the angle between two vectors.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
@@ -10,14 +10,13 @@ use wengert_tensor::{Float, Shape, Site};
 use crate::loss::checks::{check_shape, reduce, refuse};
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const COSINE_EMBEDDING_LOSS: &str = "cosine_embedding_loss";
 
-/// The cosine embedding loss, where cos is the cosine of the angle between two vectors: 1 - cos where the target is 1,
-/// max(0, cos - margin) where it is -1, and 0 elsewhere. As in PyTorch's `nn.CosineEmbeddingLoss`, the cosine adds
-/// 1e-12 to each sum of squares.
+/// The cosine embedding loss, where cos is the cosine of the angle between two vectors: 1 - cos where the target is 1, max(0, cos - margin)
+/// where the target is -1, and 0 elsewhere. As in PyTorch's `nn.CosineEmbeddingLoss`, 1e-12 is added to the squared length of each vector.
 ///
-/// [`of`](LossOfThree::of) takes the first vectors `[n, width]`, the second vectors and the targets `[n]`, or two
+/// [`of`](LossOfThree::of) takes the first vectors `[n, width]`, the second vectors of the same shape, and the targets `[n]`. Or it takes two
 /// vectors `[width]` and a target `[]`.
 ///
 /// ```
@@ -67,7 +66,7 @@ impl FormulaOfThree for CosineEmbedding {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit.
+/// If the shapes of the arguments do not fit.
 #[twins]
 pub fn try_cosine_embedding_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     first: P,

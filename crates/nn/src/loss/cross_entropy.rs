@@ -1,7 +1,6 @@
-//! Cross-entropy.
+//! The cross-entropy loss.
 //!
-//! The formulas belong to the operation [`ClassLosses::try_cross_entropy`]. They equal the formulas of PyTorch's
-//! `CrossEntropyLoss`:
+//! The operation [`ClassLosses::try_cross_entropy`] documents the formulas, which are the formulas of PyTorch's `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
 use wengert_macros::twins;
@@ -10,7 +9,8 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::loss::weighted::WeightedLoss;
 
-/// Softmax cross-entropy against class indices, with PyTorch's options. PyTorch: `torch.nn.CrossEntropyLoss`.
+/// The cross-entropy between the softmax of logits and target classes (or their probabilities), with PyTorch's options. PyTorch:
+/// `torch.nn.CrossEntropyLoss`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -40,17 +40,18 @@ impl Default for CrossEntropy {
 
 #[twins]
 impl<T: Float> CrossEntropyLoss<T> {
-    /// Ignores samples with this target; -100 by default.
+    /// Sets the target whose samples are ignored; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: CrossEntropy { ignore_index, ..self.formula }, ..self }
     }
 
-    /// Spreads a share of the target, from 0 to 1, evenly over all classes; 0 by default.
+    /// Sets the share of each target's probability, from 0 to 1, that is spread evenly over all classes; 0 by default.
     pub fn label_smoothing(self, label_smoothing: f64) -> Self {
         Self { formula: CrossEntropy { label_smoothing, ..self.formula }, ..self }
     }
 
-    /// Returns the loss of `logits`, which are not normalized, for targets that are class indices:
+    /// Returns the loss of `logits` (scores before the softmax) for targets that are class indices. The shapes, with n samples, c classes and
+    /// other dimensions d1, …, are:
     ///
     /// | `logits` | `targets` |
     /// |---|---|
@@ -60,8 +61,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is neither a class nor ignored. Also if there is not one weight per class, or the smoothing is
-    /// outside its range.
+    /// If the shapes do not fit, or a target is neither a class nor ignored. Also if the number of weights is not the number of classes, or the
+    /// smoothing is outside its range.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -72,12 +73,12 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Indices(targets), self.options(weight.as_ref()))
     }
 
-    /// Returns the loss of `logits` for targets that are probabilities of the classes, in the shape of the logits. The mean is over all
-    /// positions; no class is ignored.
+    /// Returns the loss of `logits` (scores before the softmax) for targets that are probabilities of the classes, in the shape of the logits.
+    /// The mean is over all samples and other dimensions than the classes. No class is ignored.
     ///
     /// # Errors
     ///
-    /// If the shapes differ, there is not one weight per class, or the smoothing is outside its range.
+    /// If the shapes differ, the number of weights is not the number of classes, or the smoothing is outside its range.
     pub fn try_of_probabilities<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -89,14 +90,14 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Probabilities(&targets), self.options(weight.as_ref()))
     }
 
-    /// Returns the options for the operation of the tensor crate.
+    /// Returns the options of this loss in the form that the operation of the tensor crate takes.
     fn options<'w, A>(&self, weight: Option<&'w A>) -> ClassOptions<'w, A> {
         let CrossEntropy { ignore_index, label_smoothing } = self.formula;
         ClassOptions { weight, ignore_index, label_smoothing, reduction: self.reduction }
     }
 }
 
-/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over the samples. PyTorch:
+/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over the samples, without weights and smoothing. PyTorch:
 /// `torch.nn.functional.cross_entropy`.
 ///
 /// ```

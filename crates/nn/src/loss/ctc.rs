@@ -1,5 +1,5 @@
-//! Connectionist temporal classification (Graves et al. 2006). The targets are sequences of labels whose positions in a longer input
-//! sequence are not known.
+//! Connectionist temporal classification (Graves et al. 2006). A loss for targets that are sequences of labels, where the position of each label
+//! in a longer input sequence is not known.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
@@ -11,14 +11,14 @@ use wengert_tensor::{Float, Scalar as _, Site, Tensor};
 use crate::loss::checks::reduce;
 use crate::loss::ctc_paths::{IMPOSSIBLE, Paths};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const CTC_LOSS: &str = "ctc_loss";
 
-/// The loss is minus the logarithm of the probability that a sequence of classes becomes the target when repetitions and blanks are
-/// removed. The formula is equations 6 to 8 of Graves et al. 2006. PyTorch: `nn.CTCLoss`.
+/// The loss of connectionist temporal classification. It is minus the logarithm of the probability that the classes of the input steps become
+/// the target when first repetitions and then blanks are removed. The formula is equations 6 to 8 of Graves et al. 2006. PyTorch: `nn.CTCLoss`.
 ///
-/// The gradient is taken with respect to the log-probabilities. PyTorch returns the gradient with respect to the input
-/// of `log_softmax`. Both agree if the log-probabilities come from `log_softmax`.
+/// The gradient of this loss is with respect to the log-probabilities. PyTorch's gradient is already with respect to the input of `log_softmax`.
+/// After the derivative of `log_softmax`, both agree.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -44,28 +44,29 @@ impl CtcLoss {
         Self::default()
     }
 
-    /// Sets the class that stands for no label; 0 by default.
+    /// Sets the blank, the class that stands for no label; 0 by default.
     pub fn blank(self, blank: usize) -> Self {
         Self { blank, ..self }
     }
 
-    /// Replaces infinite losses by 0; false by default. A loss is infinite if its target is too long for the input.
+    /// Sets whether infinite losses are replaced by 0; false by default. The loss of a sample is infinite if its target is too long for its
+    /// input.
     pub fn zero_infinity(self, zero_infinity: bool) -> Self {
         Self { zero_infinity, ..self }
     }
 
-    /// Chooses the reduction of the losses of the samples: mean (the default), sum or none. The mean first divides each
-    /// loss by the length of its target, or by 1 for an empty target.
+    /// Chooses the reduction of the losses of the samples: mean (the default), sum or none. For the mean, the loss of each sample is first
+    /// divided by the length of the sample's target, or by 1 if the target is empty.
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction, ..self }
     }
 
-    /// Returns the loss of log-probabilities `[t, n, c]` for `targets` `[n, s]`. Sample `i` has the first
-    /// `input_lengths[i]` steps and the first `target_lengths[i]` targets of its row.
+    /// Returns the loss of log-probabilities `[t, n, c]` (t steps, n samples, c classes) for `targets` `[n, s]`. Sample `i` uses the first
+    /// `input_lengths[i]` steps, and the first `target_lengths[i]` labels of row `i` of `targets`.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a length is larger than its dimension, or a target is the blank or not a class.
+    /// If the shapes do not fit, a length is larger than its dimension, or a label of a target is the blank or not a class.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         log_probs: P,
@@ -131,7 +132,8 @@ pub fn try_ctc_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 mod tests {
     use super::*;
 
-    /// Returns the probability of `target`, computed as a sum over all paths of `steps` classes.
+    /// Returns the probability of `target`, computed as a sum over all paths (sequences of one class per step). `probabilities` has the shape
+    /// `[steps, classes]`.
     fn naive(probabilities: &Tensor<f64>, steps: usize, target: &[i64]) -> f64 {
         let classes = probabilities.shape()[1];
         let mut total = 0.0;

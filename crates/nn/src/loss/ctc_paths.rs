@@ -1,32 +1,33 @@
-//! The states of the paths in connectionist temporal classification (CTC).
+//! The states through which the paths of connectionist temporal classification (CTC) run. A path is a sequence of one state per step.
 
 use wengert_tensor::{Error, Shape, Site, Tensor};
 
 use crate::loss::checks::refuse;
 
-/// The logarithm that stands for a probability of 0. It is finite, so that sums and gradients of it are not NaN.
+/// The number that stands for the logarithm of a probability of 0. It is finite, so that sums with it and their gradients are not NaN.
 pub(super) const IMPOSSIBLE: f64 = -1e30;
 
-/// The states of the paths: a blank, the first label, a blank, and so on to the last label and a blank. There is a row of states for each
-/// sample, with as many states as the longest target needs.
+/// The states of the paths of each sample: a blank, the first label, a blank, and so on to the last label and a blank. All n samples have as
+/// many states as the longest target needs. A penalty is a number that is added to a log-probability: 0 for allowed, or [`IMPOSSIBLE`].
 pub(super) struct Paths {
     pub(super) states: usize,
-    /// The class of each state, `[n, states]`.
+    /// The class of each state, `[n, states]`: a label or the blank.
     pub(super) classes: Tensor<i64>,
-    /// The log-probabilities before the first step, `[n, states]`. Only a sample without steps uses them.
+    /// The log-probability of each state before the first step, `[n, states]`. Only a sample without steps uses them.
     pub(super) before: Vec<f64>,
-    /// The penalty of each state at the first step. Only the first two states have no penalty, because a path begins in one of these two.
+    /// The penalty of each state at the first step, `[n, states]`. Only the first two states have the penalty 0, because a path begins in one of
+    /// these two.
     pub(super) start: Vec<f64>,
-    /// The penalty for skipping the blank before a state. Skipping is allowed between two different labels.
+    /// The penalty for a path that skips the blank before a state, `[n, states]`. Only the blank between two different labels may be skipped.
     pub(super) skip: Vec<f64>,
-    /// The two states in which a path may end, `[n, 2]`.
+    /// The two states in which a path may end, `[n, 2]`: the blank after the last label, and the last label.
     pub(super) ends: Tensor<i64>,
-    /// The penalty of each end, `[n, 2]`. A sample without labels has only one end, so the penalty excludes the second one.
+    /// The penalty of each state of `ends`, `[n, 2]`. A sample without labels ends in only one state, so the penalty excludes the second one.
     pub(super) end: Vec<f64>,
 }
 
 impl Paths {
-    /// Computes the states for `targets`, after a check of all sizes.
+    /// Returns the states for the labels of `targets`. Checks all sizes and labels first.
     pub(super) fn new(
         log_probs: &Shape,
         targets: &Tensor<i64>,
@@ -75,7 +76,7 @@ impl Paths {
     }
 }
 
-/// Checks that the sizes fit each other. Returns the number of classes and the width of `targets`.
+/// Checks that the shapes and the lengths fit each other. Returns the number of classes and the number of columns of `targets`.
 fn check_sizes(
     log_probs: &Shape,
     targets: &Tensor<i64>,

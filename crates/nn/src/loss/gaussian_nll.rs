@@ -7,14 +7,14 @@ use wengert_tensor::{Float, Site};
 use crate::loss::checks::check_shape;
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const GAUSSIAN_NLL_LOSS: &str = "gaussian_nll_loss";
 
 /// The negative log-likelihood of targets under normal distributions with predicted means and variances. The operation
 /// is [`gaussian_nll_loss`](wengert_tensor::ops::LikelihoodLosses::gaussian_nll_loss). PyTorch: `nn.GaussianNLLLoss`.
 ///
-/// [`of`](LossOfThree::of) takes the means, the targets and the variances, all of the same shape. The last size of the
-/// variances may be 1 or missing. A negative variance is an error.
+/// [`of`](LossOfThree::of) takes the means, the targets and the variances, all of the same shape. The last dimension of the variances may also
+/// have the size 1 or be missing. A negative variance is an error.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -34,19 +34,19 @@ pub struct GaussianNll {
 }
 
 impl Default for GaussianNll {
-    /// Returns the default options: without the constant, and with variances of at least 1e-6.
+    /// Returns the default options: without the constant ln(2π) / 2, and with variances of at least 1e-6.
     fn default() -> Self {
         GaussianNll { full: false, eps: 1e-6 }
     }
 }
 
 impl GaussianNllLoss {
-    /// Adds ln(2π) / 2 to each loss; false by default.
+    /// Sets whether the constant ln(2π) / 2 is added to each loss; false by default.
     pub fn full(self, full: bool) -> Self {
         Self { formula: GaussianNll { full, ..self.formula }, ..self }
     }
 
-    /// Sets the smallest variance; 1e-6 by default. This value replaces smaller variances.
+    /// Sets the smallest variance; 1e-6 by default. It replaces all smaller variances.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: GaussianNll { eps, ..self.formula }, ..self }
     }

@@ -10,14 +10,14 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const MULTILABEL_MARGIN_LOSS: &str = "multilabel_margin_loss";
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const MULTILABEL_SOFT_MARGIN_LOSS: &str = "multilabel_soft_margin_loss";
 
-/// The margin loss of several labels: the score of each label should exceed the score of each other class by 1. The
-/// loss is the sum over labels j and other classes i of max(0, 1 - (xⱼ - xᵢ)), divided by the number of classes.
-/// PyTorch: `nn.MultiLabelMarginLoss`.
+/// The margin loss of several labels: the score of each label should exceed the score of each other class by 1. With the scores x, the loss of a
+/// sample is the sum of max(0, 1 - (xⱼ - xᵢ)) divided by the number of classes. The sum is over the labels j and all classes i that are not
+/// labels. PyTorch: `nn.MultiLabelMarginLoss`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -35,7 +35,7 @@ pub struct MultilabelMarginLoss {
 
 #[twins]
 impl MultilabelMarginLoss {
-    /// Returns the loss with the mean over the samples.
+    /// Returns the loss whose reduction is the mean over the samples.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,8 +45,8 @@ impl MultilabelMarginLoss {
         Self { reduction }
     }
 
-    /// Returns the loss of scores `[n, c]` or `[c]`. `labels` has the same shape. Each of its rows has the labels of a sample.
-    /// The remaining places are -1.
+    /// Returns the loss of scores `[n, c]` (n samples, c classes) or `[c]`. `labels` has the same shape. Each row has the labels of a sample,
+    /// then -1; numbers after the first -1 do not count.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl MultilabelMarginLoss {
         let scores = as_batch(&scores, at)?;
         check_shape("the tensor of labels", labels.shape(), &shape, at)?;
         let (is_label, is_other) = label_counts(labels, scores.shape()[1], at)?;
-        // The dimensions of this tensor are [n, label, other].
+        // Entry [n, j, i] of this tensor is how much the score of class j falls short of the score of class i plus 1.
         let shortfall = scores.try_unsqueeze(1)?.try_sub(&scores.try_unsqueeze(2)?)?.try_add(1.0)?.try_relu()?;
         let pairs = is_label.try_unsqueeze(2)?.try_mul(&is_other.try_unsqueeze(1)?)?;
         let losses =
@@ -70,8 +70,8 @@ impl MultilabelMarginLoss {
     }
 }
 
-/// Returns two tensors `[n, c]`. The first counts how often each class is a label of each sample. The second is 1 for each class that is
-/// not a label, and 0 for others.
+/// Returns two tensors `[n, c]`. The first counts how often each class is a label of each sample. The second is 1 where a class is not a label
+/// of the sample, and 0 elsewhere.
 fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<(Tensor<T>, Tensor<T>), Error> {
     let mut counts = vec![T::ZERO; labels.numel()];
     let labels = labels.to_vec();
@@ -101,8 +101,8 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     MultilabelMarginLoss::new().try_of(scores, labels)
 }
 
-/// The mean over the classes of the binary cross-entropy of each class, for samples that may belong to several classes.
-/// PyTorch: `nn.MultiLabelSoftMarginLoss`.
+/// A loss for samples that may belong to several classes: the mean over the classes of the binary cross-entropy of each class. PyTorch:
+/// `nn.MultiLabelSoftMarginLoss`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -120,12 +120,12 @@ pub struct MultilabelSoftMargin;
 
 #[twins]
 impl<T: Float> MultilabelSoftMarginLoss<T> {
-    /// Returns the loss of logits `[n, c]` or `[c]`. `target` has the same shape: the probability of each class,
-    /// usually 0 or 1.
+    /// Returns the loss of logits `[n, c]` (n samples, c classes) or `[c]`. `target` has the same shape, and holds the probability of each
+    /// class, usually 0 or 1.
     ///
     /// # Errors
     ///
-    /// If the shapes differ, or the weights do not fit.
+    /// If the shapes differ, or the number of weights is not the number of classes.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,

@@ -1,4 +1,4 @@
-//! The margin between two scores.
+//! A loss of the margin between two scores.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{ArrayOperand, IntoArray, LossReduction, MarginLosses as _, TensorLike};
@@ -7,12 +7,12 @@ use wengert_tensor::{Float, Site};
 use crate::loss::checks::check_shape;
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const MARGIN_RANKING_LOSS: &str = "margin_ranking_loss";
 
-/// The margin ranking loss. Where the target is 1, the first score should exceed the second by a margin. Where it is -1, the second should
-/// exceed the first. The operation is [`margin_ranking_loss`](wengert_tensor::ops::MarginLosses::margin_ranking_loss). PyTorch:
-/// `nn.MarginRankingLoss`.
+/// The margin ranking loss. Where the target is 1, the first score should exceed the second by a margin. Where the target is -1, the second
+/// score should exceed the first by the margin. The operation is
+/// [`margin_ranking_loss`](wengert_tensor::ops::MarginLosses::margin_ranking_loss). PyTorch: `nn.MarginRankingLoss`.
 ///
 /// [`of`](LossOfThree::of) takes the first scores, the second scores and the target, all of the same shape.
 ///
@@ -34,7 +34,7 @@ pub struct MarginRanking {
 }
 
 impl MarginRankingLoss {
-    /// Sets the margin; 0 by default.
+    /// Sets the margin by which one score should exceed the other; 0 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: MarginRanking { margin }, ..self }
     }

@@ -1,7 +1,7 @@
-//! Losses: functions with PyTorch's defaults, and for each loss a type with methods that set its options.
+//! Losses: for each loss a function with PyTorch's default options, and a type with methods that set these options.
 //!
-//! Every loss works on tensors and on recorded variables. Losses of a prediction and a target of one shape, such as
-//! [`MseLoss`], are in the tensor crate.
+//! Every loss works on tensors and on recorded variables. Losses whose prediction and target have the same shape, for example [`MseLoss`], are
+//! in the tensor crate.
 //!
 //! [`MseLoss`]: wengert_tensor::ops::MseLoss
 

@@ -9,12 +9,12 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
-/// The name of the operation in errors.
+/// The name of this loss in errors.
 const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
 
-/// The margin loss of several classes: the score of the target class y should exceed every other score by a margin. The
-/// loss is the sum over the other classes i of wᵧ max(0, margin - xᵧ + xᵢ)ᵖ, divided by the number of classes. PyTorch:
-/// `torch.nn.MultiMarginLoss`.
+/// The margin loss of several classes: the score of the target class y should exceed every other score by a margin. The loss of a sample is the
+/// sum of wᵧ max(0, margin - xᵧ + xᵢ)ᵖ divided by the number of classes. Here x are the scores, and w the class weights. The sum is over all
+/// classes i except y. PyTorch: `torch.nn.MultiMarginLoss`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -43,21 +43,21 @@ impl Default for MultiMargin {
 
 #[twins]
 impl<T: Float> MultiMarginLoss<T> {
-    /// Sets the power p, 1 or more; 1 by default.
+    /// Sets the power p to which each violation of the margin is raised, 1 or more; 1 by default.
     pub fn p(self, p: i32) -> Self {
         Self { formula: MultiMargin { p, ..self.formula }, ..self }
     }
 
-    /// Sets the margin; 1 by default.
+    /// Sets the margin by which the target's score should exceed every other score; 1 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: MultiMargin { margin, ..self.formula }, ..self }
     }
 
-    /// Returns the loss of scores `[n, c]` for targets `[n]`, or of scores `[c]` for a target `[]`.
+    /// Returns the loss of scores `[n, c]` (n samples, c classes) for targets `[n]`, or of scores `[c]` for a target `[]`.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a target is not a class, there is not one weight per class, or p is below 1.
+    /// If the shapes do not fit, a target is not a class, the number of weights is not the number of classes, or p is below 1.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         scores: P,
@@ -76,7 +76,7 @@ impl<T: Float> MultiMarginLoss<T> {
         let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
         let shortfall = scores.try_sub(&own)?.try_add(margin)?.try_relu()?;
         let shortfall = if p == 1 { shortfall } else { shortfall.try_pow(p)? };
-        // This mask leaves out the target, which is not compared with itself.
+        // This mask is 0 for the target class, because its score is not compared with itself.
         let others = 1 - try_one_hot(&targets, Some(classes))?;
         let mut share = others.cast::<T>();
         if let Some(weight) = &self.weight {

@@ -34,16 +34,17 @@ impl Default for NegativeLogLikelihood {
 
 #[twins]
 impl<T: Float> NllLoss<T> {
-    /// Ignores samples with this target; -100 by default.
+    /// Sets the target whose samples are ignored; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: NegativeLogLikelihood { ignore_index }, ..self }
     }
 
-    /// Returns the loss of log-probabilities, in the shapes of [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of).
+    /// Returns the loss of log-probabilities. The shapes are the same as for [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of), with
+    /// log-probabilities in place of logits.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a target is neither a class nor ignored, or there is not one weight per class.
+    /// If the shapes do not fit, a target is neither a class nor ignored, or the number of weights is not the number of classes.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         log_probs: P,

@@ -1,12 +1,12 @@
-//! Losses of three tensors: their type, and the trait of their formulas.
+//! The type of all losses of three tensors, and the trait of the formulas of these losses.
 
 use wengert_macros::twins;
 use wengert_tensor::Float;
 use wengert_tensor::ops::{ArrayOperand, IntoArray, LossReduction, TensorLike};
 
-/// A loss of three tensors. `F` is the formula with its own options: [`MarginRankingLoss`](crate::MarginRankingLoss),
-/// [`CosineEmbeddingLoss`](crate::CosineEmbeddingLoss), [`TripletMarginLoss`](crate::TripletMarginLoss),
-/// [`GaussianNllLoss`](crate::GaussianNllLoss).
+/// A loss of three tensors. `F` is the formula with its own options. The losses of this type are
+/// [`MarginRankingLoss`](crate::MarginRankingLoss), [`CosineEmbeddingLoss`](crate::CosineEmbeddingLoss),
+/// [`TripletMarginLoss`](crate::TripletMarginLoss), [`GaussianNllLoss`](crate::GaussianNllLoss).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossOfThree<F> {
     pub(super) formula: F,
@@ -15,14 +15,14 @@ pub struct LossOfThree<F> {
 
 /// The formula of a [`LossOfThree`].
 pub trait FormulaOfThree: Copy + Default {
-    /// Computes the loss of three tensors, after a check of their shapes.
+    /// Checks the shapes of three tensors, then computes their loss and reduces it over the samples.
     #[track_caller]
     fn apply<A: TensorLike<Elem: Float>>(self, tensors: [&A; 3], reduction: LossReduction) -> Result<A, A::Error>;
 }
 
 #[twins]
 impl<F: FormulaOfThree> LossOfThree<F> {
-    /// Returns the loss with the mean and with the default options of the formula.
+    /// Returns the loss with the mean over the samples as the reduction, and with the default options of the formula.
     pub fn new() -> Self {
         Self::default()
     }
@@ -32,7 +32,7 @@ impl<F: FormulaOfThree> LossOfThree<F> {
         Self { reduction, ..self }
     }
 
-    /// Returns the loss of three tensors. The documentation of each loss type says their order and shapes.
+    /// Returns the loss of three tensors. The documentation of each loss type says the order and the shapes of the tensors.
     ///
     /// # Errors
     ///

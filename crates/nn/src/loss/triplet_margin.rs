@@ -9,19 +9,18 @@ use wengert_tensor::{Error, Float, Site};
 use crate::loss::checks::{check_shape, reduce};
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const TRIPLET_MARGIN_LOSS: &str = "triplet_margin_loss";
 
-/// The name of the operation in errors.
+/// The name of the loss in errors.
 const TRIPLET_MARGIN_WITH_DISTANCE_LOSS: &str = "triplet_margin_with_distance_loss";
 
-/// The triplet margin loss: the distance of an anchor to a positive example should be smaller by a margin than its distance to a negative
-/// example. The operation is [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch:
+/// The triplet margin loss: the distance of an anchor to a positive example should be smaller by a margin than the anchor's distance to a
+/// negative example. The operation is [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch:
 /// `nn.TripletMarginLoss` and, by [`by_distance`](LossOfThree::by_distance), `nn.TripletMarginWithDistanceLoss`.
 ///
-/// [`of`](LossOfThree::of) takes the anchor, the positive and the negative example, vectors `[…, width]` of the same
-/// shape. By default the margin is 1, the distances are Euclidean with 1e-6 added to each difference, and there is no
-/// swap.
+/// [`of`](LossOfThree::of) takes the anchor, the positive and the negative example, all vectors `[…, width]` of the same shape. By default the
+/// margin is 1, the distances are Euclidean with 1e-6 added to each difference of elements, and there is no [`swap`](LossOfThree::swap).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -37,28 +36,28 @@ pub type TripletMarginLoss = LossOfThree<TripletOptions>;
 
 #[twins]
 impl TripletMarginLoss {
-    /// Sets the margin; 1 by default.
+    /// Sets the margin between the two distances; 1 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: TripletOptions { margin, ..self.formula }, ..self }
     }
 
-    /// Sets the order p of the p-norm that is used as the distance; 2 by default.
+    /// Sets the order p of the p-norm of a difference, which is the distance; 2 by default.
     pub fn p(self, p: f64) -> Self {
         Self { formula: TripletOptions { p, ..self.formula }, ..self }
     }
 
-    /// Sets the constant that is added to every difference; 1e-6 by default.
+    /// Sets the constant that is added to every difference of two elements before the norm is taken; 1e-6 by default.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: TripletOptions { eps, ..self.formula }, ..self }
     }
 
-    /// Uses the distance from the positive to the negative example if it is smaller than the distance from the anchor to the negative
-    /// example; false by default.
+    /// Sets whether the smaller of two distances to the negative example is used: from the anchor, or from the positive example. By default it
+    /// is always from the anchor.
     pub fn swap(self, swap: bool) -> Self {
         Self { formula: TripletOptions { swap, ..self.formula }, ..self }
     }
 
-    /// Returns the loss with the function `distance`. `p` and `eps` are not used.
+    /// Returns the loss with distances that the function `distance` computes from two tensors. The options `p` and `eps` are not used.
     ///
     /// # Errors
     ///
@@ -90,7 +89,7 @@ impl FormulaOfThree for TripletOptions {
     }
 }
 
-/// Checks that the shapes of the examples are the shape of the anchor.
+/// Checks that the positive and the negative example have the shape of the anchor.
 fn check_triple<A: TensorLike>(anchor: &A, positive: &A, negative: &A, at: Site) -> Result<(), Error> {
     check_shape("the positive", &positive.shape(), &anchor.shape(), at)?;
     check_shape("the negative", &negative.shape(), &anchor.shape(), at)

@@ -1,11 +1,11 @@
-//! Losses of scores for classes: the weights of the classes, and the reduction of the losses of the samples.
+//! The type of losses of scores for classes. It has the weights of the classes, and the reduction over the samples.
 
 use wengert_tensor::ops::LossReduction;
 use wengert_tensor::{Float, Tensor};
 
-/// A loss of scores for classes. `F` is the formula with its own options:
-/// [`CrossEntropyLoss`](super::CrossEntropyLoss), [`NllLoss`](super::NllLoss),
-/// [`MultiMarginLoss`](super::MultiMarginLoss), [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss).
+/// A loss of scores for classes. `F` is the formula with its own options. The losses of this type are
+/// [`CrossEntropyLoss`](super::CrossEntropyLoss), [`NllLoss`](super::NllLoss), [`MultiMarginLoss`](super::MultiMarginLoss),
+/// [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss).
 #[derive(Clone, Debug)]
 pub struct WeightedLoss<F, T: Float = f32> {
     pub(super) formula: F,
@@ -14,19 +14,19 @@ pub struct WeightedLoss<F, T: Float = f32> {
 }
 
 impl<F: Default, T: Float> Default for WeightedLoss<F, T> {
-    /// Returns the loss without weights, with the mean and with the default options of the formula.
+    /// Returns the loss without class weights, with the mean over the samples as the reduction, and with the default options of the formula.
     fn default() -> Self {
         WeightedLoss { formula: F::default(), weight: None, reduction: LossReduction::Mean }
     }
 }
 
 impl<F: Default, T: Float> WeightedLoss<F, T> {
-    /// Returns the loss without weights, with the mean and with the default options of the formula.
+    /// Returns the loss without class weights, with the mean over the samples as the reduction, and with the default options of the formula.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets a weight for each class, `[c]`.
+    /// Sets a weight for each of the c classes, in a tensor `[c]`.
     pub fn weight(self, weight: &Tensor<T>) -> Self {
         Self { weight: Some(weight.clone()), ..self }
     }

@@ -1,4 +1,4 @@
-//! A model as a function of one vector.
+//! Makes the output of a model a function of one vector that has all its parameters.
 
 use wengert_autograd::Var;
 use wengert_macros::twins;
@@ -7,8 +7,9 @@ use wengert_tensor::ops::Views as _;
 
 use crate::module::module::Module;
 
-/// Replaces the parameters of `model` by parts of `vector` on the vector's tape, in the order of [`to_vector`](Module::to_vector). The output of
-/// the model is then a function of one vector, for a Hessian or a method of your own. PyTorch: `torch.func.functional_call`.
+/// Replaces the parameters of `model` by parts of `vector` on the tape of `vector`, in the order of [`to_vector`](Module::to_vector). On this
+/// tape, the output of the model is then a function of `vector`, for example for a Hessian. The parameters themselves do not change. PyTorch:
+/// `torch.func.functional_call`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd as autograd; pub use wengert_autograd::prelude; }
@@ -27,7 +28,7 @@ use crate::module::module::Module;
 ///
 /// # Errors
 ///
-/// If the vector does not have the shape `[n]` of [`num_parameters`](Module::num_parameters).
+/// If the shape of `vector` is not `[n]`, where n is [`num_parameters`](Module::num_parameters).
 #[twins]
 pub fn try_bind_vector<T: Float>(model: &(impl Module<T> + ?Sized), vector: Var<'_, T>) -> crate::Result<()> {
     let (found, expected) = (vector.shape().numel(), model.num_parameters());

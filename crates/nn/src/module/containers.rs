@@ -29,7 +29,7 @@ impl<T: Float, E: Element> Module<T> for Buffer<E> {
     }
 }
 
-/// Calls `each` with each child and its index as text. All texts share one buffer.
+/// Calls `each` with the index of each child as text, and the child. One buffer is reused for all texts.
 fn for_each_numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C)) {
     let mut name = String::new();
     for (position, child) in children.enumerate() {
@@ -39,7 +39,7 @@ fn for_each_numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(
     }
 }
 
-/// The children are the elements. Their names are their indices. PyTorch: `ModuleList`.
+/// The children are the elements of the vector. Their names are their indices. PyTorch: `ModuleList`.
 impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
         for_each_numbered(self.iter(), &mut |name, child| each(name, child));
@@ -50,7 +50,7 @@ impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
     }
 }
 
-/// The children are the values. Their names are the keys, in the order of the keys. PyTorch: `ModuleDict`, in the order of insertion.
+/// The children are the values of the map, sorted by key. Their names are the keys. PyTorch: `ModuleDict`, which keeps the order of insertion.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -75,7 +75,7 @@ impl<T: Float, K: AsRef<str> + Ord, M: Module<T>> Module<T> for BTreeMap<K, M> {
     }
 }
 
-/// The children are the elements. Their names are their indices.
+/// The children are the elements of the array or tuple. Their names are their indices.
 impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
         for_each_numbered(self.iter(), &mut |name, child| each(name, child));
@@ -86,7 +86,7 @@ impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     }
 }
 
-/// `Some` behaves like the module inside, with the same path. `None` has no children.
+/// `Some` behaves like the module that it contains, and adds nothing to the path. `None` has no children.
 impl<T: Float, M: Module<T>> Module<T> for Option<M> {
     fn kind(&self) -> &'static str {
         self.as_ref().map_or("None", M::kind)
@@ -113,7 +113,7 @@ impl<T: Float, M: Module<T>> Module<T> for Option<M> {
     }
 }
 
-/// Implements the trait for pointers to modules.
+/// Implements [`Module`] for types of pointers to modules.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
         /// A pointer behaves like the module to which it points.
@@ -143,10 +143,10 @@ macro_rules! pointers {
 
 pointers!(Box<M>, &mut M);
 
-/// Implements the trait for tuples of modules.
+/// Implements [`Module`] for tuples of modules. Each line has the type parameter and the index of each element.
 macro_rules! tuples {
     ($($($module:ident $position:tt),+;)*) => {$(
-        /// The children are the elements. Their names are their indices.
+        /// The children are the elements of the array or tuple. Their names are their indices.
         impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
             fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
                 $(each(stringify!($position), &self.$position);)+

@@ -1,4 +1,4 @@
-//! Functions that see or change the outputs of layers, without a change of the model.
+//! Functions that see or change the outputs of layers. The model itself stays unchanged.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use crate::module::module::walk_modules;
 use crate::trace::{self, Hook, ModuleKey};
 use crate::{Error, Result};
 
-/// Functions that are called with the outputs of layers while [`run`](Self::run) runs, and return the variables that replace them. PyTorch:
-/// `Module.register_forward_hook`.
+/// A list of functions, called hooks. While [`run`](Self::run) runs, each hook is called with the output of one layer, and returns the variable
+/// that replaces this output. PyTorch: `Module.register_forward_hook`.
 ///
-/// With [`map_gradient`](Var::map_gradient), a hook changes the gradient of an output instead of its value. PyTorch:
+/// A hook can return [`map_gradient`](Var::map_gradient) of the output. It then changes the gradient of the output and not its value. PyTorch:
 /// `Module.register_full_backward_hook`.
 ///
 /// ```
@@ -40,9 +40,9 @@ use crate::{Error, Result};
 /// assert!(active.borrow().len() == 1 && (0.0..=1.0).contains(&active.borrow()[0]));
 /// ```
 ///
-/// A path is the path of a layer's parameters without their last part, for example `features.3`. [`Module::summary_with`] lists the paths. The
-/// hooks apply to the current thread, and only to layers of the model that `run` gets. For a layer with several results (an LSTM), the
-/// hook gets the first one.
+/// A hook names its layer by a path, for example `features.3`. This is the path of the layer's parameters without the last part.
+/// [`Module::summary_with`] lists the paths. The hooks apply to the current thread, and only to layers of the model that `run` gets. If a layer
+/// has several results (for example an LSTM), its hook gets the first one.
 #[derive(Clone)]
 pub struct Hooks<T: Float = f32> {
     hooks: Vec<(String, Hook<T>)>,
@@ -56,25 +56,26 @@ impl<T: Float> Default for Hooks<T> {
 
 #[twins]
 impl<T: Float> Hooks<T> {
-    /// Returns an empty list.
+    /// Returns an empty list of hooks.
     pub fn new() -> Self {
         Hooks::default()
     }
 
-    /// Adds a function for the output of the layer at `path`. It returns the variable that replaces the output. The functions of one layer are
-    /// called in the order in which they were added.
+    /// Adds a hook for the layer at `path`. It gets the output of the layer, and returns the variable that replaces the output. The hooks of one
+    /// layer are called in the order in which they were added.
     #[must_use]
     pub fn output(mut self, path: &str, hook: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'static) -> Self {
         self.hooks.push((path.to_owned(), Rc::new(hook)));
         self
     }
 
-    /// Runs `forward` with the hooks on the layers of `model`, and returns its result.
+    /// Calls `forward` with the hooks on the layers of `model`, and returns the result of `forward`.
     ///
     /// # Errors
     ///
-    /// [`Error::Hook`] if `model` has no module at one of the paths, if two modules cannot be distinguished (two fields without data, such as
-    /// `ReLU`, at one address), or if `forward` did not call the layer.
+    /// [`Error::Hook`] if `model` has no module at one of the paths, or if `forward` did not call the layer at one of them. Also if a layer
+    /// cannot be distinguished from another one, because both are fields without data (for example `ReLU`) that the compiler placed at one
+    /// address.
     pub fn try_run<R>(&self, model: &impl Module<T>, forward: impl FnOnce() -> R) -> Result<R> {
         let keys = keys(model.as_module(), &self.hooks)?;
         let hooks = keys.into_iter().zip(&self.hooks).map(|(key, (_, hook))| (key, Rc::clone(hook))).collect();
@@ -89,7 +90,7 @@ impl<T: Float> Hooks<T> {
     }
 }
 
-/// Returns the key of the module at the path of each hook.
+/// Returns the key of the module at the path of each hook, in the order of the hooks.
 #[precompiled]
 fn keys<T: Float>(model: &dyn Module<T>, hooks: &[(String, Hook<T>)]) -> Result<Vec<ModuleKey>> {
     let (mut found, mut all) = (HashMap::new(), HashMap::<ModuleKey, Vec<String>>::new());
@@ -123,7 +124,7 @@ mod tests {
 
     use crate::{Error, GRU, Generator, Hooks, Layer, Linear, Module, ReLU, Result, Sequential};
 
-    /// A layer of a user, which calls its parts by `try_forward`.
+    /// A layer that a user defines. It calls its inner layer by `try_forward`.
     #[derive(Module)]
     struct Doubled {
         inner: Linear<f64>,
@@ -175,7 +176,7 @@ mod tests {
         let (plain, tripled) = (Hooks::new(), Hooks::new().output("0", |y| y.map_gradient(|g| g * 3.0)));
         let difference = (gradients(&plain).of(weight) * 3.0 - gradients(&tripled).of(weight)).abs().amax(..).item();
         assert!(difference < 1e-12, "{difference}");
-        // Two hooks of one layer run in their order: the result is (y + 1) · 0, and not y · 0 + 1.
+        // Two hooks of one layer run in the order in which they were added. So the result is (y + 1) · 0, and not y · 0 + 1.
         let both = Hooks::new().output("2", |y| y + 1.0).output("2", |y| y * 0.0);
         assert_eq!(both.run(&model, || model.forward(&x)).to_vec(), [0.0; 10]);
     }
@@ -227,7 +228,7 @@ mod tests {
         assert!(model.forward(&x).iter().any(|y| y != 0.0));
     }
 
-    /// Runs hooks when it is dropped, and stores the error.
+    /// Runs a model with a hook when this value is dropped, and sends the text of the error, if any.
     struct AtTheEnd(mpsc::Sender<Option<String>>);
 
     impl Drop for AtTheEnd {
@@ -246,7 +247,7 @@ mod tests {
     fn hooks_in_the_destructor_of_a_thread_local_variable_are_a_result_or_an_error() {
         let (sender, results) = mpsc::channel();
         let run = move || {
-            // This variable is initialized before the list of hooks. So Linux destroys it after the list.
+            // This variable is initialized before the thread's list of hooks. So Linux destroys it after this list.
             EARLY.set(Some(AtTheEnd(sender)));
             let (model, x) = model();
             let _ = Hooks::new().output("2", |y| y).run(&model, || model.forward(&x));

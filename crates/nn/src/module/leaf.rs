@@ -9,14 +9,14 @@ use crate::{Result, bytes};
 
 /// A leaf of a module's tree.
 pub enum Leaf<'m, T: Float = f32> {
-    /// A parameter.
+    /// The leaf is a parameter.
     Parameter(&'m Parameter<T>),
-    /// A buffer of any element type.
+    /// The leaf is a buffer, which has any element type.
     Buffer(&'m dyn AnyBuffer),
 }
 
 impl<'m, T: Float> Leaf<'m, T> {
-    /// Returns the parameter, or `None` if the leaf is a buffer.
+    /// Returns the parameter of this leaf, or `None` if the leaf is a buffer.
     pub fn parameter(self) -> Option<&'m Parameter<T>> {
         match self {
             Leaf::Parameter(parameter) => Some(parameter),
@@ -27,14 +27,14 @@ impl<'m, T: Float> Leaf<'m, T> {
 
 /// A leaf of a module's tree that can be changed.
 pub enum LeafMut<'m, T: Float = f32> {
-    /// A parameter.
+    /// The leaf is a parameter.
     Parameter(&'m mut Parameter<T>),
-    /// A buffer of any element type.
+    /// The leaf is a buffer, which has any element type.
     Buffer(&'m mut dyn AnyBuffer),
 }
 
 impl<'m, T: Float> LeafMut<'m, T> {
-    /// Returns the parameter, or `None` if the leaf is a buffer.
+    /// Returns the parameter of this leaf, or `None` if the leaf is a buffer.
     pub fn parameter(self) -> Option<&'m mut Parameter<T>> {
         match self {
             LeafMut::Parameter(parameter) => Some(parameter),
@@ -43,19 +43,20 @@ impl<'m, T: Float> LeafMut<'m, T> {
     }
 }
 
-/// A [`Buffer`] of any element type. `as_any().downcast_ref::<Buffer<i64>>()` returns the buffer of a known type.
+/// A [`Buffer`] of any element type. If the element type is known, for example `i64`, `as_any().downcast_ref::<Buffer<i64>>()` returns the
+/// buffer.
 pub trait AnyBuffer: Any {
-    /// Returns the element type.
+    /// Returns the element type of the buffer.
     fn dtype(&self) -> DType;
-    /// Returns the shape.
+    /// Returns the shape of the buffer.
     fn shape(&self) -> &Shape;
-    /// Returns the elements as bytes, row-major and little-endian.
+    /// Returns the elements of the buffer as bytes, row-major and little-endian.
     fn to_bytes(&self) -> Vec<u8>;
-    /// Sets the elements from bytes, row-major and little-endian.
+    /// Sets the elements of the buffer from bytes, row-major and little-endian.
     ///
     /// # Errors
     ///
-    /// If the number of bytes does not fit the shape.
+    /// If the number of bytes does not fit the shape of the buffer.
     fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
     /// Returns the buffer as `Any`, so that it can be downcast.
     fn as_any(&self) -> &dyn Any;
@@ -91,7 +92,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
     }
 }
 
-/// Applies to one buffer the changes that the tape recorded.
+/// Applies the changes of one buffer that the tape of `gradients` recorded to this buffer.
 pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {

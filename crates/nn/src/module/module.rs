@@ -1,7 +1,7 @@
 //! The trait of modules.
 //!
-//! A module is a tree whose leaves are parameters and buffers. A module names its children. Paths, counts, checkpoints and optimisers are
-//! derived from these names. The forward pass is a separate method of each module; see [`Layer`](crate::Layer).
+//! A module is a tree whose leaves are parameters and buffers. A module lists its children with their names. Paths of parameters, counts,
+//! checkpoints and optimisers all use this list. The forward pass is not part of the trait; see [`Layer`](crate::Layer).
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::module::table::write_table;
 use crate::trace::ModuleKey;
 use crate::{Error, Result, trace};
 
-/// The conversion of any module to `dyn Module`, which lets one compiled function serve all modules. Every module implements it.
+/// The conversion of any module to `dyn Module`, which lets one compiled function serve all modules. Every module implements this trait.
 #[doc(hidden)]
 pub trait AsModule<T: Float> {
     /// Returns the module as `dyn Module`.
@@ -36,11 +36,11 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 
 /// A module: a layer or a model with parameters. PyTorch: `torch.nn.Module`.
 ///
-/// `#[derive(Module)]` implements it for a struct of modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`, arrays and tuples of
-/// them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Plain data (numbers, `bool`, text, and `Option`, `Vec`,
-/// arrays and tuples of them) is not part of the module. Mark other fields that are not modules with `#[module(skip)]`. The derive takes
-/// the element type from the types of the fields: a struct with a `Parameter<f64>` is a `Module<f64>`. For a struct whose fields are other
-/// structs of f64, write `#[module(f64)]`.
+/// `#[derive(Module)]` implements the trait for a struct whose fields are modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`,
+/// arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Fields of plain data (numbers, `bool`,
+/// text, and `Option`, `Vec`, arrays and tuples of them) are not part of the module. Mark other fields that are not modules with
+/// `#[module(skip)]`. The derive takes the element type from the types of the fields: a struct with a `Parameter<f64>` is a `Module<f64>`. For a
+/// struct whose fields are other structs with parameters of f64, write `#[module(f64)]`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -64,7 +64,8 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 /// assert!(model.layers[0].weight.is_frozen());
 /// ```
 ///
-/// Nothing is cached or registered. The order of the parameters is always the order of the fields.
+/// Each method reads the fields of the struct anew, and nothing is cached or registered. The order of the parameters is always the order of the
+/// fields.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no module with elements of `{T}`",
     label = "neither a layer, a parameter nor a buffer of `{T}`, nor a struct of them with `#[derive(Module)]`",
@@ -74,77 +75,78 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 )]
 #[twins]
 pub trait Module<T: Float = f32>: AsModule<T> {
-    /// Returns the name of the type, for tables and errors.
+    /// Returns the name of the module's type without its path and parameters, for tables and errors.
     fn kind(&self) -> &'static str {
         let name = std::any::type_name::<Self>();
         let name = name.split('<').next().unwrap_or(name);
         name.rsplit("::").next().unwrap_or(name)
     }
 
-    /// Calls `each` with the name of each child and the child, in order.
+    /// Calls `each` with the name of each child and the child, always in the same order.
     fn children<'m>(&'m self, _each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {}
 
-    /// Calls `each` with the same children in the same order, as mutable references.
+    /// Calls `each` with the name of each child and a mutable reference to the child, in the order of [`children`](Self::children).
     fn children_mut<'m>(&'m mut self, _each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {}
 
-    /// Returns the module as a leaf if it is a parameter or a buffer, otherwise `None`.
+    /// Returns the module as a leaf if the module is a parameter or a buffer, otherwise `None`.
     fn leaf(&self) -> Option<Leaf<'_, T>> {
         None
     }
 
-    /// Returns the module as a mutable leaf if it is a parameter or a buffer, otherwise `None`.
+    /// Returns the module as a mutable leaf if the module is a parameter or a buffer, otherwise `None`.
     fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
         None
     }
 
-    /// Returns the parameters and buffers with their paths, such as `encoder.layers.0.weight`.
+    /// Returns all parameters and buffers with their paths, for example `encoder.layers.0.weight`.
     fn leaves(&self) -> Vec<(String, Leaf<'_, T>)> {
         leaves(self.as_module())
     }
 
-    /// Returns the same parameters and buffers in the same order, as mutable references.
+    /// Returns all parameters and buffers with their paths, in the order of [`leaves`](Self::leaves), as mutable references.
     fn leaves_mut(&mut self) -> Vec<(String, LeafMut<'_, T>)> {
         leaves_mut(self.as_module_mut())
     }
 
-    /// Returns the parameters, also the frozen ones, always in the same order.
+    /// Returns all parameters, also the frozen ones, always in the same order.
     fn parameters(&self) -> Vec<&Parameter<T>> {
         parameters(self.as_module())
     }
 
-    /// Returns the same parameters in the same order, as mutable references.
+    /// Returns all parameters in the order of [`parameters`](Self::parameters), as mutable references.
     fn parameters_mut(&mut self) -> Vec<&mut Parameter<T>> {
         parameters_mut(self.as_module_mut())
     }
 
-    /// Returns the parameters with their paths. PyTorch: `named_parameters`.
+    /// Returns all parameters with their paths. PyTorch: `named_parameters`.
     fn named_parameters(&self) -> Vec<(String, &Parameter<T>)> {
         named_parameters(self.as_module())
     }
 
-    /// Returns the buffers with their paths. PyTorch: `named_buffers`.
+    /// Returns all buffers with their paths. PyTorch: `named_buffers`.
     fn named_buffers(&self) -> Vec<(String, &dyn AnyBuffer)> {
         named_buffers(self.as_module())
     }
 
-    /// Returns the number of elements of all parameters, also the frozen ones.
+    /// Returns the total number of elements of all parameters, also of the frozen ones.
     fn num_parameters(&self) -> usize {
         num_parameters(self.as_module())
     }
 
-    /// Returns all parameters as one vector, in their order. PyTorch: `parameters_to_vector`.
+    /// Returns the elements of all parameters as one vector, in the order of [`parameters`](Self::parameters). PyTorch: `parameters_to_vector`.
     fn to_vector(&self) -> Tensor<T> {
         to_vector(self.as_module())
     }
 
-    /// Returns a table of all leaves: the path, the kind of the module that has the leaf, the shape, and the number of elements. The last
-    /// line has the total.
+    /// Returns a table of all parameters and buffers: the path, the kind of the module that contains the leaf, the shape, and the number of
+    /// elements. The last line has the total number of elements.
     fn summary(&self) -> String {
         summary(self.as_module())
     }
 
-    /// Returns a table of the layers: the path, the kind, the shape of the output in `forward`, and the number of parameters. The last line
-    /// has the total. Nothing is computed, because recording alone determines the shapes. PyTorch: the package `torchinfo`.
+    /// Returns a table of the layers: the path, the kind, the shape of the layer's output while `forward` runs, and the number of its
+    /// parameters' elements. The last line has the total number of elements. `forward` only records operations on a tape, which determines the
+    /// shapes, and no values are computed. PyTorch: the package `torchinfo`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -171,8 +173,8 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         first_non_finite(self.as_module(), gradients)
     }
 
-    /// Freezes the parameters at or below `path`, or all parameters if `path` is empty. Frozen parameters are constants
-    /// on tapes. PyTorch: `requires_grad_(False)`.
+    /// Freezes the parameters at or below `path`, or all parameters if `path` is empty. A tape records a frozen parameter as a constant, so it
+    /// gets no gradient. PyTorch: `requires_grad_(False)`.
     ///
     /// # Panics
     ///
@@ -182,7 +184,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         self.set_frozen(path, true);
     }
 
-    /// Trains the parameters at or below `path` again, or all parameters if `path` is empty.
+    /// Unfreezes the parameters at or below `path`, or all parameters if `path` is empty, so that they are trained again.
     ///
     /// # Panics
     ///
@@ -192,7 +194,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         self.set_frozen(path, false);
     }
 
-    /// Freezes the parameters at or below `path`, or trains them again if `frozen` is false.
+    /// Freezes the parameters at or below `path`, or unfreezes them if `frozen` is false.
     ///
     /// # Errors
     ///
@@ -201,11 +203,11 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         set_frozen(self.as_module_mut(), path, frozen)
     }
 
-    /// Sets all parameters from one vector, in their order. PyTorch: `vector_to_parameters`.
+    /// Sets the elements of all parameters from one vector, in the order of [`parameters`](Self::parameters). PyTorch: `vector_to_parameters`.
     ///
     /// # Errors
     ///
-    /// If the vector does not have [`num_parameters`](Self::num_parameters) elements.
+    /// If `vector` does not have [`num_parameters`](Self::num_parameters) elements.
     fn try_set_from_vector(&mut self, vector: &Tensor<T>) -> Result<()> {
         set_from_vector(self.as_module_mut(), vector)
     }
@@ -275,7 +277,7 @@ fn summary<T: Float>(module: &dyn Module<T>) -> String {
     write_table(&rows, num_parameters(module), num_frozen(module))
 }
 
-/// Returns the table of [`Module::summary_with`] from the shape of each output.
+/// Returns the table of [`Module::summary_with`]. `outputs` has the shape of each layer's output, by the key of the layer.
 #[precompiled]
 fn summary_of_outputs<T: Float>(module: &dyn Module<T>, outputs: &HashMap<ModuleKey, Shape>) -> String {
     let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
@@ -328,7 +330,7 @@ fn set_from_vector<T: Float>(module: &mut dyn Module<T>, vector: &Tensor<T>) -> 
     Ok(())
 }
 
-/// Updates the buffers of `model` by the changes that the tape of `gradients` recorded. An optimiser's step does this.
+/// Updates the buffers (running statistics) of `model` by the changes that the tape of `gradients` recorded. An optimiser's step does the same.
 pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
     walk_mut(model.as_module_mut(), &mut String::new(), &mut |_, leaf| {
         if let LeafMut::Buffer(buffer) = leaf {
@@ -337,18 +339,19 @@ pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients
     });
 }
 
-/// Returns true if the leaf at `path` is at `prefix` or below it.
+/// Returns true if `path`, the path of a leaf, is equal to the path `prefix` or below it in the tree.
 pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
     let prefix = prefix.trim_end_matches('.');
     prefix.is_empty() || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Returns the paths of all parameters.
+/// Returns the paths of all parameters of `module`.
 pub(crate) fn paths<T: Float>(module: &dyn Module<T>) -> Vec<String> {
     named_parameters(module).into_iter().map(|(path, _)| path).collect()
 }
 
-/// Appends a name to a path. Returns the previous length of the path, to restore it. An empty name adds nothing.
+/// Appends the name of a child to a path. Returns the previous length of the path, to which the caller truncates it later. An empty name adds
+/// nothing.
 fn enter(path: &mut String, name: &str) -> usize {
     let length = path.len();
     if !name.is_empty() {
@@ -360,12 +363,12 @@ fn enter(path: &mut String, name: &str) -> usize {
     length
 }
 
-/// Returns the number of elements of the frozen parameters.
+/// Returns the total number of elements of the frozen parameters of `module`.
 fn num_frozen<T: Float>(module: &dyn Module<T>) -> usize {
     parameters(module).into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel()).sum()
 }
 
-/// Calls `visit` with the module and every module below it that is not a leaf. Also passes the path of each.
+/// Calls `visit` with `module` and every module below it that is not a leaf, each with its path. `path` is the path of `module`.
 pub(super) fn walk_modules<'m, T: Float>(
     module: &'m dyn Module<T>,
     path: &mut String,
@@ -382,8 +385,8 @@ pub(super) fn walk_modules<'m, T: Float>(
     });
 }
 
-/// Calls `visit` with every leaf, its path, and the kind of the module that contains the leaf. If `module` itself is a leaf, this kind is
-/// `owner`.
+/// Calls `visit` with the path of every leaf of `module`, the kind of the module that contains the leaf, and the leaf. If `module` itself is a
+/// leaf, this kind is `owner`.
 fn walk_with_owners<'m, T: Float>(
     module: &'m dyn Module<T>,
     owner: &'static str,
@@ -400,7 +403,7 @@ fn walk_with_owners<'m, T: Float>(
     }
 }
 
-/// Calls `visit` with a mutable reference to every leaf, and its path.
+/// Calls `visit` with the path of every leaf of `module`, and a mutable reference to the leaf.
 #[precompiled]
 pub(crate) fn walk_mut<'m, T: Float>(
     module: &'m mut dyn Module<T>,
@@ -559,13 +562,13 @@ mod tests {
         let gradients = step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
         assert_eq!(model.mean.value.to_vec(), [1.0, 2.0, 4.0]);
-        // The changes of two batches before one step are applied in order.
+        // The recorded changes of two batches before one step are both applied, in the order of the batches.
         let mut gradients = step(&model, Tape::training(generator));
         gradients += step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
         assert_eq!(model.mean.value.to_vec(), [1.75, 3.5, 7.0]);
         assert_eq!(model.seen.value.item(), 3);
-        // A tape that does not train changes nothing.
+        // A tape that is not a training tape records no changes of buffers.
         let gradients = step(&model, Tape::new());
         sgd.step(&mut model, &gradients);
         assert_eq!(model.seen.value.item(), 3);

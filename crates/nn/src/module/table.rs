@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Returns the rows as lines with aligned columns, and a last line with the numbers of parameters and of frozen
-/// parameters.
+/// Returns a text with a line of aligned columns for each row. A last line has the number of elements of all parameters and of the frozen ones.
 pub(super) fn write_table(rows: &[[String; 4]], parameters: usize, frozen: usize) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
     let [path, kind, shape] = [width(0), width(1), width(2)];

@@ -1,7 +1,8 @@
-//! Adadelta.
+//! The optimiser Adadelta.
 //!
 //! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>):
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>). Here p is the parameter, v the running mean of its squared gradient,
+//! and u the running mean of its squared steps. The settings are ρ (`rho`) and ε (`eps`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -18,8 +19,8 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent whose steps are scaled by the root mean square of earlier steps, divided by the root mean square of the gradient. So
-/// steps have the unit of the parameter. PyTorch: `torch.optim.Adadelta`.
+/// Gradient descent whose steps are scaled by the root mean square of earlier steps, divided by the root mean square of the gradient. So a step
+/// has the same unit as the parameter. PyTorch: `torch.optim.Adadelta`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
@@ -47,13 +48,13 @@ impl<T: Float> Adadelta<T> {
         Adadelta { rho: 0.9, eps: 1e-6, common: Common::new(lr) }
     }
 
-    /// Sets the decay rate of the mean squares, from 0 to 1. Each step multiplies the old mean squares by `rho`.
+    /// Sets the decay rate of the running mean squares of gradients and steps, from 0 to 1. Each step multiplies the old means by `rho`.
     #[must_use]
     pub fn rho(self, rho: f64) -> Self {
         Adadelta { rho, ..self }
     }
 
-    /// Sets the constant that is added under the square roots. It must not be negative.
+    /// Sets the constant that is added to both mean squares before their square roots are taken. It must not be negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Adadelta { eps, ..self }

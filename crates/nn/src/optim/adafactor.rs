@@ -1,7 +1,8 @@
-//! Adafactor.
+//! The optimiser Adafactor.
 //!
 //! Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost" (2018), in PyTorch's form
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adafactor.html>). For a matrix G of gradients at step t:
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adafactor.html>). For a parameter P whose gradient at step t is the matrix G. The
+//! states are R and C, and rms is the root mean square of the elements:
 //!
 //! ```text
 //! s ← t^beta2_decay
@@ -19,11 +20,11 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Adafactor: an adaptive optimiser whose states need little memory. For a matrix `[r, c]` it keeps r + c numbers, where
+/// Adafactor: an adaptive optimiser whose states need little memory. For a matrix of r rows and c columns it keeps r + c numbers, while
 /// [`Adam`](crate::Adam) keeps 2 r c. PyTorch: `torch.optim.Adafactor`.
 ///
-/// For parameters of several dimensions, the last two are the rows and columns. For vectors and numbers, the optimiser keeps a number for
-/// each element. The weight decay is always decoupled. The optimiser cannot be sharded: a step depends on whole parameters.
+/// For parameters of several dimensions, the last two dimensions are the rows and columns. For vectors and scalars, the optimiser keeps a number
+/// for each element. The weight decay is always decoupled. The optimiser cannot be sharded: a step depends on whole parameters.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
@@ -46,8 +47,8 @@ pub struct Adafactor<T: Float = f32> {
 }
 
 impl<T: Float> Adafactor<T> {
-    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 0.01) and PyTorch's defaults. The rate is relative to the
-    /// size of each parameter. The first step checks the settings.
+    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 0.01) and PyTorch's defaults. The rate is relative to the root mean
+    /// square of each parameter's elements. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         common.decoupled = true;
@@ -55,28 +56,29 @@ impl<T: Float> Adafactor<T> {
         Adafactor { beta2_decay: -0.8, eps: [smallest, 1e-3], clip: 1.0, common }
     }
 
-    /// Sets the exponent of the step's number t in the weight that the newest gradient has in the running means. It must not be positive;
-    /// -0.8 by default.
+    /// Sets the exponent of the step's number t. The newest gradient has the weight t^`beta2_decay` in the running means. It must not be
+    /// positive; -0.8 by default.
     #[must_use]
     pub fn beta2_decay(self, beta2_decay: f64) -> Self {
         Adafactor { beta2_decay, ..self }
     }
 
-    /// Sets two lower bounds. `first` is the smallest root of the estimated variance, by default the distance of 1 to the next number of
-    /// type `T`. `second` is the smallest size of a parameter, to which the rate is relative, and 1e-3 by default.
+    /// Sets two lower bounds. `first` bounds the root of the estimated mean squared gradient; by default it is the distance of 1 to the next
+    /// number of type `T`. `second` bounds the root mean square of a parameter, to which the learning rate is relative; by default it is 1e-3.
     #[must_use]
     pub fn eps(self, first: f64, second: f64) -> Self {
         Adafactor { eps: [first, second], ..self }
     }
 
-    /// Sets the largest root mean square of an update before it is multiplied by the rate, at least 1; 1 by default. PyTorch: `d`.
+    /// Sets the largest root mean square of an update, before the update is multiplied by the learning rate. It must be at least 1; 1 by
+    /// default. PyTorch: `d`.
     #[must_use]
     pub fn clip(self, d: f64) -> Self {
         Adafactor { clip: d, ..self }
     }
 }
 
-/// Returns the root of the mean of the squared elements.
+/// Returns the root of the mean of the squared elements of `x`.
 fn root_mean_square<T: Float>(x: &Tensor<T>) -> Result<f64> {
     Ok(x.try_square()?.try_mean(..)?.item().to_f64().sqrt())
 }
@@ -162,8 +164,8 @@ pub(super) mod tests {
     use super::*;
     use crate::{Checkpoint, Module as _};
 
-    /// Returns the elements p of a parameter after three steps. Element k begins at k / 4 - ½, and its gradient in step t is
-    /// sin((k + 1)(0.7 + t)) + p.
+    /// Returns the elements of a parameter after three steps of `optimizer`. Element k begins at k / 4 - ½. If its current value is p, its
+    /// gradient in step t is sin((k + 1)(0.7 + t)) + p.
     pub(in crate::optim) fn after_three_steps<O: Optimizer<f64>>(mut optimizer: O, shape: &[usize]) -> Vec<f64> {
         let count = shape.iter().product::<usize>();
         let numbers = Tensor::<f64>::arange(count).reshape(shape);
@@ -177,7 +179,7 @@ pub(super) mod tests {
 
     #[track_caller]
     pub(in crate::optim) fn assert_close(found: &[f64], expected: &[f64]) {
-        // A step has some ten operations, whose rounding errors are far below this bound.
+        // A step has about ten operations, whose rounding errors are far below this bound.
         assert_eq!(found.len(), expected.len());
         assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-13), "{found:?} {expected:?}");
     }

@@ -1,8 +1,8 @@
-//! Adagrad.
+//! The optimiser Adagrad.
 //!
-//! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The update follows
-//! PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>), for a parameter's
-//! t-th step:
+//! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The update follows PyTorch,
+//! including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>). At a parameter's t-th step, with
+//! the parameter p, the sum s of its squared gradients, and the setting ε (`eps`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -41,25 +41,25 @@ pub struct Adagrad<T: Float = f32> {
 }
 
 impl<T: Float> Adagrad<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) without decay, epsilon 1e-10, and sums that begin at 0. The
-    /// first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) without decay, epsilon 1e-10, and sums of squared gradients that
+    /// begin at 0. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adagrad { lr_decay: 0.0, eps: 1e-10, initial_accumulator_value: 0.0, common: Common::new(lr) }
     }
 
-    /// Sets the decay of the learning rate, not negative: step t divides the rate by `1 + (t - 1) · lr_decay`.
+    /// Sets the decay of the learning rate. It must not be negative. A parameter's t-th step divides the rate by `1 + (t - 1) · lr_decay`.
     #[must_use]
     pub fn lr_decay(self, lr_decay: f64) -> Self {
         Adagrad { lr_decay, ..self }
     }
 
-    /// Sets the constant that is added to the divisor, not negative.
+    /// Sets the constant that is added to the divisor of a step, so that the divisor is not 0. It must not be negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Adagrad { eps, ..self }
     }
 
-    /// Sets the initial value of the sums, not negative.
+    /// Sets the value at which each sum of squared gradients begins. It must not be negative.
     #[must_use]
     pub fn initial_accumulator_value(self, value: f64) -> Self {
         Adagrad { initial_accumulator_value: value, ..self }

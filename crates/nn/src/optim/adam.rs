@@ -1,8 +1,8 @@
-//! Adam and AdamW.
+//! The optimisers Adam and AdamW.
 //!
-//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015); with decoupled weight decay, Loshchilov and Hutter (2019). The
-//! update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>), for a
-//! parameter's t-th step:
+//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015). Loshchilov and Hutter (2019) added the decoupled weight decay. The update
+//! follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>). At a parameter's t-th
+//! step, with the parameter p, the running mean m of its gradient, and the running mean v of its squared gradient:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p, or p ← p - lr · weight_decay · p                 (decoupled)
@@ -19,8 +19,8 @@ use crate::optim::moments::{Moments, decoupled_setting, moment_settings};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::Setting;
 
-/// Adam: an optimiser whose step for an element is the mean gradient divided by the root of the mean squared gradient. PyTorch:
-/// `torch.optim.Adam`, and with [`decoupled`](Self::decoupled) `torch.optim.AdamW`.
+/// Adam: an optimiser whose step for an element is the learning rate times the mean gradient, divided by the root of the mean squared gradient.
+/// PyTorch: `torch.optim.Adam`, and with [`decoupled`](Self::decoupled) `torch.optim.AdamW`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -50,7 +50,7 @@ impl<T: Float> Adam<T> {
     moment_settings!();
     decoupled_setting!();
 
-    /// Divides by the largest mean square so far instead of the current one (Reddi, Kale and Kumar 2018). PyTorch:
+    /// Divides a step by the root of the largest mean squared gradient so far, and not of the current one (Reddi, Kale and Kumar 2018). PyTorch:
     /// `amsgrad=True`.
     #[must_use]
     pub fn amsgrad(self) -> Self {
@@ -94,7 +94,7 @@ impl<T: Float> Optimizer<T> for Adam<T> {
             return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
                 let g = gradient_of.compute(p, g);
                 let (m, v) = (moments.first(m, g), moments.second(v, g));
-                // The result is NaN if either value is NaN, as in PyTorch's `maximum`.
+                // The maximum is NaN if either value is NaN, as in PyTorch's `maximum`.
                 let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
                 (decayed.compute(p) + rate * m / (largest.sqrt() / correction + moments.eps), [m, v, largest])
             })?);
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// Returns the gradient of ½ p² with respect to p, which is p.
+    /// Returns the gradient of ½ p² with respect to the parameter p. It is equal to p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn three_steps_are_pytorchs() {
-        // Each row has settings, and p after each of three steps from p = [1, -2] with the gradient p. The values come from torch.optim in
-        // f64.
+        // Each row has an optimiser, and the parameter p after each of three steps from p = [1, -2], where the gradient is p. The values come
+        // from `torch.optim` in float64.
         let table: [(Adam<f64>, [[f64; 2]; 3]); 5] = [
             (
                 Adam::new(0.5),
@@ -171,7 +171,7 @@ mod tests {
             for expected in expected {
                 let gradients = gradients(&p);
                 adam.step(&mut p, &gradients);
-                // The bound allows for ten roundings of values of at most 2 per step, because the order of operations may differ from
+                // The bound allows for ten rounding errors per step, of values of at most 2, because the order of operations may differ from
                 // PyTorch's.
                 let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
                 assert!(p.value.iter().zip(expected).all(close), "{adam:?}");

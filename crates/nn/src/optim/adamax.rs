@@ -1,7 +1,8 @@
-//! Adamax.
+//! The optimiser Adamax.
 //!
 //! Kingma and Ba, "Adam: a method for stochastic optimization" (2015), section 7.1. The update follows PyTorch, including the order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adamax.html>), for a parameter's t-th step:
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adamax.html>). At a parameter's t-th step, with the parameter p, the
+//! running mean m of its gradient, and the decaying maximum u of the gradient's absolute value:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -18,7 +19,7 @@ use crate::optim::moments::{Moments, moment_settings};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::Setting;
 
-/// [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's absolute value instead of the root of its
+/// [`Adam`](crate::Adam) that divides a step by a decaying maximum of the gradient's absolute value. Adam divides by the root of the gradient's
 /// mean square. PyTorch: `torch.optim.Adamax`.
 ///
 /// ```
@@ -40,8 +41,8 @@ pub struct Adamax<T: Float = f32> {
 }
 
 impl<T: Float> Adamax<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999 and epsilon 1e-8.
-    /// The second beta is the decay of the maximum. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999 and epsilon 1e-8. The second beta is the
+    /// decay rate of the maximum: each step multiplies the old maximum by it. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adamax { moments: Moments::DEFAULT, common: Common::new(lr) }
     }
@@ -68,7 +69,7 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
             let g = gradient_of.compute(p, g);
             let m = moments.first(m, g);
             let (old, new) = (u * moments.beta2, if g < T::ZERO { -g } else { g } + moments.eps);
-            // The result is NaN if either value is NaN, as in PyTorch's `maximum`.
+            // The maximum is NaN if either value is NaN, as in PyTorch's `maximum`.
             let u = if new > old || new.to_f64().is_nan() { new } else { old };
             (p + rate * m / u, [m, u])
         })?)

@@ -1,4 +1,5 @@
-//! Saves and restores the settings and states of an optimiser by name. The same code does both.
+//! Saves and restores the settings and states of an optimiser by name. The same code saves and restores: an archive collects values or
+//! overwrites them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,37 +13,37 @@ use crate::optim::optimizer::AnyOptimizer;
 use crate::optim::setting::Setting;
 use crate::{Error, Result};
 
-/// An object that keeps states for the parameters of a model, such as an average of weights. A [`Checkpoint`](crate::Checkpoint) can save
+/// An object that keeps states for the parameters of a model, for example an average of weights. A [`Checkpoint`](crate::Checkpoint) can save
 /// and restore the object.
 pub trait Resume<T: Float>: Clone {
-    /// Passes each number and tensor with its name to `archive`. The archive copies the value when saving, and overwrites the value when
-    /// restoring.
+    /// Passes each number and tensor of this object with its name to `archive`. The archive copies each value when saving, and overwrites each
+    /// value when restoring.
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
 }
 
-/// Numbers and tensors by name, which are written to a checkpoint or read from one.
+/// Numbers and tensors by name, which are written to a checkpoint or read from a checkpoint.
 pub struct Archive<T: Float> {
-    /// The collected entries, if the archive saves.
+    /// The entries that were collected so far, if the archive saves. Otherwise empty.
     entries: HashMap<Key, Entry<T>>,
-    /// The entries of the file, if the archive restores.
+    /// The entries of the file, if the archive restores. Otherwise `None`.
     stored: Option<Stored<T>>,
     missing: Vec<Key>,
     mismatched: Vec<Mismatch>,
-    /// The first error of reading an entry.
+    /// The first error that occurred when an entry was read.
     failed: Option<Error>,
 }
 
-/// A function that returns the entry with the given name.
+/// A function that reads the entry with the given name from a file.
 type ReadEntry<T> = Box<dyn Fn(&Key) -> Result<Entry<T>>>;
 
-/// The entries of a file. An entry is read when its shape and its element type fit, so that a damaged file cannot ask
+/// The entries of a file. An entry is read only if its shape and its element type fit the value that it restores. So a damaged file cannot ask
 /// for more memory than the model needs.
 pub(crate) struct Stored<T: Float> {
-    /// The entries that were not read yet, with the shape and the element type in the file.
+    /// The shape and the element type in the file of each entry that was not read yet.
     pub(crate) kinds: HashMap<Key, (Shape, String)>,
-    /// The element types that are converted to `T`, among them the type `T`.
+    /// The names of the element types that can be converted to `T`, including `T` itself.
     pub(crate) floats: Vec<String>,
-    /// Reads an entry that has one of these kinds: a tensor of `floats`, or a single F64, U64 or BOOL.
+    /// Reads an entry by its name. The entry must be a tensor with an element type of `floats`, or a single F64, U64 or BOOL.
     pub(crate) read: ReadEntry<T>,
 }
 
@@ -56,19 +57,19 @@ impl<T: Float> fmt::Debug for Archive<T> {
     }
 }
 
-/// The name of an entry, then the shape and element type in the file, then the expected shape and element type.
+/// An entry that does not fit: its name, its shape and element type in the file, and the expected shape and element type.
 pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
 
-/// The name of an entry.
+/// The name of an entry, without the name of the object to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
-    /// A setting.
+    /// A setting of the saved object, for example an optimiser, or of one of its groups.
     Setting(String),
-    /// A state. Its name begins with the parameter's path.
+    /// A state. If it belongs to a parameter, its name begins with the parameter's path.
     State(String),
 }
 
-/// A number or a tensor.
+/// The value of an entry: a tensor or a single number.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry<T: Float> {
     Tensor(Tensor<T>),
@@ -78,7 +79,7 @@ pub(crate) enum Entry<T: Float> {
 }
 
 impl Key {
-    /// Returns the name of this entry in a file, for an object that was saved under `name`.
+    /// Returns the name of this entry in a file. `name` is the name under which the object, for example an optimiser, was saved.
     pub(crate) fn in_file(&self, name: &str) -> String {
         match self {
             Key::Setting(key) => format!("@settings.{name}.{key}"),
@@ -86,7 +87,8 @@ impl Key {
         }
     }
 
-    /// Returns the key of the entry `in_file`, or `None` if the entry does not belong to the object that was saved under `name`.
+    /// Returns the key of the entry that is called `in_file` in a file. Returns `None` if the entry does not belong to the object (for example
+    /// an optimiser) that was saved under `name`.
     pub(crate) fn from_file(in_file: &str, name: &str) -> Option<Key> {
         let key = |prefix| Some(in_file.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix('.')?.to_owned());
         key("@settings.").map(Key::Setting).or_else(|| key("@optimizer.").map(Key::State))
@@ -94,8 +96,8 @@ impl Key {
 }
 
 impl<T: Float> Entry<T> {
-    /// Returns true if an entry of this shape and element type can replace this entry. A tensor can be replaced by a
-    /// tensor of the same shape or of rank 0, with one of the types `floats`.
+    /// Returns true if an entry of the file, with the given shape and element type, can replace this entry. A tensor can be replaced by a tensor
+    /// of the same shape or of rank 0, with an element type of `floats`.
     fn may_be(&self, (shape, dtype): &(Shape, String), floats: &[String]) -> bool {
         match self {
             Entry::Tensor(tensor) => (shape.rank() == 0 || shape == tensor.shape()) && floats.contains(dtype),
@@ -103,7 +105,7 @@ impl<T: Float> Entry<T> {
         }
     }
 
-    /// Returns the shape and the element type, as errors show them.
+    /// Returns the shape and the element type of this entry, as errors show them.
     fn shape_and_type(&self) -> (Shape, String) {
         match self {
             Entry::Tensor(tensor) => {
@@ -138,8 +140,8 @@ impl<T: Float> Archive<T> {
         self.entries
     }
 
-    /// Ends the reading. Returns the names missing from the file, the entries whose shape or type differs, and the names that were not
-    /// read.
+    /// Ends the reading. Returns the expected names that the file lacks, the entries whose shape or type differs, and the names in the file that
+    /// were not read.
     ///
     /// # Errors
     ///
@@ -154,12 +156,12 @@ impl<T: Float> Archive<T> {
         }
     }
 
-    /// Returns true if the file has an entry with this name.
+    /// Returns true if the file has an entry with this name that was not read yet.
     pub(crate) fn contains(&self, key: &Key) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.kinds.contains_key(key))
     }
 
-    /// Saves `value`, or sets it to the number in the file.
+    /// Saves `value` when saving, or sets `value` to the number in the file when restoring.
     pub(crate) fn number(&mut self, key: Key, value: &mut f64) {
         self.exchange(key, Entry::Number(*value), |entry| match entry {
             Entry::Number(read) => {
@@ -170,7 +172,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Saves `value`, or sets it to the integer in the file.
+    /// Saves `value` when saving, or sets `value` to the integer in the file when restoring.
     pub(crate) fn integer(&mut self, key: Key, value: &mut u64) {
         self.exchange(key, Entry::Integer(*value), |entry| match entry {
             Entry::Integer(read) => {
@@ -181,7 +183,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Saves `value`, or sets it to the flag in the file.
+    /// Saves `value` when saving, or sets `value` to the flag in the file when restoring.
     pub(crate) fn flag(&mut self, key: Key, value: &mut bool) {
         self.exchange(key, Entry::Flag(*value), |entry| match entry {
             Entry::Flag(read) => {
@@ -192,7 +194,8 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Saves `value`, or sets it to the tensor in the file. The tensor in the file has the same shape, or rank 0.
+    /// Saves `value` when saving, or sets `value` to the tensor in the file when restoring. The tensor in the file must have the same shape, or
+    /// rank 0.
     pub(crate) fn tensor(&mut self, key: Key, value: &mut Tensor<T>) {
         let shape = value.shape().clone();
         self.exchange(key, Entry::Tensor(value.clone()), |entry| match entry {
@@ -209,8 +212,8 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// When saving, stores `own`. When restoring, reads the entry of the file if its shape and type fit, and passes it to `set`. `set`
-    /// returns false if the entry is of another kind.
+    /// When saving, stores `own`, the current value. When restoring, reads the entry of the file if its shape and type fit, and passes the entry
+    /// to `set`. `set` returns false if the entry is of another kind than the value that it sets.
     fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
         let Some(stored) = &mut self.stored else {
             self.entries.insert(key, own);
@@ -269,7 +272,7 @@ pub(crate) fn archive_optimizer<T: Float>(
     }
 }
 
-/// Saves or restores the settings of an optimiser or of one of its groups.
+/// Saves or restores the settings of an optimiser, or of its group with the index `group`. Each saved name begins with `prefix`.
 fn archive_settings<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,
     group: Option<usize>,

@@ -1,7 +1,8 @@
-//! Averaged stochastic gradient descent.
+//! The optimiser ASGD, averaged stochastic gradient descent.
 //!
 //! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update follows PyTorch, including the order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>), for a parameter's t-th step:
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>). At a parameter's t-th step, with the parameter p, its mean a,
+//! and the settings λ (`lambd`), α (`alpha`) and t₀ (`t0`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -20,8 +21,8 @@ use crate::optim::setting::{Range, Setting};
 
 /// Gradient descent with a falling learning rate. It also keeps a mean of each parameter's values from step `t0` on.
 ///
-/// The model keeps the last values; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the
-/// mean is the state `ax`.
+/// The model has the last values of its parameters; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the mean is
+/// the state `ax`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -51,31 +52,32 @@ pub struct Asgd<T: Float = f32> {
 }
 
 impl<T: Float> Asgd<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and means from
-    /// step 1,000,000 on. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and a `t0` of 1,000,000 steps. The first
+    /// step checks the settings.
     pub fn new(lr: f64) -> Self {
         Asgd { lambd: 1e-4, alpha: 0.75, t0: 1e6, common: Common::new(lr) }
     }
 
-    /// Sets λ, the decay of the parameters and of the learning rate, not negative.
+    /// Sets λ, which sets how fast the parameters decay and how fast the learning rate falls. It must not be negative.
     #[must_use]
     pub fn lambd(self, lambd: f64) -> Self {
         Asgd { lambd, ..self }
     }
 
-    /// Sets α, the power by which the learning rate falls.
+    /// Sets α, the exponent of the learning rate's decay: the rate falls as 1 / (1 + λ · lr · t)^α at step t.
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         Asgd { alpha, ..self }
     }
 
-    /// Sets the step from which values are averaged, not negative. Before it, the mean is the parameter itself.
+    /// Sets the number of the step from which a parameter's values are averaged. It must not be negative. Before this step, the mean is the
+    /// parameter itself.
     #[must_use]
     pub fn t0(self, t0: f64) -> Self {
         Asgd { t0, ..self }
     }
 
-    /// Returns the mean of a parameter over the steps from `t0` on, element by element. Returns `None` if no step has updated the
+    /// Returns the mean of the parameter's values over the steps from `t0` on, element by element. Returns `None` if no step has updated the
     /// parameter.
     pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
         self.common.states(parameter)?.tensors.first()

@@ -1,4 +1,4 @@
-//! Averages of weights over a training, which often predict better than the last weights.
+//! Averages of a model's weights over the steps of a training. They often predict better than the last weights.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Tensor};
@@ -8,7 +8,7 @@ use crate::module::{LeafMut, Module};
 use crate::optim::archive::{Archive, Key, Resume};
 use crate::{Error, Result};
 
-/// A running average of a model's parameters. Buffers are not averaged: they are copied at each update. PyTorch:
+/// A running average of a model's parameters. Buffers (running statistics) are not averaged but copied at each update. PyTorch:
 /// `torch.optim.swa_utils.AveragedModel`.
 ///
 /// ```
@@ -28,15 +28,14 @@ use crate::{Error, Result};
 /// assert_eq!(w.value.to_vec(), [6.0]);
 /// ```
 ///
-/// The running statistics of batch normalization belong to the trained weights, not to the average. After
-/// [`apply_to`](Self::apply_to), run the training data through the model once more to renew them (PyTorch:
-/// `update_bn`).
+/// The running statistics of batch normalization are computed with the trained weights, not with their average. After
+/// [`apply_to`](Self::apply_to), run the training data through the model once more to renew the statistics (PyTorch: `update_bn`).
 #[derive(Clone, Debug)]
 pub struct WeightAverage<T: Float = f32> {
-    /// The decay of the exponential average; `None` for the plain average.
+    /// The decay of an exponential average, or `None` for a plain average.
     decay: Option<f64>,
     updates: u64,
-    /// The averages, in the order of the model's parameters.
+    /// The averages of the parameters, in the order of the model's parameters.
     parameters: Vec<Tensor<T>>,
     /// The bytes of each buffer, in the order of the model's buffers.
     buffers: Vec<Vec<u8>>,
@@ -44,24 +43,24 @@ pub struct WeightAverage<T: Float = f32> {
 
 #[twins]
 impl<T: Float> WeightAverage<T> {
-    /// Returns an exponential average: each update adds `decay` (0 to 1, often 0.999) times the old average and `1 - decay` times the
+    /// Returns an exponential average. Each update sets it to `decay` (0 to 1, often 0.999) times the old average plus `1 - decay` times the
     /// current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
     pub fn ema(decay: f64) -> Self {
         WeightAverage { decay: Some(decay), ..WeightAverage::swa() }
     }
 
-    /// Returns a plain average over all updates (Izmailov et al., "Averaging weights leads to wider optima and better
+    /// Returns a plain average: the mean of the weights at all updates (Izmailov et al., "Averaging weights leads to wider optima and better
     /// generalization", 2018). PyTorch: `get_swa_multi_avg_fn`.
     pub fn swa() -> Self {
         WeightAverage { decay: None, updates: 0, parameters: Vec::new(), buffers: Vec::new() }
     }
 
-    /// Returns the number of updates.
+    /// Returns the number of updates of the average so far.
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Adds the weights of `model` to the average. Call it after a step or an epoch.
+    /// Adds the current weights of `model` to the average. Call this method after each step or each epoch.
     ///
     /// # Errors
     ///
@@ -75,7 +74,7 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Panics
     ///
-    /// If there was no update, or the model has other shapes than at the first update.
+    /// If there was no update, or the model's parameters have other shapes than at the first update.
     #[track_caller]
     pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
         let mut copy = self.clone();
@@ -84,11 +83,11 @@ impl<T: Float> WeightAverage<T> {
         }
     }
 
-    /// Exchanges the parameters and buffers of `model` with the average. Call it once before an evaluation and once after it.
+    /// Exchanges the parameters and buffers of `model` with the average. Call this method once before an evaluation and once after it.
     ///
     /// # Errors
     ///
-    /// If there was no update, or the model has other shapes than at the first update. In these cases nothing changes.
+    /// If there was no update, or the model's parameters have other shapes than at the first update. In these cases nothing changes.
     pub fn try_swap(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.exchange(model.as_module_mut())
     }
@@ -140,7 +139,7 @@ impl<T: Float> WeightAverage<T> {
         Ok(())
     }
 
-    /// Checks that the model has the shapes of the averages.
+    /// Checks that the parameters of the model have the shapes of the averages.
     fn check_shapes(&self, model: &dyn Module<T>) -> Result<()> {
         let (found, expected) = (self.parameters.iter().map(Tensor::numel).sum(), model.num_parameters());
         if found != expected {
@@ -158,7 +157,7 @@ impl<T: Float> WeightAverage<T> {
     }
 }
 
-/// Saves the averages by parameter path. Buffers are not saved, but copied from the model, so load the model first.
+/// Saves the averages under the paths of their parameters. Buffers are not saved: restoring copies them from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         archive_average(self, model.as_module(), archive);

@@ -1,25 +1,27 @@
-//! The part that all optimisers share: settings, groups of parameters, and the states of each parameter.
+//! The part that all optimisers share: common settings, groups of parameters, and the states (for example the momentum) of each parameter.
 
 use std::collections::HashMap;
 
 use wengert_autograd::Parameter;
 use wengert_tensor::{Float, Tensor};
 
-/// The common part of every optimiser `O`: settings, groups, and the states of each parameter that a step has updated.
+/// The common part of every optimiser `O`: common settings, groups, and the states (for example the momentum) of each parameter that a step has
+/// updated.
 #[derive(Clone, Debug)]
 pub struct Common<O, T: Float = f32> {
     /// The learning rate of parameters that are in no group.
     pub lr: f64,
     /// The weight decay; see [`Optimizer::weight_decay`](crate::Optimizer::weight_decay).
     pub weight_decay: f64,
-    /// True if the weight decay is subtracted from the parameter, and not added to the gradient.
+    /// True if each step subtracts `lr · weight_decay` times the parameter from the parameter. If false, `weight_decay` times the parameter is
+    /// added to the gradient.
     pub decoupled: bool,
-    /// True if steps go along the gradient, to maximize, instead of against it.
+    /// True if steps follow the gradient, which maximizes the loss. If false, they go against the gradient.
     pub maximize: bool,
     pub(crate) groups: Vec<Group<O>>,
     /// The states of the parameters of models, with [`Parameter::id`] as the key.
     pub(super) states: HashMap<u64, States<T>>,
-    /// The states of plain tensors, in the order of the tensors in a step.
+    /// The states of plain tensors, in the order in which [`step_tensors`](crate::Optimizer::step_tensors) takes the tensors.
     pub(super) positions: Vec<States<T>>,
 }
 
@@ -34,26 +36,27 @@ pub(crate) struct Group<O> {
 }
 
 impl<O, T: Float> Common<O, T> {
-    /// Returns the common part with learning rate `lr`, without weight decay and groups.
+    /// Returns the common part of an optimiser with learning rate `lr`, without weight decay and without groups.
     pub fn new(lr: f64) -> Self {
         let (groups, states, positions) = (Vec::new(), HashMap::new(), Vec::new());
         Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
     }
 
-    /// Returns the function that prepares the gradient for an update. It negates the gradient if [`maximize`](Self::maximize) is set, and
-    /// adds the L2 penalty.
+    /// Returns the function that prepares the gradient for an update. It negates the gradient if [`maximize`](Self::maximize) is set. It then
+    /// adds the L2 penalty, `weight_decay` times the parameter, unless the decay is decoupled.
     pub fn penalized_gradient(&self) -> PenalizedGradient<T> {
         let sign = if self.maximize { -T::ONE } else { T::ONE };
         let has_penalty = self.weight_decay != 0.0 && !self.decoupled;
         PenalizedGradient { sign, has_penalty, penalty: T::from_f64(self.weight_decay) }
     }
 
-    /// Returns the function that prepares the parameter for an update, by applying decoupled weight decay.
+    /// Returns the function that applies decoupled weight decay to the parameter before an update. Without such a decay, the parameter stays as
+    /// it is.
     pub fn decayed_parameter(&self) -> DecayedParameter<T> {
         DecayedParameter { factor: T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 }) }
     }
 
-    /// Returns the states of `parameter`, or `None` if no step has updated it.
+    /// Returns the states of `parameter`, or `None` if no step has updated the parameter.
     pub fn states(&self, parameter: &Parameter<T>) -> Option<&States<T>> {
         self.states.get(&parameter.id())
     }
@@ -63,15 +66,15 @@ impl<O, T: Float> Common<O, T> {
         self.states.insert(parameter.id(), states);
     }
 
-    /// Removes and returns the states of `parameter`. Its next step counts as its first step.
+    /// Removes and returns the states of `parameter`. The parameter's next step counts as its first step.
     pub fn take_states(&mut self, parameter: &Parameter<T>) -> Option<States<T>> {
         self.states.remove(&parameter.id())
     }
 }
 
-/// A function that prepares the gradient for an update; see [`Common::penalized_gradient`].
+/// A function that prepares the gradient of each element for an update; see [`Common::penalized_gradient`].
 ///
-/// It is a type with an inlined method instead of a closure, so that the method is compiled into the loop over the elements.
+/// The function is a type with an inlined method and not a closure, so that the method is compiled into the loop over the elements.
 #[derive(Clone, Copy, Debug)]
 pub struct PenalizedGradient<T> {
     sign: T,
@@ -80,9 +83,9 @@ pub struct PenalizedGradient<T> {
 }
 
 impl<T: Float> PenalizedGradient<T> {
-    /// Returns the penalized gradient of a parameter `p` with the gradient `g`.
+    /// Returns the prepared gradient of one element, from the element `p` of the parameter and its gradient `g`.
     ///
-    /// If there is no decay, the penalty is not added, because 0 · p is NaN where p is infinite.
+    /// Without weight decay no penalty is added at all, because 0 · p is NaN where p is infinite.
     #[inline(always)]
     pub fn compute(self, p: T, g: T) -> T {
         let g = g * self.sign;
@@ -90,14 +93,14 @@ impl<T: Float> PenalizedGradient<T> {
     }
 }
 
-/// A function that prepares the parameter for an update; see [`Common::decayed_parameter`].
+/// A function that prepares each element of the parameter for an update; see [`Common::decayed_parameter`].
 #[derive(Clone, Copy, Debug)]
 pub struct DecayedParameter<T> {
     factor: T,
 }
 
 impl<T: Float> DecayedParameter<T> {
-    /// Returns the parameter `p` after decoupled weight decay.
+    /// Returns the element `p` of the parameter after decoupled weight decay.
     #[inline(always)]
     pub fn compute(self, p: T) -> T {
         p * self.factor
@@ -107,9 +110,10 @@ impl<T: Float> DecayedParameter<T> {
 /// The states of one parameter, for example its momentum.
 #[derive(Clone, Debug)]
 pub struct States<T: Float = f32> {
-    /// The number of steps of the parameter, including the current one.
+    /// The number of steps that have updated the parameter, including the current step.
     pub steps: u64,
-    /// One tensor for each name in [`Optimizer::states`](crate::Optimizer::states). It has the parameter's shape, or rank 0.
+    /// One tensor for each name in [`Optimizer::states`](crate::Optimizer::states) that the parameter has. Most have the parameter's shape or
+    /// rank 0.
     pub tensors: Vec<Tensor<T>>,
 }
 
@@ -120,11 +124,12 @@ impl<T: Float> Default for States<T> {
 }
 
 impl<T: Float> States<T> {
-    /// Returns the `N` tensors to update. At a parameter's first step, creates them as zeros of the shape of `value`.
+    /// Returns the `N` state tensors of a parameter, to be updated. At the parameter's first step, creates them as zeros of the shape of
+    /// `value`.
     ///
     /// # Panics
     ///
-    /// If the tensors exist, but their number is not `N`.
+    /// If the parameter already has state tensors, but their number is not `N`.
     #[track_caller]
     pub fn tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> [&mut Tensor<T>; N] {
         if self.tensors.is_empty() {
@@ -138,7 +143,7 @@ impl<T: Float> States<T> {
     }
 }
 
-/// Implements [`Optimizer::common`](crate::Optimizer::common) and `common_mut`, which return the field `common`.
+/// Implements [`Optimizer::common`](crate::Optimizer::common) and `common_mut` for an optimiser. They return its field `common`.
 macro_rules! common_accessors {
     () => {
         fn common(&self) -> &Common<Self, T> {

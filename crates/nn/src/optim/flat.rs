@@ -1,4 +1,4 @@
-//! Treats the trained parameters of a model as one vector.
+//! Treats all parameters of a model that are not frozen as one vector.
 
 use wengert_autograd::Gradients;
 use wengert_tensor::{Float, Tensor};
@@ -6,7 +6,7 @@ use wengert_tensor::{Float, Tensor};
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// Evaluates the model. Returns the loss, and the gradient as one vector over the parameters that are not frozen.
+/// Calls `evaluate` on the model. Returns the loss, and the gradients of all parameters that are not frozen, joined into one vector.
 pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
     model: &M,
     evaluate: &mut impl FnMut(&M) -> Result<(T, Gradients<T>)>,
@@ -26,7 +26,7 @@ pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
     Ok((loss.to_f64(), Tensor::try_from_vec(elements, [count])?))
 }
 
-/// Returns the values of the parameters that are not frozen, as one vector.
+/// Returns the values of all parameters that are not frozen, joined into one vector.
 pub(super) fn values<T: Float>(model: &impl Module<T>) -> Tensor<T> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
     let elements: Vec<T> = trained.flat_map(|parameter| parameter.value.to_vec()).collect();
@@ -34,7 +34,7 @@ pub(super) fn values<T: Float>(model: &impl Module<T>) -> Tensor<T> {
     Tensor::from_vec(elements, [count])
 }
 
-/// Sets the parameters that are not frozen from one vector.
+/// Sets all parameters that are not frozen to the elements of `vector`, in the order of [`values`].
 pub(super) fn set_values<T: Float>(model: &mut impl Module<T>, vector: &Tensor<T>) -> Result<()> {
     let elements = vector.try_to_vec()?;
     let mut rest = &elements[..];
@@ -46,7 +46,7 @@ pub(super) fn set_values<T: Float>(model: &mut impl Module<T>, vector: &Tensor<T
     Ok(())
 }
 
-/// Returns the largest absolute value of an element; NaN if one is NaN.
+/// Returns the largest absolute value of an element of `vector`, or NaN if an element is NaN.
 pub(super) fn max_abs<T: Float>(vector: &Tensor<T>) -> f64 {
     vector.iter().fold(0.0, |largest: f64, x| {
         let size = x.to_f64().abs();

@@ -1,7 +1,8 @@
 //! L-BFGS, an optimiser that approximates Newton's direction from the last gradients.
 //!
-//! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980); the two-loop recursion is algorithm 7.4 of Nocedal and Wright,
-//! "Numerical optimization" (2006). The iteration follows PyTorch (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
+//! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980). The method that computes the direction, a two-loop recursion, is
+//! algorithm 7.4 of Nocedal and Wright, "Numerical optimization" (2006). The iteration follows PyTorch
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
 
 use std::collections::VecDeque;
 
@@ -17,10 +18,11 @@ use crate::optim::flat::{loss_and_gradient, max_abs, set_values, values};
 use crate::optim::wolfe::{Point, strong_wolfe};
 use crate::{Error, Result};
 
-/// L-BFGS, for losses without noise: each step needs the whole data set. PyTorch: `torch.optim.LBFGS`.
+/// L-BFGS, an optimiser for losses without noise: each step needs the loss of the whole data set. PyTorch: `torch.optim.LBFGS`.
 ///
-/// A step makes up to [`max_iter`](Self::max_iter) moves and evaluates the loss several times. So it takes a function that computes the
-/// loss and the gradients of the model. All parameters that are not frozen form one vector, and there are no groups. Buffers do not change.
+/// A step makes up to [`max_iter`](Self::max_iter) moves of the parameters and evaluates the loss several times. So a step takes a function that
+/// computes the loss and the gradients of the model. All parameters that are not frozen form one vector, and there are no groups. The model's
+/// buffers do not change.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -49,31 +51,31 @@ pub struct Lbfgs<T: Float = f32> {
     tolerance_change: f64,
     history_size: usize,
     strong_wolfe: bool,
-    /// The number of moves so far.
+    /// The number of moves of the parameters in all steps so far.
     moves: u64,
     last: Option<Last<T>>,
     history: VecDeque<Pair<T>>,
-    /// The factor of the identity from which the approximation of the inverse Hessian starts.
+    /// The approximation of the inverse Hessian starts from the identity matrix times this factor.
     scale: f64,
 }
 
-/// The last move.
+/// The last move of the parameters, which was `length` times `direction`.
 #[derive(Clone, Debug)]
 struct Last<T: Float> {
     direction: Tensor<T>,
     length: f64,
-    /// The gradient before the move.
+    /// The gradient at the parameters before the move.
     gradient: Tensor<T>,
 }
 
-/// A move `s`, and the change `y` of the gradient that the move caused.
+/// A move `s` of the parameters, and the change `y` of the gradient that this move caused.
 #[derive(Clone, Debug)]
 struct Pair<T: Float> {
     y: Tensor<T>,
     s: Tensor<T>,
 }
 
-/// A direction, and the derivative of the loss along it.
+/// A direction in the space of the parameters, and the derivative of the loss along the direction.
 struct Direction<T: Float> {
     vector: Tensor<T>,
     slope: f64,
@@ -88,8 +90,8 @@ struct Evaluated<T: Float> {
 
 #[twins]
 impl<T: Float> Lbfgs<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), up to 20 moves and 25 evaluations a step, a
-    /// history of 100 moves, and no line search.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), at most 20 moves and 25 evaluations of the loss per step, a history
+    /// of 100 moves, and no line search.
     pub fn new(lr: f64) -> Self {
         Lbfgs {
             lr,
@@ -106,7 +108,7 @@ impl<T: Float> Lbfgs<T> {
         }
     }
 
-    /// Sets the largest number of moves in a step; 20 by default.
+    /// Sets the largest number of moves of the parameters in a step; 20 by default.
     #[must_use]
     pub fn max_iter(self, moves: usize) -> Self {
         Lbfgs { max_iter: moves, ..self }
@@ -118,35 +120,37 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { max_eval: Some(evaluations), ..self }
     }
 
-    /// Ends a step when no element of the gradient exceeds `tolerance`; 1e-7 by default.
+    /// Sets the tolerance of the gradient; 1e-7 by default. A step ends when no element of the gradient exceeds `tolerance` in absolute value.
     #[must_use]
     pub fn tolerance_grad(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_grad: tolerance, ..self }
     }
 
-    /// Ends a step when a move changes the loss by at most `tolerance`, or every parameter by at most `tolerance`; 1e-9 by default.
+    /// Sets the tolerance of a move; 1e-9 by default. A step ends when a move changes the loss by less than `tolerance`, or every parameter by
+    /// at most `tolerance`.
     #[must_use]
     pub fn tolerance_change(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_change: tolerance, ..self }
     }
 
-    /// Sets the number of moves that the approximation of the inverse Hessian uses; 100 by default.
+    /// Sets the number of last moves from which the inverse Hessian is approximated; 100 by default.
     #[must_use]
     pub fn history_size(self, moves: usize) -> Self {
         Lbfgs { history_size: moves, ..self }
     }
 
-    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The first length that is tried is the learning
-    /// rate.
+    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The first length that a search tries is the
+    /// learning rate.
     ///
     /// The evaluations of a search count towards [`max_eval`](Self::max_eval), as in PyTorch 2.10. Older versions allow 25 in each search, so
-    /// their path differs after a long search. The coefficients of a direction are f64 for either element type. PyTorch: `line_search_fn="strong_wolfe"`.
+    /// their results differ after a long search. The coefficients of a direction are computed in f64 for either element type. PyTorch:
+    /// `line_search_fn="strong_wolfe"`.
     #[must_use]
     pub fn strong_wolfe(self) -> Self {
         Lbfgs { strong_wolfe: true, ..self }
     }
 
-    /// Makes one step, and returns the loss before it. `evaluate` computes the loss and the gradients of the model.
+    /// Makes one step, and returns the loss before the step. `evaluate` computes the loss and the gradients of the model.
     ///
     /// # Errors
     ///
@@ -160,10 +164,12 @@ impl<T: Float> Lbfgs<T> {
         self.make_moves(model, |model| Ok(evaluate(model)))
     }
 
-    /// Makes one [`step`](Self::step) from `start` with a function of one tensor. Returns the point that it reaches, and the value there.
+    /// Makes one [`step`](Self::step) from `start` that minimizes `f`, a function of one tensor. Returns the point that the step reaches, and
+    /// the value of `f` at this point.
     ///
-    /// Set [`max_iter`](Self::max_iter) high enough to reach a minimum. A further call from the returned point continues with the same history.
-    /// SciPy: `minimize(f, start, jac=True)`. `ravel` of `wengert::autograd::transforms` makes one vector of several tensors.
+    /// Set [`max_iter`](Self::max_iter) high enough to reach a minimum. A further call that starts from the returned point continues with the
+    /// same history of moves. SciPy: `minimize(f, start, jac=True)`. `ravel` of `wengert::autograd::transforms` makes one vector of several
+    /// tensors.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -177,8 +183,8 @@ impl<T: Float> Lbfgs<T> {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, or the function fails: its result is not one number, does not depend on its argument, or an
-    /// operation in it has no value.
+    /// If a setting is outside its range, or the function fails: its result is not one number, does not depend on its argument, or an operation
+    /// in the function fails.
     pub fn try_minimize(
         &mut self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -190,7 +196,7 @@ impl<T: Float> Lbfgs<T> {
         Ok((point.value, value))
     }
 
-    /// Makes the moves of a step, and returns the loss before them.
+    /// Makes the moves of one step, and returns the loss before the first move.
     fn make_moves<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -238,12 +244,12 @@ impl<T: Float> Lbfgs<T> {
         Ok(loss_at_start)
     }
 
-    /// Returns the largest number of evaluations in a step.
+    /// Returns the largest number of evaluations of the loss in a step.
     fn evaluation_limit(&self) -> usize {
         self.max_eval.unwrap_or(self.max_iter * 5 / 4)
     }
 
-    /// Checks that the settings are in their ranges.
+    /// Checks that the numbers among the settings are finite and not negative.
     fn check(&self) -> Result<()> {
         let [lr, grad, change] = [self.lr, self.tolerance_grad, self.tolerance_change];
         for (name, value) in [("learning rate", lr), ("tolerance_grad", grad), ("tolerance_change", change)] {
@@ -254,7 +260,8 @@ impl<T: Float> Lbfgs<T> {
         Ok(())
     }
 
-    /// Moves the model along `direction` to the point that the line search finds, and returns the length of the move.
+    /// Moves the model along `direction` to the point that the line search finds. Returns the length of the move, and sets `now` to the loss and
+    /// gradient at this point.
     fn search<M: Module<T>>(
         &self,
         model: &mut M,
@@ -309,7 +316,7 @@ impl<T: Float> Lbfgs<T> {
     }
 }
 
-/// Saves the settings, the history and the last move. Each tensor is a vector over all trained parameters.
+/// Saves the settings, the history and the last move. Each saved tensor is a vector over all parameters that are not frozen.
 impl<T: Float> Resume<T> for Lbfgs<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
@@ -326,7 +333,7 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
         archive.integer(state("pairs"), &mut pairs);
         if archive.is_reading() {
             let pair = || Pair { y: vector.clone(), s: vector.clone() };
-            // The number of pairs may come from a damaged file, so it is limited to the history size.
+            // The number of pairs was read from a file that may be damaged, so it is limited to the history size.
             self.history = (0..pairs.min(self.history_size as u64)).map(|_| pair()).collect();
             let last = || Last { direction: vector.clone(), length: 0.0, gradient: vector.clone() };
             self.last = (self.moves > 0).then(last);

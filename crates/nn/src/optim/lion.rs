@@ -1,6 +1,7 @@
-//! Lion.
+//! The optimiser Lion.
 //!
-//! Chen et al., "Symbolic discovery of optimization algorithms" (2023), program 1:
+//! Chen et al., "Symbolic discovery of optimization algorithms" (2023), program 1. Here p is the parameter, g its gradient, m the momentum, and
+//! β₁ and β₂ are the `betas`:
 //!
 //! ```text
 //! c ← β₁ m + (1 - β₁) g
@@ -47,7 +48,7 @@ impl<T: Float> Lion<T> {
         Lion { betas: [0.9, 0.99], common }
     }
 
-    /// Sets the momentum's share in the direction of a step (`first`) and its decay rate (`second`), each from 0 to 1,
+    /// Sets the weight of the momentum in the direction of a step (`first`), and the decay rate of the momentum (`second`). Each is from 0 to 1,
     /// 1 excluded.
     #[must_use]
     pub fn betas(self, first: f64, second: f64) -> Self {
@@ -76,7 +77,7 @@ impl<T: Float> Optimizer<T> for Lion<T> {
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m]| {
             let g = gradient_of.compute(p, g);
             let c = m * beta1 + g * share1;
-            // The step is 0 if c is 0 or NaN.
+            // The element does not move if c, the mix of its momentum and gradient, is 0 or NaN.
             let step = if c > T::ZERO { lr } else { T::ZERO };
             let step = if c < T::ZERO { -lr } else { step };
             (decayed.compute(p) - step, [m * beta2 + g * share2])

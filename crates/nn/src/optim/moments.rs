@@ -7,9 +7,9 @@ use crate::optim::setting::{Range, Setting};
 /// The settings of an optimiser with running means of the gradient and of its square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moments {
-    /// The decay rates of the two means. Each step multiplies the old mean by its rate.
+    /// The decay rates of the two means. Each step multiplies each old mean by its decay rate.
     pub(super) betas: [f64; 2],
-    /// The constant that is added to a divisor, so that it is not 0.
+    /// The constant that is added to the divisor of a step, so that the divisor is not 0.
     pub(super) eps: f64,
 }
 
@@ -17,14 +17,14 @@ impl Moments {
     /// PyTorch's defaults for Adam, Adamax, NAdam and RAdam.
     pub(super) const DEFAULT: Moments = Moments { betas: [0.9, 0.999], eps: 1e-8 };
 
-    /// Calls `each` with the name of each setting and a reference to it.
+    /// Calls `each` with the name of each setting and a reference to the setting.
     pub(super) fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
         each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
         each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));
         each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
     }
 
-    /// Returns the settings converted to the type `T`, for the loop over the elements.
+    /// Returns the settings converted to the element type `T`, for the loop over the elements of a parameter.
     pub(super) fn update<T: Float>(&self) -> MomentUpdate<T> {
         let ([beta1, beta2], number) = (self.betas, T::from_f64);
         MomentUpdate {
@@ -36,7 +36,7 @@ impl Moments {
     }
 }
 
-/// The settings of [`Moments`] in the type `T`.
+/// The settings of [`Moments`], converted to the type `T`. The field `share1` is 1 - β₁, and `share2` is 1 - β₂.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MomentUpdate<T> {
     share1: T,
@@ -46,20 +46,20 @@ pub(super) struct MomentUpdate<T> {
 }
 
 impl<T: Float> MomentUpdate<T> {
-    /// Returns the running mean of the gradient, updated from `m` by the gradient `g`.
+    /// Returns the new running mean of the gradient, from the old mean `m` and the gradient `g`.
     #[inline(always)]
     pub(super) fn first(self, m: T, g: T) -> T {
         m + self.share1 * (g - m)
     }
 
-    /// Returns the running mean of the squared gradient, updated from `v` by the gradient `g`.
+    /// Returns the new running mean of the squared gradient, from the old mean `v` and the gradient `g`.
     #[inline(always)]
     pub(super) fn second(self, v: T, g: T) -> T {
         v * self.beta2 + self.share2 * g * g
     }
 }
 
-/// Defines the builder methods for the settings in the field `moments`.
+/// Defines the builder methods of an optimiser for the settings in its field `moments`.
 macro_rules! moment_settings {
     () => {
         /// Sets the decay rates of the running means of the gradient (`first`) and of its square (`second`), each from
@@ -70,7 +70,7 @@ macro_rules! moment_settings {
             self
         }
 
-        /// Sets the constant that is added to the divisor, not negative. PyTorch: `eps`.
+        /// Sets the constant that is added to the divisor of a step, so that the divisor is not 0. It must not be negative. PyTorch: `eps`.
         #[must_use]
         pub fn eps(mut self, eps: f64) -> Self {
             self.moments.eps = eps;
@@ -79,11 +79,11 @@ macro_rules! moment_settings {
     };
 }
 
-/// Defines the builder method for decoupled weight decay.
+/// Defines the builder method of an optimiser that decouples the weight decay.
 macro_rules! decoupled_setting {
     () => {
-        /// Decouples the weight decay from the running means: each step subtracts `lr · weight_decay` times the
-        /// parameter from it. PyTorch: `decoupled_weight_decay=True`.
+        /// Decouples the weight decay from the running means: each step subtracts `lr · weight_decay` times the parameter from the parameter,
+        /// and the gradient stays as it is. PyTorch: `decoupled_weight_decay=True`.
         #[must_use]
         pub fn decoupled(mut self) -> Self {
             self.common.decoupled = true;

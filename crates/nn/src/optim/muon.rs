@@ -1,8 +1,9 @@
-//! Muon.
+//! The optimiser Muon.
 //!
 //! Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024), in PyTorch's form
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Muon.html>). `orthogonal` is an approximation of U Vᵀ, where U S Vᵀ is the
-//! singular value decomposition: five steps of an iteration of Newton and Schulz.
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Muon.html>). `orthogonal` of a matrix with the singular value decomposition U S Vᵀ is
+//! an approximation of U Vᵀ. It is computed by five steps of an iteration of Newton and Schulz. Here p is the parameter, g its gradient and m
+//! its momentum:
 //!
 //! ```text
 //! m ← m + (1 - momentum) (g - m)
@@ -18,15 +19,15 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// The coefficients of the polynomial a x + b x³ + c x⁵, which each step of the iteration applies to the singular values. They are chosen
-/// for a steep start, so the singular values end between about 0.7 and 1.2, and not at 1.
+/// The coefficients a, b and c of the polynomial a x + b x³ + c x⁵. Each step of the iteration applies it to each singular value x. The
+/// polynomial is steep at 0, so small values grow fast. In return, the singular values end between about 0.7 and 1.2, and not at 1.
 const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 
-/// Muon: an optimiser for matrices, whose steps have nearly equal singular values. PyTorch: `torch.optim.Muon`.
+/// Muon: an optimiser for parameters that are matrices. Each step is a matrix with nearly equal singular values. PyTorch: `torch.optim.Muon`.
 ///
-/// This optimiser is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another
-/// optimiser, such as [`AdamW`](crate::AdamW): each optimiser takes its own part of the model, and both take the same gradients. The weight
-/// decay is always decoupled. PyTorch computes the iteration in bfloat16; here the iteration has the type of the parameter. The optimiser
+/// This optimiser is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser,
+/// for example [`AdamW`](crate::AdamW). Each optimiser steps its own part of the model, and both take the same gradients. The weight decay is
+/// always decoupled. PyTorch computes the orthogonalization in bfloat16; this optimiser computes it in the type of the parameter. The optimiser
 /// cannot be sharded: a step depends on whole matrices.
 ///
 /// ```
@@ -54,46 +55,46 @@ pub struct Muon<T: Float = f32> {
 }
 
 impl<T: Float> Muon<T> {
-    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 1e-3) and PyTorch's defaults: Nesterov's momentum of 0.95, a
-    /// weight decay of 0.1 and 5 steps of the iteration. The first step checks the settings.
+    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 1e-3) and PyTorch's defaults: Nesterov's momentum of 0.95, a weight
+    /// decay of 0.1 and 5 iterations. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         (common.decoupled, common.weight_decay) = (true, 0.1);
         Muon { momentum: 0.95, nesterov: true, iterations: 5.0, eps: 1e-7, match_adamw: false, common }
     }
 
-    /// Sets the momentum, from 0 to 1, 1 excluded.
+    /// Sets the factor by which each step multiplies the old momentum, from 0 to 1, 1 excluded.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         Muon { momentum, ..self }
     }
 
-    /// Uses the momentum itself instead of Nesterov's. PyTorch: `nesterov=False`.
+    /// Uses the plain momentum and not Nesterov's. PyTorch: `nesterov=False`.
     #[must_use]
     pub fn without_nesterov(self) -> Self {
         Muon { nesterov: false, ..self }
     }
 
-    /// Sets the number of steps of the iteration; 5 by default. PyTorch: `ns_steps`.
+    /// Sets the number of iterations that make a matrix nearly orthogonal; 5 by default. PyTorch: `ns_steps`.
     #[must_use]
     pub fn iterations(self, iterations: u32) -> Self {
         Muon { iterations: iterations.into(), ..self }
     }
 
-    /// Sets the smallest norm by which a matrix is divided before the iteration; 1e-7 by default.
+    /// Sets a lower bound of the norm by which a matrix is divided before the first iteration; 1e-7 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Muon { eps, ..self }
     }
 
-    /// Multiplies steps by 0.2 √max(rows, columns) instead of √max(1, rows / columns), so that the learning rate and the weight decay of
+    /// Multiplies steps by 0.2 √max(rows, columns) instead of √max(1, rows / columns), so that the same learning rate and weight decay as for
     /// [`AdamW`](crate::AdamW) fit. PyTorch: `adjust_lr_fn="match_rms_adamw"`.
     #[must_use]
     pub fn match_adamw(self) -> Self {
         Muon { match_adamw: true, ..self }
     }
 
-    /// Returns a matrix with the singular vectors of `x` and singular values near 1.
+    /// Returns a matrix that has the same singular vectors as `x`, and singular values near 1.
     fn orthogonal(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         let is_tall = x.shape()[0] > x.shape()[1];
         let x = if is_tall { x.try_t()? } else { x.clone() };
@@ -164,8 +165,8 @@ mod tests {
     use crate::Generator;
     use crate::optim::adafactor::tests::{after_three_steps, assert_close};
 
-    /// The expected values were computed by `torch.optim.Muon` (PyTorch 2.15) with the same gradients. The iteration was changed to
-    /// float64, as in `tools/matrix_cases.py`.
+    /// The expected values were computed by `torch.optim.Muon` (PyTorch 2.15) with the same gradients. PyTorch's iteration was changed from
+    /// bfloat16 to float64, as in `tools/matrix_cases.py`.
     #[test]
     fn three_steps_are_pytorchs() {
         let new = Muon::<f64>::new;
@@ -205,8 +206,8 @@ mod tests {
     fn singular_values_are_near_one() {
         let x = Tensor::<f64>::randn([5, 3], &mut Generator::new(0));
         let u = Muon::new(0.1).orthogonal(&x).unwrap();
-        // The trace of UᵀU is the sum of the squared singular values. Each singular value is from 0.5 to 1.5 if the smallest one of x is
-        // not tiny.
+        // The trace of UᵀU is the sum of the squared singular values. Each singular value of U is from 0.5 to 1.5 if the smallest singular value
+        // of x is not tiny.
         let trace = u.square().sum(..).item();
         assert!((3.0 * 0.25..3.0 * 2.25).contains(&trace), "{trace}");
         let no_steps = Muon::new(0.1).iterations(0).orthogonal(&x).unwrap();

@@ -1,7 +1,8 @@
-//! NAdam.
+//! The optimiser NAdam.
 //!
 //! Dozat, "Incorporating Nesterov momentum into Adam" (2016). The update follows PyTorch, including the order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.NAdam.html>), for a parameter's t-th step:
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.NAdam.html>). Here p is the parameter at its t-th step. Its states are the mean
+//! gradient m, the mean squared gradient v, and the product Π of all momenta μ so far:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p, or p ← p - lr · weight_decay · p                  (decoupled)
@@ -51,7 +52,7 @@ impl<T: Float> NAdam<T> {
     moment_settings!();
     decoupled_setting!();
 
-    /// Sets the rate at which the momentum approaches β₁. It must not be negative. PyTorch: `momentum_decay`.
+    /// Sets how fast the factor μ of the momentum approaches β₁. It must not be negative. PyTorch: `momentum_decay`.
     #[must_use]
     pub fn momentum_decay(self, momentum_decay: f64) -> Self {
         NAdam { momentum_decay, ..self }

@@ -1,4 +1,4 @@
-//! The trait of optimisers, and the step over a model.
+//! The trait of optimisers, and a step of an optimiser over a model.
 
 use std::collections::HashMap;
 use std::mem;
@@ -14,10 +14,10 @@ use crate::{Error, Result};
 
 /// An optimiser, which updates a model's parameters by their gradients. PyTorch: `torch.optim.Optimizer`.
 ///
-/// An optimiser holds no parameters; each step takes the model as an argument. It keeps states (momenta, step counts) for each parameter,
-/// so one optimiser can serve several models.
+/// An optimiser holds no parameters; each step takes the model as an argument. It keeps states (momenta, step counts) for each parameter of any
+/// model, so one optimiser can serve several models.
 ///
-/// A step changes a parameter in place if nothing else shares its values, and otherwise copies it. A tape shares the values, so drop it
+/// A step changes a parameter's values in place if nothing else shares them, and otherwise copies them. A tape shares the values, so drop it
 /// before the step, as [`Tape::value_and_gradients`](wengert_autograd::Tape::value_and_gradients) does.
 ///
 /// ```
@@ -45,7 +45,7 @@ use crate::{Error, Result};
 ///
 /// # Your own optimiser
 ///
-/// An optimiser is a struct of its settings and a [`Common`]. It lists the settings and updates one parameter.
+/// An optimiser is a struct of its settings and a [`Common`]. Its trait implementation lists the settings and updates one parameter.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -80,38 +80,38 @@ use crate::{Error, Result};
 /// ```
 #[twins]
 pub trait Optimizer<T: Float = f32>: Clone {
-    /// Returns the common part: settings, groups and states.
+    /// Returns the part that all optimisers have in common: settings, groups and states.
     fn common(&self) -> &Common<Self, T>;
 
-    /// Returns the common part as a mutable reference.
+    /// Returns a mutable reference to the part that all optimisers have in common.
     fn common_mut(&mut self) -> &mut Common<Self, T>;
 
-    /// Returns the names of the states that a parameter has under the current settings, as in PyTorch's `state_dict`.
+    /// Returns the names of the states that a parameter has under the current settings. The names are from PyTorch's `state_dict`.
     fn states(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Returns the shape of the state `name` of a parameter of shape `shape`, or `None` if this parameter lacks the state. By default each
-    /// state has the parameter's shape.
+    /// Returns the shape that the state `name` has for a parameter of shape `shape`, or `None` if a parameter of this shape lacks the state. By
+    /// default each state has the parameter's shape.
     fn state_shape(&self, _name: &str, shape: &Shape) -> Option<Shape> {
         Some(shape.clone())
     }
 
     /// Returns true if the step of an element needs only this element's value, gradient and states, as for most optimisers. Then a part of a
-    /// parameter can be updated alone, which `sharded` of `wengert-distributed` does. [`Adafactor`](crate::Adafactor) and
-    /// [`Muon`](crate::Muon) return false, because their steps depend on rows and columns.
+    /// parameter can be updated without the rest, as `sharded` of `wengert-distributed` does. [`Adafactor`](crate::Adafactor) and
+    /// [`Muon`](crate::Muon) return false, because their steps depend on whole rows and columns.
     fn is_elementwise(&self) -> bool {
         true
     }
 
-    /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to it, always in the same order.
+    /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to the setting, always in the same order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
-    /// Checks that the settings are consistent with each other. The caller has already checked their ranges.
+    /// Checks that the settings do not contradict each other. The caller has already checked the range of each setting.
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] with the first setting that contradicts another.
+    /// [`Error::Setting`] with the first setting that contradicts another setting.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -123,32 +123,32 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// If there is not enough memory.
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()>;
 
-    /// Sets the learning rate, not negative.
+    /// Sets the learning rate. It must not be negative.
     #[must_use]
     fn lr(mut self, lr: f64) -> Self {
         self.common_mut().lr = lr;
         self
     }
 
-    /// Sets the weight decay, not negative; 0 by default.
+    /// Sets the weight decay. It must not be negative; 0 by default.
     ///
-    /// It is an L2 penalty: `weight_decay` times the parameter is added to its gradient. If the decay is decoupled, `lr · weight_decay`
-    /// times the parameter is subtracted from the parameter instead.
+    /// The decay is an L2 penalty: each step adds `weight_decay` times the parameter to the parameter's gradient. If the decay is decoupled,
+    /// each step subtracts `lr · weight_decay` times the parameter from the parameter, and the gradient stays as it is.
     #[must_use]
     fn weight_decay(mut self, weight_decay: f64) -> Self {
         self.common_mut().weight_decay = weight_decay;
         self
     }
 
-    /// Steps along the gradient instead of against it, to maximize. PyTorch: `maximize=True`.
+    /// Makes steps that follow the gradient and so maximize the loss. By default, steps go against the gradient. PyTorch: `maximize=True`.
     #[must_use]
     fn maximize(mut self) -> Self {
         self.common_mut().maximize = true;
         self
     }
 
-    /// Makes a group of the parameters at or below `path`. `settings` changes a copy of this optimiser's settings, which become the
-    /// settings of the group. If a parameter is in several groups, the last one counts. PyTorch: `params`, a list of groups.
+    /// Makes a group of the parameters at or below `path`. `settings` takes a copy of this optimiser and returns it with the settings of the
+    /// group. If a parameter is in several groups, the last one counts. PyTorch: `params`, a list of groups.
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
         let mut own = self.clone();
@@ -165,25 +165,25 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self.common().lr
     }
 
-    /// Sets the learning rate, as a schedule does before each step. The rate of each group changes in the same ratio.
+    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this rate.
     fn set_lr(&mut self, lr: f64) {
         self.common_mut().lr = lr;
         for group in &mut self.common_mut().groups {
-            // If the optimiser's rate was 0, the ratio is infinite or NaN. The group then keeps its own rate.
+            // If the optimiser's rate was 0 when the group was made, the ratio is infinite or NaN. The group then keeps its own rate.
             if group.ratio.is_finite() {
                 group.settings.common_mut().lr = lr * group.ratio;
             }
         }
     }
 
-    /// Makes one step: updates the parameters that are not frozen with `gradients`. Updates the model's buffers (running statistics) with
-    /// the changes that the tape recorded. Warns if the gradients come from a tape that does not train, through a layer that behaves
-    /// differently in training and is not frozen.
+    /// Makes one step: updates the parameters that are not frozen with `gradients`. Updates the model's buffers (running statistics) with the
+    /// changes that the tape of the gradients recorded. Warns if this tape was not a training tape, although it ran a layer that is not frozen
+    /// and behaves differently in training.
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, a group has no parameter, or the loss does not depend on a parameter that is
-    /// not frozen. In these cases nothing changes.
+    /// If a setting is outside its range, or a group has no parameter. Also if a parameter that is not frozen has no gradient, because the loss
+    /// does not depend on it. In these cases nothing changes.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
         if let Some(layer) = gradients.evaluated_layer() {
             compat::emit(compat::Warning::Evaluating { layer, at: Site::here("step") });
@@ -191,8 +191,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         step(self, model.as_module_mut(), gradients)
     }
 
-    /// Makes one step of plain tensors with the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states are kept by
-    /// position. Groups do not apply.
+    /// Makes one step of plain tensors with the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states are kept by the
+    /// position of a tensor in `values`. Groups do not apply.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
@@ -243,24 +243,25 @@ pub trait Optimizer<T: Float = f32>: Clone {
     }
 }
 
-/// The interface of an optimiser behind `dyn`, so that one compiled step serves all optimisers. Every [`Optimizer`] implements it.
+/// The object-safe interface of an optimiser, so that one compiled step serves all optimisers through `dyn`. Every [`Optimizer`] implements this
+/// trait.
 ///
-/// If `group` is the index of a group, a method uses the settings of that group. If it is `None`, the method uses the settings of the
-/// optimiser.
+/// Several methods take a `group`. If it is the index of a group, the method uses the settings of this group. If it is `None`, the method uses
+/// the optimiser's own settings.
 pub(crate) trait AnyOptimizer<T: Float> {
     /// Returns the path of each group.
     fn group_paths(&self) -> Vec<String>;
-    /// Calls `each` with the name of every setting and a reference to it.
+    /// Calls `each` with the name of every setting and a reference to the setting.
     fn group_settings(&mut self, group: Option<usize>, each: &mut dyn FnMut(&'static str, Setting<'_>));
-    /// Returns a reference to the ratio of a group's learning rate to the learning rate of the other parameters.
+    /// Returns a reference to the ratio of a group's learning rate to the learning rate of parameters that are in no group.
     fn group_ratio(&mut self, group: usize) -> &mut f64;
-    /// Checks that the settings are compatible with each other.
+    /// Checks that the settings do not contradict each other.
     fn check_group(&self, group: Option<usize>) -> Result<()>;
     /// Returns the name and the shape of each state of a parameter of shape `shape`.
     fn states_of(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)>;
-    /// Returns the states of all parameters.
+    /// Returns the states of all parameters, with the parameter's id as the key.
     fn all_states(&mut self) -> &mut HashMap<u64, States<T>>;
-    /// Updates one parameter.
+    /// Makes one step of one parameter: updates its `value` and its `states`.
     fn update_one(
         &self,
         group: Option<usize>,
@@ -316,12 +317,13 @@ impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
     }
 }
 
-/// Returns the optimiser that has the settings of a group: the group's copy, or `optimizer` itself if `group` is `None`.
+/// Returns the optimiser that has the settings of a group: the copy that the group holds, or `optimizer` itself if `group` is `None`.
 fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>) -> &O {
     group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
 }
 
-/// Makes a step of `optimizer` over `model`. If the step fails, the model and the optimiser are unchanged.
+/// Makes a step of `optimizer` over `model`. If a setting, a group or a gradient is wrong, returns an error and changes neither the model nor
+/// the optimiser.
 #[precompiled]
 fn step<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,
@@ -336,7 +338,8 @@ fn step<T: Float>(
     outcome
 }
 
-/// Makes a step of `optimizer` over `model`. `states` were moved out of the optimiser. After an error `model` and `states` are unchanged.
+/// Makes a step of `optimizer` over `model`. `states` are the optimiser's states, which the caller has moved out of it. If a group has no
+/// parameter or a gradient is missing, returns an error and changes nothing.
 fn advance<T: Float>(
     optimizer: &dyn AnyOptimizer<T>,
     states: &mut HashMap<u64, States<T>>,
@@ -397,7 +400,7 @@ fn check_all<T: Float>(optimizer: &mut dyn AnyOptimizer<T>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of a setting in PyTorch's errors.
+/// Returns the name that PyTorch's errors use for the setting `name`.
 fn display_name(name: &'static str) -> &'static str {
     match name {
         "lr" => "learning rate",
@@ -420,7 +423,7 @@ mod tests {
         (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])))
     }
 
-    /// Returns the gradients of ½ Σ p² with respect to the values p, which are p.
+    /// Returns the gradients of ½ Σ p² with respect to the parameters p of the pair. The gradient of p is p itself.
     fn gradients(model: &(Parameter<f64>, Parameter<f64>)) -> Gradients<f64> {
         let tape = Tape::new();
         ((tape.parameter(&model.0).square() + tape.parameter(&model.1).square()).sum(..) * 0.5).backward()
@@ -433,7 +436,7 @@ mod tests {
         let step = gradients(&model);
         sgd.step(&mut model, &step);
         assert_eq!((model.0.value.item(), model.1.value.item()), (0.5, 0.75));
-        sgd.set_lr(1.0); // The rate of the group becomes 0.5.
+        sgd.set_lr(1.0); // The learning rate of the group becomes 0.5.
         let step = gradients(&model);
         sgd.step(&mut model, &step);
         assert_eq!((model.0.value.item(), model.1.value.item()), (0.0, 0.375));

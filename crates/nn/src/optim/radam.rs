@@ -1,7 +1,8 @@
-//! RAdam.
+//! The optimiser RAdam.
 //!
-//! Liu et al., "On the variance of the adaptive learning rate and beyond" (2020). The update follows PyTorch, including the order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.RAdam.html>), for a parameter's t-th step:
+//! Liu et al., "On the variance of the adaptive learning rate and beyond" (2020). The update follows PyTorch, including the order of operations
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.RAdam.html>). At a parameter's t-th step, with the parameter p, the running mean m of
+//! its gradient, and the running mean v of its squared gradient:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p, or p ← p - lr · weight_decay · p                  (decoupled)
@@ -20,8 +21,8 @@ use crate::optim::moments::{Moments, decoupled_setting, moment_settings};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::Setting;
 
-/// [`Adam`](crate::Adam) whose first steps are plain momentum, because the variance of the gradient cannot be estimated well from few
-/// gradients. PyTorch: `torch.optim.RAdam`.
+/// [`Adam`](crate::Adam) whose first steps are plain momentum, because few gradients do not give a good estimate of the gradient's variance.
+/// PyTorch: `torch.optim.RAdam`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }

@@ -1,7 +1,9 @@
-//! RMSprop.
+//! The optimiser RMSprop.
 //!
-//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centered as in Graves, "Generating sequences with recurrent neural networks" (2013).
-//! The update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>):
+//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012). The centered form is from Graves, "Generating sequences with recurrent neural networks"
+//! (2013). The update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>).
+//! Here p is the parameter, v the running mean of its squared gradient, and m the running mean of its gradient. The settings are α (`alpha`) and
+//! ε (`eps`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -50,25 +52,25 @@ impl<T: Float> RMSprop<T> {
         RMSprop { alpha: 0.99, eps: 1e-8, momentum: 0.0, centered: false, common: Common::new(lr) }
     }
 
-    /// Sets the decay rate of the mean square, not negative. Each step multiplies the old mean square by `alpha`.
+    /// Sets the decay rate of the gradient's mean square. It must not be negative. Each step multiplies the old mean square by `alpha`.
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         RMSprop { alpha, ..self }
     }
 
-    /// Sets the constant that is added to the divisor, not negative.
+    /// Sets the constant that is added to the divisor of a step, so that the divisor is not 0. It must not be negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         RMSprop { eps, ..self }
     }
 
-    /// Sets the momentum, not negative; 0 by default.
+    /// Sets the factor by which each step multiplies the old momentum. It must not be negative; 0 by default.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         RMSprop { momentum, ..self }
     }
 
-    /// Divides by the root of the gradient's variance instead of the root of its mean square. PyTorch: `centered=True`.
+    /// Divides a step by the root of the gradient's variance instead of the root of the gradient's mean square. PyTorch: `centered=True`.
     #[must_use]
     pub fn centered(self) -> Self {
         RMSprop { centered: true, ..self }

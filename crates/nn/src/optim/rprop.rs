@@ -1,7 +1,8 @@
-//! Rprop.
+//! The optimiser Rprop.
 //!
-//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update of each
-//! element follows PyTorch (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>):
+//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update of each element
+//! p of a parameter follows PyTorch (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>). The state s is the length of the
+//! element's step, `previous` its gradient at the last step, and η⁺ and η⁻ are the two factors `etas`:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -20,7 +21,7 @@ use crate::{Error, Result};
 /// Rprop: an optimiser that moves each element in the direction of its gradient's sign. An element's step grows while its gradient keeps
 /// its sign, and shrinks when the sign changes.
 ///
-/// Use it with the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
+/// Use this optimiser with the gradient over all samples, not over batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
 ///
 /// ```
@@ -43,20 +44,20 @@ pub struct Rprop<T: Float = f32> {
 }
 
 impl<T: Float> Rprop<T> {
-    /// Returns an optimiser with first steps of length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths from 1e-6 to 50.
-    /// The first step checks the settings.
+    /// Returns an optimiser whose first steps have the length `lr` (PyTorch's default: 0.01). By default, the factors of the length are 0.5 and
+    /// 1.2, and the length stays from 1e-6 to 50. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }
 
-    /// Sets the factors of a step's length: `minus`, below 1, after a change of the gradient's sign, and `plus`, above
-    /// 1, without a change.
+    /// Sets the factors of a step's length. The factor is `minus`, below 1, if the gradient's sign has changed since the last step, and `plus`,
+    /// above 1, if not.
     #[must_use]
     pub fn etas(self, minus: f64, plus: f64) -> Self {
         Rprop { etas: [minus, plus], ..self }
     }
 
-    /// Sets the smallest and the largest length of a step, neither negative.
+    /// Sets the smallest and the largest length of a step. Neither may be negative.
     #[must_use]
     pub fn step_sizes(self, min: f64, max: f64) -> Self {
         Rprop { step_sizes: [min, max], ..self }
@@ -127,7 +128,8 @@ mod tests {
     fn the_length_grows_shrinks_and_stays_within_its_limits() {
         let mut w = Tensor::from([0.0f64, 0.0, 0.0]);
         let mut rprop = Rprop::new(1.0).step_sizes(0.7, 1.1);
-        // The gradient of the first element keeps its sign. The second changes its sign, so it takes no step. The third is NaN.
+        // The gradient of the first element keeps its sign. The gradient of the second element changes its sign, so this element takes no step.
+        // The gradient of the third element is NaN.
         rprop.step_tensors([&mut w], &[Tensor::from([3.0, 3.0, f64::NAN])]);
         assert_eq!(w.to_vec(), [-1.0, -1.0, 0.0]);
         rprop.step_tensors([&mut w], &[Tensor::from([1e-9, -3.0, f64::NAN])]);

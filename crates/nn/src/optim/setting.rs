@@ -1,22 +1,22 @@
-//! The settings of an optimiser by name. Checks and checkpoints use them.
+//! References to the settings of an optimiser, which checks and checkpoints access by name.
 
-/// A mutable reference to a setting.
+/// A mutable reference to one setting of an optimiser.
 #[derive(Debug)]
 pub enum Setting<'o> {
-    /// A number in a range.
+    /// A number, and the range that it must be in.
     Number(&'o mut f64, Range),
-    /// A setting that is on or off.
+    /// A setting that is true or false.
     Flag(&'o mut bool),
 }
 
-/// The range of a setting. No range contains NaN or an infinity.
+/// The range that a number among the settings must be in. No range contains NaN or an infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
     /// The setting is 0 or more.
     NotNegative,
-    /// The setting is from 0 to 1, without 1.
+    /// The setting is from 0 to 1, 1 excluded.
     BelowOne,
-    /// The setting is from 0 to 1.
+    /// The setting is from 0 to 1, 1 included.
     UpToOne,
     /// The setting is any finite number.
     Finite,

@@ -1,6 +1,7 @@
 //! Stochastic gradient descent.
 //!
-//! The update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.SGD.html>):
+//! The update follows PyTorch, including the order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.SGD.html>). Here p is
+//! the parameter, and v its momentum:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -43,19 +44,19 @@ impl<T: Float> Sgd<T> {
         Sgd { momentum: 0.0, dampening: 0.0, nesterov: false, common: Common::new(lr) }
     }
 
-    /// Sets the momentum, not negative; 0 by default, and often 0.9.
+    /// Sets the factor by which each step multiplies the old momentum. It must not be negative; 0 by default, and often 0.9.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         Sgd { momentum, ..self }
     }
 
-    /// Multiplies the gradient by `1 - dampening` before it is added to the momentum; `dampening` is 0 by default.
+    /// Multiplies the gradient by `1 - dampening` before the gradient is added to the momentum; `dampening` is 0 by default.
     #[must_use]
     pub fn dampening(self, dampening: f64) -> Self {
         Sgd { dampening, ..self }
     }
 
-    /// Uses Nesterov's momentum, which needs a momentum and no dampening.
+    /// Uses Nesterov's momentum. It needs a [`momentum`](Self::momentum) above 0 and no [`dampening`](Self::dampening).
     #[must_use]
     pub fn nesterov(self) -> Self {
         Sgd { nesterov: true, ..self }
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the gradient of ½ p² with respect to p, which is p.
+    /// Returns the gradient of ½ p² with respect to the parameter p. It is equal to p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
@@ -118,16 +119,17 @@ mod tests {
 
     #[test]
     fn three_steps_follow_the_formula() {
-        // Each row has settings, and p after each of three steps from p = 1 with the gradient p. All values are exact binary fractions.
+        // Each row has an optimiser, and the parameter p after each of three steps from p = 1, where the gradient is p. All values are exact
+        // binary fractions.
         let table: [(Sgd<f64>, [f64; 3]); 5] = [
             (Sgd::new(0.5), [0.5, 0.25, 0.125]),
-            // In this row v is 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.
+            // In this row the momentum v is 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.
             (Sgd::new(0.5).momentum(0.5), [0.5, 0.0, -0.25]),
-            // In this row v is 1, then 0.5 + 0.5·0.5 = 0.75, then 0.375 + 0.5·0.125 = 0.4375.
+            // In this row the momentum v is 1, then 0.5 + 0.5·0.5 = 0.75, then 0.375 + 0.5·0.125 = 0.4375.
             (Sgd::new(0.5).momentum(0.5).dampening(0.5), [0.5, 0.125, -0.09375]),
-            // In this row the gradient is p + 0.5 p.
+            // In this row the gradient with the weight decay is p + 0.5 p.
             (Sgd::new(0.5).weight_decay(0.5), [0.25, 0.0625, 0.015625]),
-            // In this row v is 1, then 0.5 + 0.25 = 0.75, then 0.375 - 0.0625 = 0.3125. The step is p + v/2.
+            // In this row the momentum v is 1, then 0.5 + 0.25 = 0.75, then 0.375 - 0.0625 = 0.3125. The step is half of p + v/2.
             (Sgd::new(0.5).momentum(0.5).nesterov(), [0.25, -0.0625, -0.109375]),
         ];
         for (mut sgd, expected) in table {

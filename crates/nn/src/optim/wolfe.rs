@@ -7,46 +7,46 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
 
-/// The constant c₁ of the first Wolfe condition: the loss must fall by at least c₁ times the length times the slope at the start. PyTorch
-/// has the same value.
-const DESCENT: f64 = 1e-4;
-/// The constant c₂ of the second Wolfe condition: the absolute slope may be at most c₂ times the absolute slope at the start. PyTorch has
+/// The constant c₁ of the first Wolfe condition: the loss must fall by at least c₁ · length · |slope|, with the slope at the start. PyTorch has
 /// the same value.
+const DESCENT: f64 = 1e-4;
+/// The constant c₂ of the second Wolfe condition: the absolute slope at the new point may be at most c₂ times the absolute slope at the start.
+/// PyTorch has the same value.
 const CURVATURE: f64 = 0.9;
 
-/// A point on the line.
+/// A point on the line of the search, with the loss and the gradient at this point.
 #[derive(Clone, Debug)]
 pub(super) struct Point<T: Float> {
-    /// The distance from the start, as a multiple of the direction's length.
+    /// The distance from the start of the line, as a multiple of the direction vector.
     pub(super) length: f64,
     pub(super) loss: f64,
     pub(super) gradient: Tensor<T>,
-    /// The derivative of the loss along the direction.
+    /// The derivative of the loss along the direction of the search.
     pub(super) slope: f64,
 }
 
-/// The data of a line search: its start and its limits.
+/// The data of a line search: its start point and its limits.
 struct Search<T: Float> {
     start: Point<T>,
-    /// The largest absolute value of an element of the direction.
+    /// The largest absolute value of an element of the direction vector.
     largest: f64,
-    /// The search ends when no parameter differs by more than this value between the ends of the bracket.
+    /// The search ends when no element of the parameters differs by this value or more between the two ends of the bracket.
     tolerance: f64,
-    /// The largest number of points that are evaluated after the first.
+    /// The largest number of points that are evaluated after the first one.
     limit: usize,
 }
 
-/// The result of the first phase: a point that satisfies the conditions, or two points with such a point between them.
+/// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points with such a point between them.
 enum Bracket<T: Float> {
     Found(Point<T>),
     Between([Point<T>; 2]),
 }
 
-/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns that point, or the point with the lowest loss if
-/// none was found, and the number of evaluated points.
+/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If no
+/// such point was found, returns the point with the lowest loss instead.
 ///
-/// `at` evaluates the point at a length. The first length is `length`. `largest` is the largest absolute value of an
-/// element of the direction, `limit` the largest number of points after the first.
+/// `at` evaluates the point at a given length from `start`. The first length that is tried is `length`. `largest` is the largest absolute value
+/// of an element of the direction. `limit` is the largest number of points that are evaluated after the first one.
 pub(super) fn strong_wolfe<T: Float>(
     at: &mut impl FnMut(f64) -> Result<Point<T>>,
     start: Point<T>,
@@ -64,18 +64,18 @@ pub(super) fn strong_wolfe<T: Float>(
 }
 
 impl<T: Float> Search<T> {
-    /// Returns true if the first Wolfe condition holds: the loss is low enough.
+    /// Returns true if the first Wolfe condition holds: the loss at `point` is low enough.
     fn descends(&self, point: &Point<T>) -> bool {
         point.loss <= self.start.loss + DESCENT * point.length * self.start.slope
     }
 
-    /// Returns true if the second Wolfe condition holds: the slope is small enough.
+    /// Returns true if the second Wolfe condition holds: the absolute slope at `point` is small enough.
     fn is_flat(&self, point: &Point<T>) -> bool {
         point.slope.abs() <= -CURVATURE * self.start.slope
     }
 
-    /// Tries increasing lengths until a minimum lies between two of them. Returns the bracket, and how many points were evaluated after the
-    /// first.
+    /// Tries increasing lengths, from `length` on, until a minimum lies between two of them, or a point satisfies the conditions. Returns the
+    /// bracket, and how many points were evaluated after the first one.
     fn bracket(&self, at: &mut impl FnMut(f64) -> Result<Point<T>>, length: f64) -> Result<(Bracket<T>, usize)> {
         let (mut previous, mut new) = (self.start.clone(), at(length)?);
         let mut tried = 0;
@@ -99,7 +99,8 @@ impl<T: Float> Search<T> {
         }
     }
 
-    /// Narrows the bracket around the minimum. Returns its end with the lower loss, and how many points were evaluated in total.
+    /// Narrows the bracket around the minimum. Returns the end of the bracket with the lower loss, and the total number of evaluated points.
+    /// `tried` is the number of points after the first one that were evaluated before.
     fn zoom(
         &self,
         at: &mut impl FnMut(f64) -> Result<Point<T>>,
@@ -112,8 +113,8 @@ impl<T: Float> Search<T> {
             let [a, b] = [bracket[0].length, bracket[1].length];
             let (least, most) = (a.min(b), a.max(b));
             let mut length = cubic_minimum(&bracket[0], &bracket[1], [least, most]);
-            // A point near an end of the bracket barely narrows the bracket. After two such points in a row, or if the point is the end
-            // itself, the point moves away from the end by a tenth of the bracket.
+            // A new point near an end of the bracket barely narrows the bracket. The second such point in a row is moved away from the end by a
+            // tenth of the bracket. A new point that is the end itself is moved too.
             let margin = 0.1 * (most - least);
             let near = (most - length).min(length - least) < margin;
             let at_end = near && (stuck || length >= most || length <= least);
@@ -142,8 +143,8 @@ impl<T: Float> Search<T> {
     }
 }
 
-/// Returns the minimum, within bounds, of the cubic through the losses and slopes at two points. Returns the middle of
-/// the bounds if the cubic has no minimum.
+/// Returns the length at which the cubic through the losses and slopes of two points has its minimum, limited to `least` to `most`. Returns the
+/// middle of these bounds if the cubic has no minimum.
 fn cubic_minimum<T: Float>(a: &Point<T>, b: &Point<T>, [least, most]: [f64; 2]) -> f64 {
     let (a, b) = if a.length <= b.length { (a, b) } else { (b, a) };
     let d1 = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.length - b.length);

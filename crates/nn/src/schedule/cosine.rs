@@ -5,8 +5,8 @@ use std::f64::consts::PI;
 use crate::schedule::schedule::Schedule;
 
 /// A learning rate that follows half a cosine wave from `lr` down to [`eta_min`](Self::eta_min) in `t_max` steps, then up again in `t_max`
-/// steps, and so on. PyTorch: `CosineAnnealingLR` (I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts",
-/// 2016, without the restarts).
+/// steps, and so on. PyTorch: `CosineAnnealingLR` (I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts", 2016,
+/// but without the restarts).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CosineAnnealingLR {
     lr: f64,
@@ -15,7 +15,7 @@ pub struct CosineAnnealingLR {
 }
 
 impl CosineAnnealingLR {
-    /// Returns a schedule from `lr` to 0 in `t_max` steps.
+    /// Returns a schedule whose rate falls from `lr` to 0 in `t_max` steps.
     ///
     /// # Panics
     ///
@@ -26,7 +26,7 @@ impl CosineAnnealingLR {
         CosineAnnealingLR { lr, eta_min: 0.0, t_max }
     }
 
-    /// Sets the smallest rate; 0 by default.
+    /// Sets the rate at the lowest point of the wave; 0 by default.
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingLR { eta_min, ..self }
@@ -39,8 +39,8 @@ impl Schedule for CosineAnnealingLR {
     }
 }
 
-/// A learning rate that follows half a cosine wave from `lr` down to [`eta_min`](Self::eta_min) in `t_0` steps, and then starts again. Each
-/// period is [`t_mult`](Self::t_mult) times as long as the one before. PyTorch: `CosineAnnealingWarmRestarts` (I. Loshchilov and
+/// A learning rate that follows half a cosine wave from `lr` down to [`eta_min`](Self::eta_min) in `t_0` steps, and then starts again at `lr`.
+/// Each further period is [`t_mult`](Self::t_mult) times as long as the period before. PyTorch: `CosineAnnealingWarmRestarts` (I. Loshchilov and
 /// F. Hutter, 2016).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CosineAnnealingWarmRestarts {
@@ -51,7 +51,7 @@ pub struct CosineAnnealingWarmRestarts {
 }
 
 impl CosineAnnealingWarmRestarts {
-    /// Returns a schedule from `lr` to 0, which starts again every `t_0` steps.
+    /// Returns a schedule whose rate falls from `lr` to 0 in `t_0` steps, and starts again every `t_0` steps.
     ///
     /// # Panics
     ///
@@ -62,13 +62,13 @@ impl CosineAnnealingWarmRestarts {
         CosineAnnealingWarmRestarts { lr, eta_min: 0.0, t_0, t_mult: 1 }
     }
 
-    /// Sets the smallest rate; 0 by default.
+    /// Sets the rate at the lowest point of the wave; 0 by default.
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingWarmRestarts { eta_min, ..self }
     }
 
-    /// Sets the length of each period, relative to the one before; 1 by default.
+    /// Sets the ratio of the length of each period to the length of the period before; 1 by default.
     ///
     /// # Panics
     ///
@@ -95,7 +95,7 @@ impl Schedule for CosineAnnealingWarmRestarts {
     }
 }
 
-/// Returns the value of half a cosine wave that goes from `from` at `share` 0 to `to` at `share` 1.
+/// Returns the value of a cosine wave at the position `share`. The wave goes from `from` at 0 to `to` at 1, which is half a wave.
 pub(super) fn cosine(from: f64, to: f64, share: f64) -> f64 {
     to + (from - to) * (1.0 + libm::cos(PI * share)) / 2.0
 }

@@ -6,16 +6,16 @@ use crate::schedule::schedule::Schedule;
 /// The curve on which a rate moves from one value to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anneal {
-    /// Half a cosine wave.
+    /// The curve is half a cosine wave.
     #[default]
     Cos,
-    /// A straight line.
+    /// The curve is a straight line.
     Linear,
 }
 
-/// A schedule of one cycle: the rate rises from `max_lr` / 25 to `max_lr` in the first 30% of the steps, and then falls to the first rate
-/// divided by 10,000. After the last step it is constant. PyTorch: `OneCycleLR` (L. N. Smith and N. Topin, "Super-convergence", 2017),
-/// without its momentum.
+/// A schedule of one cycle: by default the rate rises from `max_lr` / 25 to `max_lr` in the first 30% of the steps. It then falls to the first
+/// rate divided by 10,000. After the last step, the rate stays constant. PyTorch: `OneCycleLR` (L. N. Smith and N. Topin, "Super-convergence",
+/// 2017), without PyTorch's change of the momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneCycleLR {
     max_lr: f64,
@@ -28,7 +28,7 @@ pub struct OneCycleLR {
 }
 
 impl OneCycleLR {
-    /// Returns a cycle of `steps` steps. PyTorch: `total_steps`.
+    /// Returns a schedule of one cycle that takes `steps` steps and reaches the rate `max_lr`. PyTorch: `total_steps`.
     ///
     /// # Panics
     ///
@@ -52,25 +52,25 @@ impl OneCycleLR {
         OneCycleLR { pct_start, ..self }
     }
 
-    /// Sets the curve of the rate; the cosine by default. PyTorch: `anneal_strategy`.
+    /// Sets the curve on which the rate rises and falls; half a cosine wave by default. PyTorch: `anneal_strategy`.
     #[must_use]
     pub fn anneal(self, anneal: Anneal) -> Self {
         OneCycleLR { anneal, ..self }
     }
 
-    /// Sets the first rate to `max_lr` / `div_factor`; 25 by default.
+    /// Sets the first rate to `max_lr` / `div_factor`; `div_factor` is 25 by default.
     #[must_use]
     pub fn div_factor(self, div_factor: f64) -> Self {
         OneCycleLR { div_factor, ..self }
     }
 
-    /// Sets the last rate to the first rate / `final_div_factor`; 10,000 by default.
+    /// Sets the last rate to the first rate / `final_div_factor`; `final_div_factor` is 10,000 by default.
     #[must_use]
     pub fn final_div_factor(self, final_div_factor: f64) -> Self {
         OneCycleLR { final_div_factor, ..self }
     }
 
-    /// Makes the rate fall to the first rate in as many steps as it rose, and then to the last rate.
+    /// Lets the rate fall in two phases: first to the first rate, in as many steps as it rose, and then to the last rate.
     #[must_use]
     pub fn three_phase(self) -> Self {
         OneCycleLR { three_phase: true, ..self }
@@ -103,7 +103,7 @@ impl Schedule for OneCycleLR {
     }
 }
 
-/// The way in which the height of the cycles of [`CyclicLR`] changes.
+/// The way in which the height of the cycles of [`CyclicLR`] changes. The height is the factor of `max_lr` - `base_lr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Cycle {
     /// The height is constant.
@@ -115,8 +115,9 @@ pub enum Cycle {
     ExpRange(f64),
 }
 
-/// A schedule of cycles: the rate rises from `base_lr` to `max_lr` and falls again, in [`step_sizes`](Self::step_sizes) steps. PyTorch:
-/// `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without its momentum.
+/// A schedule of cycles: in each cycle, the rate rises from `base_lr` to `max_lr` and falls again, by default in 2000 steps each
+/// ([`step_sizes`](Self::step_sizes)). PyTorch: `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without
+/// PyTorch's change of the momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CyclicLR {
     base_lr: f64,
@@ -127,16 +128,17 @@ pub struct CyclicLR {
 }
 
 impl CyclicLR {
-    /// Returns a schedule whose cycles have 2000 steps up and 2000 steps down.
+    /// Returns a schedule whose cycles have 2000 steps with a rising rate and 2000 steps with a falling rate.
     pub fn new(base_lr: f64, max_lr: f64) -> Self {
         CyclicLR { base_lr, max_lr, up: 2000, down: 2000, cycle: Cycle::Triangular }
     }
 
-    /// Sets the numbers of steps up and down. PyTorch: `step_size_up` and `step_size_down`.
+    /// Sets the number of steps of each cycle with a rising rate (`up`) and with a falling rate (`down`). PyTorch: `step_size_up` and
+    /// `step_size_down`.
     ///
     /// # Panics
     ///
-    /// If one of them is 0.
+    /// If `up` or `down` is 0.
     #[must_use]
     #[track_caller]
     pub fn step_sizes(self, up: u64, down: u64) -> Self {

@@ -1,8 +1,8 @@
-//! Schedules that decay the learning rate, or raise it, by a formula of the step.
+//! Schedules whose learning rate is a simple formula of the step. Most lower the rate.
 
 use crate::schedule::schedule::Schedule;
 
-/// A rate of `lr` · `factor` for `steps` steps, and then `lr`. PyTorch: `ConstantLR`, with `total_iters`.
+/// A schedule with the rate `lr` · `factor` for the first `steps` steps, and then the rate `lr`. PyTorch: `ConstantLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantLR {
     lr: f64,
@@ -11,7 +11,7 @@ pub struct ConstantLR {
 }
 
 impl ConstantLR {
-    /// Returns the schedule. PyTorch's defaults are a factor of 1/3 for 5 steps.
+    /// Returns the schedule with these settings. PyTorch's defaults are a factor of 1/3 for 5 steps.
     pub fn new(lr: f64, factor: f64, steps: u64) -> Self {
         ConstantLR { lr, factor, steps }
     }
@@ -23,8 +23,8 @@ impl Schedule for ConstantLR {
     }
 }
 
-/// A rate of `lr` times a factor that changes linearly from `start` to `end` in `steps` steps and then is constant. PyTorch: `LinearLR`,
-/// with `start_factor`, `end_factor` and `total_iters`.
+/// A schedule with the rate `lr` times a factor. The factor changes linearly from `start` to `end` in `steps` steps, and then stays constant.
+/// PyTorch: `LinearLR`, with `start_factor`, `end_factor` and `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearLR {
     lr: f64,
@@ -49,7 +49,7 @@ impl Schedule for LinearLR {
     }
 }
 
-/// A rate that begins at `lr` and is multiplied by `gamma` after every `step_size` steps. PyTorch: `StepLR`.
+/// A schedule whose rate begins at `lr` and is multiplied by `gamma` after every `step_size` steps. PyTorch: `StepLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepLR {
     lr: f64,
@@ -76,8 +76,8 @@ impl Schedule for StepLR {
     }
 }
 
-/// A rate that begins at `lr` and is multiplied by `gamma` at each of the `milestones`. A milestone that is listed twice counts twice.
-/// PyTorch: `MultiStepLR`.
+/// A schedule whose rate begins at `lr` and is multiplied by `gamma` at each step number in `milestones`. A step number that is listed twice
+/// counts twice. PyTorch: `MultiStepLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiStepLR {
     lr: f64,
@@ -99,7 +99,7 @@ impl Schedule for MultiStepLR {
     }
 }
 
-/// A rate of `lr` · `gamma`ˢᵗᵉᵖ. PyTorch: `ExponentialLR`.
+/// A schedule with the rate `lr` · `gamma`ˢᵗᵉᵖ. PyTorch: `ExponentialLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExponentialLR {
     lr: f64,
@@ -119,8 +119,8 @@ impl Schedule for ExponentialLR {
     }
 }
 
-/// A rate that begins at `lr` and is multiplied before each later step by a factor, which is a function of the step. The rate of a step
-/// is `lr` · `factor(1)` · … · `factor(step)`, and is computed anew for each step. PyTorch: `MultiplicativeLR`.
+/// A schedule whose rate begins at `lr`, and is multiplied before each later step by a factor, which is a function of the step's number. The
+/// rate of a step is `lr` · `factor(1)` · … · `factor(step)`. This product is computed anew for each step. PyTorch: `MultiplicativeLR`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -149,7 +149,7 @@ impl<F: Fn(u64) -> f64> Schedule for MultiplicativeLR<F> {
     }
 }
 
-/// A rate of `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and 0 after `steps` steps. PyTorch: `PolynomialLR`, with `total_iters`.
+/// A schedule with the rate `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and the rate 0 after `steps` steps. PyTorch: `PolynomialLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolynomialLR {
     lr: f64,

@@ -1,7 +1,6 @@
 //! A learning rate that depends on the progress of the training. Unlike a schedule, it has a state.
 
-/// Reduces the learning rate when a measure, usually the validation loss, stops improving. PyTorch:
-/// `ReduceLROnPlateau`.
+/// A learning rate that is reduced when a measure, usually the validation loss, stops improving. PyTorch: `ReduceLROnPlateau`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -24,23 +23,22 @@ pub struct ReduceLROnPlateau {
     state: Plateau,
 }
 
-/// The state of [`ReduceLROnPlateau`], to save it.
+/// The state of a [`ReduceLROnPlateau`], which a training saves to continue later.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plateau {
     /// The current learning rate.
     pub lr: f64,
-    /// The best measure so far; infinite before the first.
+    /// The best measure so far. Before the first measure, it is infinite.
     pub best: f64,
-    /// The number of measures without an improvement, since the best one or since the last reduction. PyTorch:
-    /// `num_bad_epochs`.
+    /// The number of measures without an improvement since the best measure or since the last reduction of the rate. PyTorch: `num_bad_epochs`.
     pub waited: u64,
-    /// The number of following measures that do not count. PyTorch: `cooldown_counter`.
+    /// The number of next measures that do not count towards a reduction, because the rate has just been reduced. PyTorch: `cooldown_counter`.
     pub cooling: u64,
 }
 
 impl ReduceLROnPlateau {
-    /// Returns a schedule that begins at `lr`, with PyTorch's defaults. It divides the rate by 10 after more than 10
-    /// measures in a row without progress. A measure is progress if it is below 1 - 1e-4 times the best one.
+    /// Returns a schedule that begins at `lr`, with PyTorch's defaults. It divides the rate by 10 after more than 10 measures in a row without
+    /// progress. A measure is progress if it is below (1 - 1e-4) times the best measure so far.
     pub fn new(lr: f64) -> Self {
         let state = Plateau { lr, best: f64::INFINITY, waited: 0, cooling: 0 };
         let (factor, patience, threshold, cooldown, min_lr, eps) = (0.1, 10, 1e-4, 0, 0.0, 1e-8);
@@ -57,7 +55,7 @@ impl ReduceLROnPlateau {
         }
     }
 
-    /// Sets the factor of a reduction; 0.1 by default.
+    /// Sets the factor by which a reduction multiplies the rate; 0.1 by default.
     ///
     /// # Panics
     ///
@@ -69,19 +67,21 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { factor, ..self }
     }
 
-    /// Sets the number of measures without an improvement before a reduction; 10 by default.
+    /// Sets the number of measures without an improvement that do not yet reduce the rate; 10 by default.
     #[must_use]
     pub fn patience(self, patience: u64) -> Self {
         ReduceLROnPlateau { patience, ..self }
     }
 
-    /// Sets the smallest improvement as a share of the best measure; 1e-4 by default.
+    /// Sets how much better than the best measure a measure must be to count as an improvement. It is a share of the best measure; 1e-4 by
+    /// default.
     #[must_use]
     pub fn threshold(self, threshold: f64) -> Self {
         ReduceLROnPlateau { threshold, absolute: false, ..self }
     }
 
-    /// Sets the smallest improvement as a difference from the best measure. PyTorch: `threshold_mode="abs"`.
+    /// Sets how much better than the best measure a measure must be to count as an improvement, as a difference. PyTorch:
+    /// `threshold_mode="abs"`.
     #[must_use]
     pub fn absolute_threshold(self, threshold: f64) -> Self {
         ReduceLROnPlateau { threshold, absolute: true, ..self }
@@ -94,25 +94,25 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { maximize: true, state, ..self }
     }
 
-    /// Sets the number of measures after a reduction that do not count; 0 by default.
+    /// Sets the number of measures after a reduction that do not count towards the next reduction; 0 by default.
     #[must_use]
     pub fn cooldown(self, cooldown: u64) -> Self {
         ReduceLROnPlateau { cooldown, ..self }
     }
 
-    /// Sets the smallest rate; 0 by default.
+    /// Sets the smallest rate to which the schedule reduces; 0 by default.
     #[must_use]
     pub fn min_lr(self, min_lr: f64) -> Self {
         ReduceLROnPlateau { min_lr, ..self }
     }
 
-    /// Sets the smallest reduction of the rate; 1e-8 by default. Smaller reductions are skipped.
+    /// Sets the size of a reduction of the rate up to which reductions are skipped; 1e-8 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         ReduceLROnPlateau { eps, ..self }
     }
 
-    /// Takes a measure and returns the learning rate of the next step. NaN is no improvement.
+    /// Takes the next measure and returns the learning rate of the next step. A measure of NaN is no improvement.
     pub fn step(&mut self, measure: f64) -> f64 {
         let state = &mut self.state;
         let better = match (self.maximize, self.absolute) {
@@ -144,12 +144,12 @@ impl ReduceLROnPlateau {
         self.state.lr
     }
 
-    /// Returns the state, to save it.
+    /// Returns the state, which [`set_state`](Self::set_state) restores later.
     pub fn state(&self) -> Plateau {
         self.state
     }
 
-    /// Restores a saved state.
+    /// Restores a state that [`state`](Self::state) returned.
     pub fn set_state(&mut self, state: Plateau) {
         self.state = state;
     }

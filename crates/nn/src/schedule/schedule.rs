@@ -1,6 +1,7 @@
 //! The trait of schedules, and the ways to combine them.
 
-/// A learning rate for each step. A number is a constant schedule, and a function of the step is a schedule too (PyTorch: `LambdaLR`).
+/// A learning rate for each step. A number is a schedule with a constant rate. A function of the number of completed steps is a schedule too
+/// (PyTorch: `LambdaLR`).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -18,8 +19,8 @@ pub trait Schedule {
     /// Returns the learning rate of the next step, after `step` completed steps.
     fn lr(&self, step: u64) -> f64;
 
-    /// Returns a schedule whose rate rises from 0 in proportion to the step for `steps` steps, and then follows this
-    /// schedule. Hugging Face's transformers: `get_cosine_schedule_with_warmup`.
+    /// Returns a schedule whose rate rises linearly from 0 to the first rate of this schedule in `steps` steps, and then follows this schedule.
+    /// Hugging Face's transformers: `get_cosine_schedule_with_warmup`.
     fn warmup(self, steps: u64) -> Warmup<Self>
     where
         Self: Sized,
@@ -27,7 +28,7 @@ pub trait Schedule {
         Warmup { steps, schedule: self }
     }
 
-    /// Returns a schedule that follows this one for the first `steps` steps, and then `next` from the beginning of `next`. PyTorch:
+    /// Returns a schedule that follows this one for the first `steps` steps, and then follows `next`, which begins at its own step 0. PyTorch:
     /// `SequentialLR`.
     ///
     /// ```
@@ -45,7 +46,8 @@ pub trait Schedule {
         SequentialLR { steps, first: self, next }
     }
 
-    /// Returns the product of both schedules. `factor` usually begins at 1. PyTorch: `ChainedScheduler`.
+    /// Returns a schedule whose rate is the product of the rates of this schedule and of `factor`, usually a number from 0 to 1. PyTorch:
+    /// `ChainedScheduler`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }
@@ -81,7 +83,7 @@ impl Schedule for Box<dyn Schedule> {
     }
 }
 
-/// A schedule with a rising start; see [`Schedule::warmup`].
+/// A schedule whose rate first rises from 0; see [`Schedule::warmup`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warmup<S> {
     steps: u64,
@@ -97,7 +99,7 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-/// Two schedules one after the other; see [`Schedule::then`].
+/// A schedule that follows two schedules one after the other; see [`Schedule::then`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequentialLR<S, N> {
     steps: u64,
@@ -114,7 +116,7 @@ impl<S: Schedule, N: Schedule> Schedule for SequentialLR<S, N> {
     }
 }
 
-/// The product of two schedules; see [`Schedule::times`].
+/// A schedule whose rate is the product of the rates of two schedules; see [`Schedule::times`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainedLR<S, N>(S, N);
 

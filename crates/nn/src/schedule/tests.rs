@@ -1,6 +1,7 @@
 use super::*;
 
-/// Tests the parts without a counterpart in PyTorch. The tests across crates compare every schedule with PyTorch.
+/// Tests warm-up and combined schedules, which have no exact counterpart in PyTorch. The tests across crates compare the other schedules with
+/// PyTorch.
 #[test]
 fn warmup_and_sequences_of_schedules() {
     let warm = ExponentialLR::new(8.0, 0.5).warmup(4);

@@ -1,6 +1,7 @@
-//! Activation functions as layers, for [`Sequential`](crate::Sequential). Other code can call the operation of the same name on a variable.
+//! Activation functions as layers, for [`Sequential`](crate::Sequential). Each layer applies an operation of a similar name, which other code
+//! can call on a variable. Here x is an element of the input.
 //!
-//! The documentation of each operation states its values at kinks and infinities.
+//! The documentation of each operation states its derivatives at kinks and its values at infinities.
 
 use std::panic::Location;
 
@@ -23,11 +24,11 @@ functions! {
     Sigmoid = try_sigmoid;
     /// The layer that computes ln(1 / (1 + e⁻ˣ)). PyTorch: `torch.nn.LogSigmoid`.
     LogSigmoid = try_logsigmoid;
-    /// The layer that computes the hyperbolic tangent. PyTorch: `torch.nn.Tanh`.
+    /// The layer that computes the hyperbolic tangent of x. PyTorch: `torch.nn.Tanh`.
     Tanh = try_tanh;
     /// The layer that computes x - tanh x. PyTorch: `torch.nn.Tanhshrink`.
     Tanhshrink = try_tanhshrink;
-    /// The layer that computes λ x above 0 and λ α (eˣ - 1) elsewhere, with α ≈ 1.6733 and λ ≈ 1.0507. PyTorch: `torch.nn.SELU`.
+    /// The layer that computes λ x where x is above 0, and λ α (eˣ - 1) elsewhere, with α ≈ 1.6733 and λ ≈ 1.0507. PyTorch: `torch.nn.SELU`.
     SELU = try_selu;
     /// The layer that computes x Φ(x), where Φ is the standard normal distribution function. PyTorch: `torch.nn.GELU`.
     GELU = try_gelu;
@@ -46,7 +47,7 @@ functions! {
 }
 
 functions_with_settings! {
-    /// The layer that computes x above 0 and `negative_slope`·x elsewhere. PyTorch: `torch.nn.LeakyReLU`.
+    /// The layer that computes x where x is above 0, and `negative_slope`·x elsewhere. PyTorch: `torch.nn.LeakyReLU`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -58,52 +59,52 @@ functions_with_settings! {
     /// assert_eq!(y.value().to_vec(), [-0.2, 3.0]);
     /// ```
     LeakyReLU {
-        /// The slope below 0.
+        /// The slope of the function below 0.
         negative_slope: f64
     } = try_leaky_relu, default(0.01);
-    /// The layer that computes x above 0 and α(eˣ - 1) elsewhere. PyTorch: `torch.nn.ELU`.
+    /// The layer that computes x where x is above 0, and α(eˣ - 1) elsewhere. PyTorch: `torch.nn.ELU`.
     ELU {
         /// The value of α.
         alpha: f64
     } = try_elu, default(1.0);
-    /// The layer that computes x above 0 and α(e^(x/α) - 1) elsewhere. PyTorch: `torch.nn.CELU`.
+    /// The layer that computes x where x is above 0, and α(e^(x/α) - 1) elsewhere. PyTorch: `torch.nn.CELU`.
     CELU {
         /// The value of α, which must not be 0.
         alpha: f64
     } = try_celu, default(1.0);
-    /// The layer that computes ln(1 + e^(βx)) / β, and x itself where βx is above `threshold`. PyTorch: `torch.nn.Softplus`.
+    /// The layer that computes ln(1 + e^(βx)) / β, but x itself where βx is above `threshold`. PyTorch: `torch.nn.Softplus`.
     Softplus {
         /// The value of β.
         beta: f64,
-        /// The value of βx above which the function is x.
+        /// The value of βx above which the result is x.
         threshold: f64
     } = try_softplus, default(1.0, 20.0);
     /// The layer that computes min(max(x, `min_val`), `max_val`). PyTorch: `torch.nn.Hardtanh`.
     Hardtanh {
-        /// The smallest value.
+        /// The smallest value of the result.
         min_val: f64,
-        /// The largest value.
+        /// The largest value of the result.
         max_val: f64
     } = try_hardtanh, default(-1.0, 1.0);
-    /// The layer that replaces values from -λ to λ by 0. PyTorch: `torch.nn.Hardshrink`.
+    /// The layer that replaces values from -λ to λ by 0 and keeps all other values. PyTorch: `torch.nn.Hardshrink`.
     Hardshrink {
         /// The value of λ.
         lambd: f64
     } = try_hardshrink, default(0.5);
-    /// The layer that replaces values from -λ to λ by 0, subtracts λ from larger values, and adds λ to smaller ones. PyTorch:
+    /// The layer that replaces values from -λ to λ by 0, subtracts λ from values above λ, and adds λ to values below -λ. PyTorch:
     /// `torch.nn.Softshrink`.
     Softshrink {
         /// The value of λ, which must not be negative.
         lambd: f64
     } = try_softshrink, default(0.5);
-    /// The layer that computes x above `threshold` and `value` elsewhere. PyTorch: `torch.nn.Threshold`.
+    /// The layer that computes x where x is above `threshold`, and `value` elsewhere. PyTorch: `torch.nn.Threshold`.
     Threshold {
-        /// The value above which the function is x.
+        /// The value of x above which the result is x.
         threshold: f64,
-        /// The result at or below the threshold.
+        /// The result where x is at or below the threshold.
         value: f64
     } = try_threshold;
-    /// The layer that divides eˣ by its sum along `dim`. PyTorch: `torch.nn.Softmax`.
+    /// The layer that divides eˣ by the sum of eˣ along the dimension `dim`. PyTorch: `torch.nn.Softmax`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -115,22 +116,23 @@ functions_with_settings! {
     /// assert_eq!(y.value().to_vec(), [0.5, 0.5]);
     /// ```
     Softmax {
-        /// The dimension; negative values count from the end.
+        /// The dimension of the sum; negative values count from the end.
         dim: isize
     } = try_softmax;
-    /// The layer that divides e⁻ˣ by its sum along `dim`. PyTorch: `torch.nn.Softmin`.
+    /// The layer that divides e⁻ˣ by the sum of e⁻ˣ along the dimension `dim`. PyTorch: `torch.nn.Softmin`.
     Softmin {
-        /// The dimension; negative values count from the end.
+        /// The dimension of the sum; negative values count from the end.
         dim: isize
     } = try_softmin;
     /// The layer that computes the logarithm of [`Softmax`]. PyTorch: `torch.nn.LogSoftmax`.
     LogSoftmax {
-        /// The dimension; negative values count from the end.
+        /// The dimension of the sum; negative values count from the end.
         dim: isize
     } = try_log_softmax;
-    /// The layer that multiplies the first half of `dim` by the sigmoid of the second half. PyTorch: `torch.nn.GLU`.
+    /// The layer that splits the dimension `dim` into two halves, and multiplies the first half by the sigmoid of the second. PyTorch:
+    /// `torch.nn.GLU`.
     GLU {
-        /// The dimension, which has an even size; negative values count from the end.
+        /// The dimension that is split, which has an even size; negative values count from the end.
         dim: isize
     } = try_glu, default(-1);
 }

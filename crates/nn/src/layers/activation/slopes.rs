@@ -1,4 +1,4 @@
-//! Rectifiers whose slope below 0 is trained or random.
+//! Rectifiers (activation functions with two linear pieces) whose slope below 0 is trained or random.
 
 use wengert_autograd::{Parameter, Var};
 use wengert_tensor::ops::{Activations as _, Arithmetic as _, Comparison as _, try_where_};
@@ -9,7 +9,7 @@ use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// The layer that computes x above 0, and x times a trained slope elsewhere. PyTorch: `torch.nn.PReLU`.
+/// The layer that returns an element x of the input where x is above 0, and x times a trained slope elsewhere. PyTorch: `torch.nn.PReLU`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -22,12 +22,12 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct PReLU<T: Float = f32> {
-    /// The slopes, `[1]` or `[c]`.
+    /// The slopes: one for all elements `[1]`, or one for each of c channels `[c]`.
     pub weight: Parameter<T>,
 }
 
 impl<T: Float> PReLU<T> {
-    /// Returns a layer with one slope, or with one for each channel (dimension 1). The slopes begin at 0.25.
+    /// Returns a layer with `num_parameters` slopes: one for all elements, or one for each channel (dimension 1). The initial slopes are 0.25.
     ///
     /// # Panics
     ///
@@ -47,8 +47,8 @@ impl<T: Float> Layer<T> for PReLU<T> {
     }
 }
 
-/// A [`LeakyReLU`](crate::LeakyReLU) with random slopes. On a training tape, the slope of each element is drawn from U(`lower`, `upper`).
-/// On any other tape it is the mean of both bounds. PyTorch: `torch.nn.RReLU`, whose defaults are 1/8 and 1/3.
+/// A [`LeakyReLU`](crate::LeakyReLU) with random slopes. On a training tape, the slope of each element is drawn uniformly from `lower` to
+/// `upper`. On any other tape the slope is the mean of both bounds. PyTorch: `torch.nn.RReLU`, whose defaults are 1/8 and 1/3.
 #[derive(Clone, Copy, Debug)]
 pub struct RReLU {
     lower: f64,
@@ -56,7 +56,7 @@ pub struct RReLU {
 }
 
 impl RReLU {
-    /// Returns a layer with slopes from `lower` to `upper`.
+    /// Returns a layer whose random slopes are from `lower` to `upper`.
     pub fn new(lower: f64, upper: f64) -> Self {
         RReLU { lower, upper }
     }

@@ -6,7 +6,7 @@ use crate::layers::layer::Layer;
 use crate::layers::testing::{close, input, layer_gradients};
 use crate::module::Module as _;
 
-/// The expected values come from PyTorch 2.15, at -2, -0.25, 0.5 and 2.
+/// The expected values come from PyTorch 2.15, for the inputs -2, -0.25, 0.5 and 2.
 #[test]
 fn values_are_pytorchs() {
     let x = Tensor::from([[-2.0, -0.25, 0.5, 2.0]]);
@@ -40,7 +40,7 @@ fn values_are_pytorchs() {
     ];
     for (position, (layer, expected)) in cases.iter().enumerate() {
         let got = layer.try_forward(Tape::new().constant(&x)).unwrap().value().to_vec();
-        // PyTorch's Hardsigmoid uses 1/6 rounded to an f32, so the bound is not tighter.
+        // PyTorch's Hardsigmoid uses the factor 1/6 rounded to f32, so this bound is not tighter.
         let near = got.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-8);
         assert!(near, "case {position}: {got:?}, expected {expected:?}");
     }

@@ -1,4 +1,4 @@
-//! The forward passes of attention over whole sequences.
+//! The forward passes of an attention layer over whole sequences.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
@@ -12,7 +12,7 @@ use crate::layers::forward::{in_layer, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::regularization::dropout;
 
-/// Computes self-attention: each position attends to all positions.
+/// Computes self-attention without masks: each position of the input attends to all positions of the input.
 impl<T: Float> Layer<T> for MultiheadAttention<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -22,18 +22,19 @@ impl<T: Float> Layer<T> for MultiheadAttention<T> {
 
 #[twins]
 impl<T: Float> MultiheadAttention<T> {
-    /// Computes self-attention: each position of `x` attends to the positions that `masks` allow. A single matrix product computes queries,
-    /// keys and values.
+    /// Computes self-attention: each position of `x` attends to the positions that `masks` allow. A single matrix product computes the queries,
+    /// keys and values of all positions.
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, keys or values have more or fewer features than queries, or variables belong to different tapes.
+    /// If shapes do not fit, or variables belong to different tapes. Also if the layer's keys or values have another number of features than its
+    /// queries.
     pub fn try_self_attend<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
         Ok(self.try_self_attend_with_weights(x, masks)?.0)
     }
 
-    /// Returns the output of [`try_self_attend`](Self::try_self_attend) and the attention weights, `[n, heads, l, s]`. Weights that dropout
-    /// dropped are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
+    /// Returns the output of [`try_self_attend`](Self::try_self_attend) and the attention weights. They have the shape `[n, heads, l, s]`, for n
+    /// examples, l queries and s keys. Weights that dropout dropped are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
     ///
     /// # Errors
     ///
@@ -49,7 +50,8 @@ impl<T: Float> MultiheadAttention<T> {
     }
 
     /// Computes attention: each position of `query` attends to the positions of `key` that `masks` allow. The output is a weighted mean of
-    /// `value` at these positions. `key` and `value` have the same length. If a query sees no key, its heads return 0 (in PyTorch NaN).
+    /// `value` at these positions. `key` and `value` have the same length. If the masks hide all keys from a query, all heads return 0 for this
+    /// query (in PyTorch NaN).
     ///
     /// # Errors
     ///
@@ -64,8 +66,8 @@ impl<T: Float> MultiheadAttention<T> {
         Ok(self.try_attend_with_weights(query, key, value, masks)?.0)
     }
 
-    /// Returns the output of [`try_attend`](Self::try_attend) and the attention weights, `[n, heads, l, s]`. Weights that dropout dropped
-    /// are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
+    /// Returns the output of [`try_attend`](Self::try_attend) and the attention weights. They have the shape `[n, heads, l, s]`, for n examples,
+    /// l queries and s keys. Weights that dropout dropped are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
     ///
     /// # Errors
     ///
@@ -82,7 +84,8 @@ impl<T: Float> MultiheadAttention<T> {
         output_of(self, self.attend_heads(query, heads, masks), made, || self.describe(&[query, key, value]))
     }
 
-    /// Computes the heads and joins them. Returns the layer's output and the attention weights.
+    /// Computes the attention of all heads from the queries `q`, keys `k` and values `v`, and joins the results. Returns the layer's output and
+    /// the attention weights.
     #[track_caller]
     fn attend_heads<'t>(
         &self,

@@ -20,11 +20,11 @@ pub struct AttentionBuilder {
 }
 
 impl<T: Float> MultiheadAttention<T> {
-    /// Returns a layer of `num_heads` heads over vectors of `embed_dim` elements. [`builder`](MultiheadAttention::builder) has the other
-    /// settings.
+    /// Returns a layer of `num_heads` heads over vectors of `embed_dim` elements. [`builder`](MultiheadAttention::builder) gives a builder for
+    /// other settings.
     ///
-    /// Initial values are drawn as in PyTorch: the weights of the inputs from Xavier's uniform distribution, and the weight of the output
-    /// from U(-1/√e, 1/√e). The biases are 0.
+    /// Initial values are drawn as in PyTorch: the weights of queries, keys and values from Xavier's uniform distribution, and the weight of the
+    /// output layer uniformly from -1/√e to 1/√e. Here e is `embed_dim`. The biases are 0.
     ///
     /// # Panics
     ///
@@ -45,8 +45,8 @@ impl MultiheadAttention<f32> {
 }
 
 impl AttentionBuilder {
-    /// Sets the probability of dropout on the attention weights, from 0 to 1; 0 by default. Dropout happens on training
-    /// tapes only.
+    /// Sets the probability, from 0 to 1, with which dropout sets an attention weight to 0; 0 by default. Dropout happens on training tapes
+    /// only.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         AttentionBuilder { dropout: p, ..self }
@@ -58,19 +58,19 @@ impl AttentionBuilder {
         AttentionBuilder { bias, ..self }
     }
 
-    /// Sets the number of features of the keys; by default `embed_dim`.
+    /// Sets the number of features of the inputs `key`; by default `embed_dim`.
     #[must_use]
     pub fn kdim(self, kdim: usize) -> Self {
         AttentionBuilder { kdim, ..self }
     }
 
-    /// Sets the number of features of the values; by default `embed_dim`.
+    /// Sets the number of features of the inputs `value`; by default `embed_dim`.
     #[must_use]
     pub fn vdim(self, vdim: usize) -> Self {
         AttentionBuilder { vdim, ..self }
     }
 
-    /// Makes the layer take inputs `[n, l, e]` instead of `[l, n, e]`.
+    /// Makes the layer take inputs `[n, l, e]` instead of `[l, n, e]`, for n sequences of length l with e features.
     #[must_use]
     pub fn batch_first(self) -> Self {
         AttentionBuilder { batch_first: true, ..self }

@@ -1,4 +1,4 @@
-//! Decodes one step at a time. A cache keeps the keys and values of earlier steps.
+//! Decoding of a sequence step by step. A cache keeps the keys and values of earlier steps.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
@@ -10,10 +10,10 @@ use crate::layers::attention::masks::not_padding;
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::forward::{in_layer, output_of, refused};
 
-/// A cache of the keys and values of the steps that a layer has decoded. A clone shares the memory.
+/// A cache of the keys and values of all steps that an attention layer has decoded. A clone of the cache shares these tensors with the original.
 #[derive(Clone, Debug)]
 pub struct AttentionCache<T: Float = f32> {
-    /// Keys and values, each `[n, heads, s, e / heads]`.
+    /// The keys and the values, each `[n, heads, s, e / heads]`, for n sequences of s steps and e features. `None` if the cache is empty.
     keys_values: Option<[Tensor<T>; 2]>,
 }
 
@@ -23,12 +23,12 @@ impl<T: Float> AttentionCache<T> {
         AttentionCache { keys_values: None }
     }
 
-    /// Returns the number of decoded steps.
+    /// Returns the number of decoded steps whose keys and values are in the cache.
     pub fn len(&self) -> usize {
         self.keys_values.as_ref().map_or(0, |[keys, _]| keys.shape()[2])
     }
 
-    /// Returns true if no step was decoded.
+    /// Returns true if the cache has no keys and values of any step.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -42,22 +42,22 @@ impl<T: Float> Default for AttentionCache<T> {
 
 #[twins]
 impl<T: Float> MultiheadAttention<T> {
-    /// Computes causal self-attention for the next positions, one or several. The new positions attend to the positions in `cache`, to
-    /// themselves and to the new positions before them. Their keys and values are added to the cache.
+    /// Computes causal self-attention for `x`, the next position or positions of a sequence. Each new position attends to the positions in
+    /// `cache`, to itself and to the new positions before it. The keys and values of the new positions are added to the cache.
     ///
     /// The output is the same as the output of [`self_attend`](Self::self_attend) over the whole sequence with
-    /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), at the cost of only the new positions. The values are computed
-    /// immediately: the call has no gradient and no dropout.
+    /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), but only the new positions are computed. The values of the output are computed
+    /// immediately, so the call has no gradient and no dropout.
     ///
     /// # Errors
     ///
-    /// As for [`try_self_attend`](Self::try_self_attend). Also if the cache belongs to another batch.
+    /// As for [`try_self_attend`](Self::try_self_attend). Also if the cache was filled with another number of sequences.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
         output_of(self, self.decode_next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
-    /// Returns the keys and values of `memory`, which any number of calls of [`attend_cached`](Self::attend_cached) can use. The values are
-    /// computed immediately.
+    /// Returns a cache with the keys and values of `memory`, the sequences to attend to. Any number of calls of
+    /// [`attend_cached`](Self::attend_cached) can use the cache. Its tensors are computed immediately, without a gradient.
     ///
     /// # Errors
     ///
@@ -66,9 +66,10 @@ impl<T: Float> MultiheadAttention<T> {
         in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
     }
 
-    /// Computes attention to a [`memory`](Self::memory). Each position of `query` attends to all positions except those where `is_padding`,
-    /// `[n, s]`, is true. The output equals the output of [`attend`](Self::attend), which would project the memory again. The values are
-    /// computed immediately: the call has no gradient and no dropout.
+    /// Computes attention to `memory`, a cache that [`memory`](Self::memory) returned. Each position of `query` attends to all positions of the
+    /// memory except the positions where `is_padding`, `[n, s]`, is true. The output equals the output of [`attend`](Self::attend), which
+    /// computes the keys and values of the memory again. The values of the output are computed immediately, so the call has no gradient and no
+    /// dropout.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl<T: Float> MultiheadAttention<T> {
         output_of(self, self.attend_memory(query, memory, is_padding), made, || self.describe(&[query]))
     }
 
-    /// Decodes the next positions; see [`try_decode`](Self::try_decode).
+    /// Returns the output at the next positions `x`; see [`try_decode`](Self::try_decode).
     #[track_caller]
     fn decode_next<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>, TapeError> {
         let [q, mut k, mut v] = self.split_in_three(&self.projected(x, 0, 3)?.try_value()?)?;
@@ -100,14 +101,14 @@ impl<T: Float> MultiheadAttention<T> {
         self.output(x.tape().constant(&self.join(&y, x.shape().rank())?))
     }
 
-    /// Projects `memory` to keys and values.
+    /// Returns a cache with the keys and values of `memory`, split into heads.
     #[track_caller]
     fn project_memory(&self, memory: Var<'_, T>) -> Result<AttentionCache<T>, TapeError> {
         let [keys, values] = [self.projected(memory, 1, 1)?, self.projected(memory, 2, 1)?];
         Ok(AttentionCache { keys_values: Some([self.split(&keys.try_value()?)?, self.split(&values.try_value()?)?]) })
     }
 
-    /// Computes attention to a memory; see [`try_attend_cached`](Self::try_attend_cached).
+    /// Returns the output of attention to a memory; see [`try_attend_cached`](Self::try_attend_cached).
     #[track_caller]
     fn attend_memory<'t>(
         &self,

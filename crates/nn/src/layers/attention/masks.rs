@@ -4,7 +4,7 @@ use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{AttentionMask, Comparison as _, TensorLike, Views as _, try_where_};
 use wengert_tensor::{Error as TensorError, Float, Site, Tensor};
 
-/// The masks of one call of attention: the keys that each query may attend to. By default all keys are visible.
+/// The masks of one call of attention: they say which keys each query may attend to. By default all keys are visible.
 #[derive(Clone, Debug)]
 pub struct AttentionMasks<'m, 't, T: Float = f32> {
     mask: AttentionMask<'m, Var<'t, T>>,
@@ -17,13 +17,13 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks { mask: AttentionMask::None, key_padding: None }
     }
 
-    /// Returns masks that hide the keys after the query's own position. PyTorch: `is_causal=True` with a causal `attn_mask`.
+    /// Returns masks that hide from each query the keys after the query's own position. PyTorch: `is_causal=True` with a causal `attn_mask`.
     pub fn causal() -> Self {
         AttentionMasks::new().mask(AttentionMask::Causal)
     }
 
-    /// Sets the mask of queries and keys, `[l, s]`. A mask `[n, l, s]` has a part for each example, and a mask `[n · heads, l, s]` a part
-    /// for each head. Any shape that broadcasts to `[n, heads, l, s]` is allowed.
+    /// Sets the mask of l queries and s keys, `[l, s]`. A mask `[n, l, s]` has a part for each of n examples. A mask `[n · heads, l, s]` has a
+    /// part for each head of each example. Any shape that broadcasts to `[n, heads, l, s]` is allowed.
     ///
     /// With [`AttentionMask::Keep`], a key is visible where the mask is true. PyTorch's boolean `attn_mask` is the
     /// opposite: true hides a key.
@@ -32,7 +32,8 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks { mask, ..self }
     }
 
-    /// Hides the keys where `is_padding` is true. `is_padding` is `[n, s]`, or `[s]` without a batch. PyTorch: `key_padding_mask`.
+    /// Hides the keys where `is_padding` is true. `is_padding` has the shape `[n, s]` for n examples and s keys, or `[s]` without a batch.
+    /// PyTorch: `key_padding_mask`.
     #[must_use]
     pub fn key_padding_mask(self, is_padding: &'m Tensor<bool>) -> Self {
         AttentionMasks { key_padding: Some(is_padding), ..self }
@@ -45,7 +46,7 @@ impl<T: Float> Default for AttentionMasks<'_, '_, T> {
     }
 }
 
-/// All masks of a call, combined into one mask that broadcasts to `[n, heads, l, s]`.
+/// All masks of one call of attention, combined into one mask that broadcasts to `[n, heads, l, s]`, for n examples, l queries and s keys.
 pub(super) enum CombinedMask<'t, T: Float> {
     None,
     Causal,
@@ -54,7 +55,7 @@ pub(super) enum CombinedMask<'t, T: Float> {
 }
 
 impl<'t, T: Float> CombinedMask<'t, T> {
-    /// Combines the masks of a call that has the sizes `[n, heads, l, s]`.
+    /// Returns the combined masks of a call. `sizes` are the numbers of examples, heads, queries and keys, `[n, heads, l, s]`.
     #[track_caller]
     pub(super) fn of(masks: &AttentionMasks<'_, 't, T>, sizes: [usize; 4]) -> Result<Self, TapeError> {
         let [n, _, l, s] = sizes;
@@ -81,7 +82,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
         })
     }
 
-    /// Returns a reference to the mask, in the type that the operations take.
+    /// Returns a reference to the combined mask, in the type that the attention operations take.
     pub(super) fn borrowed(&self) -> AttentionMask<'_, Var<'t, T>> {
         match self {
             CombinedMask::None => AttentionMask::None,
@@ -92,7 +93,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
     }
 }
 
-/// Returns a mask that is true for the keys that are not padding, `[n, 1, 1, s]`.
+/// Returns a mask `[n, 1, 1, s]` for n examples and s keys that is true for the keys that are not padding.
 #[track_caller]
 pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
     let shape = is_padding.shape();
@@ -103,7 +104,7 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
     Ok(is_padding.try_logical_not()?.try_reshape([n, 1, 1, s])?)
 }
 
-/// Inserts the dimension of the heads into a mask that has a dimension of the examples.
+/// Inserts the dimension of the heads into a mask that has a dimension of the examples. Returns any other mask unchanged.
 #[track_caller]
 fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
     match *mask.shape() {

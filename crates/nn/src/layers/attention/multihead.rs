@@ -1,8 +1,8 @@
-//! Attention with several heads (Vaswani et al. 2017, "Attention Is All You Need", 3.2.2): the parameters, and the
-//! projections between the layer's inputs and its heads.
+//! Attention with several heads (Vaswani et al. 2017, "Attention Is All You Need", 3.2.2): the parameters of the layer, and the projections
+//! between the layer's inputs and its heads.
 //!
-//! A head computes the operation `scaled_dot_product_attention` of the tensor crate. PyTorch's `add_bias_kv` and
-//! `add_zero_attn` are not supported.
+//! Each head applies the operation `scaled_dot_product_attention` of the tensor crate. PyTorch's options `add_bias_kv` and `add_zero_attn` do
+//! not exist.
 
 use wengert_autograd::{Error as TapeError, Parameter, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike, Views as _};
@@ -12,7 +12,7 @@ use crate::layers::forward::optional;
 use crate::layers::linear::Linear;
 use crate::module::Module;
 
-/// Attention with several heads. The layout of the weights and the initial distributions are PyTorch's. PyTorch:
+/// Attention with several heads. The layout of the weights and the distributions of the initial parameters are PyTorch's. PyTorch:
 /// `torch.nn.MultiheadAttention`.
 ///
 /// Inputs are `[l, n, e]`, or `[n, l, e]` with [`batch_first`](crate::AttentionBuilder::batch_first), or `[l, e]`. Here
@@ -33,17 +33,18 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct MultiheadAttention<T: Float = f32> {
-    /// The weights of queries, keys and values in one tensor, `[3 e, e]`; `None` if keys or values do not have `e` features.
+    /// The weights of queries, keys and values in one tensor, `[3 e, e]`, for inputs with `e` features. `None` if the inputs `key` or `value`
+    /// have another number of features.
     pub in_proj_weight: Option<Parameter<T>>,
-    /// The weight of queries, `[e, e]`, if keys or values do not have `e` features.
+    /// The weight of queries, `[e, e]`. `None` if `in_proj_weight` has the weights.
     pub q_proj_weight: Option<Parameter<T>>,
-    /// The weight of keys, `[e, kdim]`, if keys or values do not have `e` features.
+    /// The weight of keys, `[e, kdim]`. `None` if `in_proj_weight` has the weights.
     pub k_proj_weight: Option<Parameter<T>>,
-    /// The weight of values, `[e, vdim]`, if keys or values do not have `e` features.
+    /// The weight of values, `[e, vdim]`. `None` if `in_proj_weight` has the weights.
     pub v_proj_weight: Option<Parameter<T>>,
     /// The biases of queries, keys and values, `[3 e]`.
     pub in_proj_bias: Option<Parameter<T>>,
-    /// The layer that is applied to the joined outputs of the heads.
+    /// The linear layer that is applied to the joined outputs of the heads.
     pub out_proj: Linear<T>,
     #[module(skip)]
     pub(super) num_heads: usize,
@@ -60,12 +61,12 @@ impl<T: Float> MultiheadAttention<T> {
         format!("MultiheadAttention({}, {}) on inputs of shapes {}", self.width(), self.num_heads, shapes.join(", "))
     }
 
-    /// Returns the number of features, `e`.
+    /// Returns the number of features of the output, `e`.
     pub(super) fn width(&self) -> usize {
         self.out_proj.weight.value.shape()[0]
     }
 
-    /// Projects one input to queries, keys and values by a single product.
+    /// Computes queries, keys and values of one input `x`, by a single matrix product if the layer has a joint weight.
     #[track_caller]
     pub(super) fn own_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
         let Some(weight) = &self.in_proj_weight else { return self.heads_of([x, x, x]) };
@@ -75,7 +76,8 @@ impl<T: Float> MultiheadAttention<T> {
         self.split_in_three(&all)
     }
 
-    /// Splits the joint projection, `[…, 3 e]`, into queries, keys and values, each `[n, heads, l, e / heads]`.
+    /// Splits `all`, the joint projection `[…, 3 e]`, into queries, keys and values. Each has the shape `[n, heads, l, e / heads]`, for n
+    /// sequences of length l.
     #[track_caller]
     pub(super) fn split_in_three<A: TensorLike>(&self, all: &A) -> Result<[A; 3], A::Error> {
         let (last, width) = (all.shape().rank() as isize - 1, self.width() as isize);
@@ -86,7 +88,7 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// Projects three inputs to queries, keys and values, each `[n, heads, l, e / heads]`.
+    /// Computes queries, keys and values from three inputs, each `[n, heads, l, e / heads]`, for n sequences of length l.
     #[track_caller]
     pub(super) fn heads_of<'t>(&self, inputs: [Var<'t, T>; 3]) -> Result<[Var<'t, T>; 3], TapeError> {
         let [query, key, value] = inputs;
@@ -135,7 +137,7 @@ impl<T: Float> MultiheadAttention<T> {
         x.try_linear(&weight, bias.as_ref())
     }
 
-    /// Splits an input, `[l, n, e]` or another shape that the layer takes, into heads, `[n, heads, l, e / heads]`.
+    /// Splits the features of `x`, `[l, n, e]` or another shape that the layer takes, into heads, `[n, heads, l, e / heads]`.
     #[track_caller]
     pub(super) fn split<A: TensorLike>(&self, x: &A) -> Result<A, A::Error> {
         let shape = x.shape();
@@ -151,7 +153,8 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
-    /// Joins the outputs of the heads, `[n, heads, l, e / heads]`, in the layer's order of dimensions. This is the inverse of `split`.
+    /// Joins the outputs of the heads, `[n, heads, l, e / heads]`, into the order of dimensions that the layer's inputs have. `rank` is the
+    /// number of dimensions of the inputs. This is the inverse of `split`.
     #[track_caller]
     pub(super) fn join<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
         let shape = heads.shape();
@@ -163,7 +166,7 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
-    /// Applies the output layer to the joined heads.
+    /// Applies the output layer to `y`, the joined outputs of the heads.
     #[track_caller]
     pub(super) fn output<'t>(&self, y: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let weight = y.tape().try_parameter(&self.out_proj.weight)?;

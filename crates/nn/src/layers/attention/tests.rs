@@ -8,7 +8,7 @@ use crate::module::Module as _;
 
 fn layer(builder: AttentionBuilder) -> MultiheadAttention<f64> {
     let mut layer: MultiheadAttention<f64> = builder.build(&mut Generator::new(4));
-    // The biases are random, because the initial biases of 0 would hide mistakes.
+    // The biases are set to random numbers, because mistakes would not show with the initial biases of 0.
     if let Some(bias) = &mut layer.in_proj_bias {
         bias.value = random(bias.value.shape());
     }
@@ -63,7 +63,7 @@ fn masks_hide_keys() {
         assert_eq!(weight == 0.0, key > query || example == 0 && key == 2, "{position}");
     }
     assert_close(&causal.sum(3), &Tensor::ones([2, 2, 3]));
-    // These are the same masks in other forms.
+    // The following masks hide the same keys, in other forms.
     let keep = Tensor::<bool>::from([[true, false, false], [true, true, false], [true, true, true]]);
     let masks = AttentionMasks::new().mask(AttentionMask::Keep(&keep)).key_padding_mask(&is_padding);
     assert_close(&weights(masks), &causal);

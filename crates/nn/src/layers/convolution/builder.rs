@@ -19,8 +19,8 @@ pub struct ConvBuilder<const D: usize, const TRANSPOSED: bool = false> {
 
 impl<const D: usize, T: Float> Conv<D, T> {
     /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1, no padding and one
-    /// group. [`builder`](Self::builder) has the other settings. Weight and bias are drawn from U(-1/√n, 1/√n) as in PyTorch, where n is
-    /// `in_channels` / groups times the number of elements of a window.
+    /// group. [`builder`](Self::builder) gives a builder for other settings. As in PyTorch, weight and bias are drawn uniformly from -1/√n to
+    /// 1/√n, where n is `in_channels` times the number of elements of a window.
     ///
     /// # Panics
     ///
@@ -41,8 +41,8 @@ impl<const D: usize> Conv<D, f32> {
 
 impl<const D: usize, T: Float> ConvTranspose<D, T> {
     /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1, no padding and one
-    /// group. [`builder`](ConvTranspose::builder) has the other settings. Weight and bias are drawn from U(-1/√n, 1/√n) as in PyTorch,
-    /// where n is `out_channels` / groups times the number of elements of a window.
+    /// group. [`builder`](ConvTranspose::builder) gives a builder for other settings. As in PyTorch, weight and bias are drawn uniformly from
+    /// -1/√n to 1/√n, where n is `out_channels` times the number of elements of a window.
     ///
     /// # Panics
     ///
@@ -62,7 +62,7 @@ impl<const D: usize> ConvTranspose<D, f32> {
 }
 
 impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
-    /// Returns the default settings.
+    /// Returns the default settings for these numbers of channels, and windows of size `kernel` in each dimension.
     pub(crate) fn new(in_channels: usize, out_channels: usize, kernel: usize) -> Self {
         let (channels, options) = ([in_channels, out_channels], ConvOptions::default());
         ConvBuilder { channels, kernel: [kernel; D], bias: true, groups: 1, options }
@@ -74,29 +74,29 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { kernel, ..self }
     }
 
-    /// Sets the distance from one window to the next; 1 by default.
+    /// Sets the distance from one window to the next, in elements; 1 by default.
     #[must_use]
     pub fn stride(self, stride: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.stride(stride), ..self }
     }
 
-    /// Sets the number of elements added on each side; 0 by default. They are zeros, unless
-    /// [`padding_mode`](ConvBuilder::padding_mode) chooses others.
+    /// Sets the number of elements that are added on each side of the input; 0 by default. These elements are zeros, unless
+    /// [`padding_mode`](ConvBuilder::padding_mode) chooses others. (A transposed convolution removes as many elements from its output.)
     #[must_use]
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.padding(padding), ..self }
     }
 
-    /// Sets the distance from one element of a window to the next; 1 by default.
+    /// Sets the distance in the input from one element of a window to the next; 1 by default.
     #[must_use]
     pub fn dilation(self, dilation: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.dilation(dilation), ..self }
     }
 
-    /// Sets the number of groups of channels; 1 by default. An output channel depends on the input channels of its
-    /// group only. With one group for each channel, this is a depthwise convolution.
+    /// Sets the number of groups of channels; 1 by default. An output channel depends only on the input channels of its group. A convolution
+    /// with one group for each input channel is a depthwise convolution.
     ///
-    /// If this number does not divide both numbers of channels, the first forward pass returns an error.
+    /// If this number does not divide the number of input channels and the number of output channels, the first forward pass returns an error.
     #[must_use]
     pub fn groups(self, groups: usize) -> Self {
         ConvBuilder { groups, options: self.options.groups(groups), ..self }
@@ -108,8 +108,8 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { bias, ..self }
     }
 
-    /// Returns a random weight and a random bias. The weight has the shape `[first, second / groups, …window]`. Both are drawn from
-    /// U(-1/√n, 1/√n), where n is the number of weights for each index of the first dimension.
+    /// Returns a random weight and a random bias (or none). The weight has the shape `[first, second / groups, …window]`. Both are drawn
+    /// uniformly from -1/√n to 1/√n, where n is the number of weights for each index of the first dimension.
     #[track_caller]
     fn parameters<T: Float>(
         &self,
@@ -126,14 +126,14 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
 }
 
 impl<const D: usize> ConvBuilder<D> {
-    /// Pads so that the output has the size of the input. The stride must be 1. PyTorch: `padding='same'`.
+    /// Pads the input so that the output has the size of the input. The stride must be 1. PyTorch: `padding='same'`.
     #[must_use]
     pub fn same(self) -> Self {
         ConvBuilder { options: self.options.same(), ..self }
     }
 
-    /// Pads with elements other than zeros: the mirrored input, its border element, or its opposite end. PyTorch: `padding_mode`, where
-    /// [`PadMode::Constant`] of 0 is `"zeros"`.
+    /// Pads with other elements than zeros: the mirrored input, the input's border element, or the input's opposite end. PyTorch:
+    /// `padding_mode`, where [`PadMode::Constant`] of 0 is `"zeros"`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -166,8 +166,9 @@ impl<const D: usize> ConvBuilder<D> {
 }
 
 impl<const D: usize> ConvBuilder<D, true> {
-    /// Sets the number of elements added at the end of each dimension of the output; 0 by default. It must be less than the stride or the
-    /// dilation. A strided convolution maps several input sizes to one output size, and this number selects one of them.
+    /// Sets the number of elements that are added at the end of each dimension of the output; 0 by default. It must be less than the stride or
+    /// the dilation. A strided convolution maps several input sizes to the same output size. This number selects one of these input sizes as the
+    /// output size of the transposed convolution.
     #[must_use]
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.output_padding(output_padding), ..self }

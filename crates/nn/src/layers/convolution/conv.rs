@@ -9,10 +9,12 @@ use crate::layers::forward::{optional, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// A convolution over sequences, from `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.Conv1d`.
+/// A convolution over sequences, from `[n, in, l]` to `[n, out, l']`. There are n sequences of length l, with `in` input and `out` output
+/// channels. PyTorch: `torch.nn.Conv1d`.
 pub type Conv1d<T = f32> = Conv<1, T>;
 
-/// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.Conv2d`.
+/// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. There are n images of height h and width w, with `in` input and `out`
+/// output channels. PyTorch: `torch.nn.Conv2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -28,18 +30,19 @@ pub type Conv1d<T = f32> = Conv<1, T>;
 /// ```
 pub type Conv2d<T = f32> = Conv<2, T>;
 
-/// A convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch: `torch.nn.Conv3d`.
+/// A convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`. There are n volumes of depth d, height h and width w, with
+/// `in` input and `out` output channels. PyTorch: `torch.nn.Conv3d`.
 pub type Conv3d<T = f32> = Conv<3, T>;
 
-/// A convolution over `D` dimensions (1 to 3): [`Conv1d`], [`Conv2d`], [`Conv3d`]. An input may have no batch dimension. The layout of the
-/// weight and the initial distribution are PyTorch's.
+/// A convolution over `D` dimensions (1 to 3): [`Conv1d`], [`Conv2d`], [`Conv3d`]. An input may also lack the batch dimension. The layout of the
+/// weight and the distribution of the initial parameters are PyTorch's.
 #[derive(Clone, Debug, Module)]
 pub struct Conv<const D: usize, T: Float = f32> {
-    /// The weight, `[out, in / groups, …window]`.
+    /// The weight, `[out, in / groups, …window]`, for `in` input and `out` output channels.
     pub weight: Parameter<T>,
-    /// The bias, `[out]`.
+    /// The bias, `[out]`, for `out` output channels. `None` if the layer has no bias.
     pub bias: Option<Parameter<T>>,
-    /// Stride, padding, dilation and groups.
+    /// The stride, padding, dilation and groups of the convolution.
     #[module(skip)]
     pub options: ConvOptions,
 }

@@ -31,7 +31,7 @@ fn names_shapes_and_bounds() {
     let paths: Vec<String> = layer.named_parameters().into_iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["weight", "bias"]);
     assert_eq!(layer.weight.value.shape(), &[6, 2, 3, 5]);
-    // In the bound 1 / √n, n is 2 channels times a window of 15 elements.
+    // The bound of the initial values is 1 / √n, where n is 2 channels per group times a window of 15 elements.
     let bound = 1.0 / 30f32.sqrt();
     let values = || layer.weight.value.iter().chain(layer.bias.as_ref().unwrap().value.iter());
     assert!(
@@ -57,7 +57,7 @@ fn shapes_bounds_and_gradients_of_transposed_convolutions() {
     let builder = ConvTranspose2d::builder(4, 6, 3).groups(2).stride(2).padding(1).output_padding([1, 0]);
     let layer: ConvTranspose2d<f64> = builder.clone().build(&mut Generator::new(1));
     assert_eq!(layer.weight.value.shape(), &[4, 3, 3, 3]);
-    // In the bound 1 / √n, n is 3 channels times a window of 9 elements.
+    // The bound of the initial values is 1 / √n, where n is 3 channels per group times a window of 9 elements.
     let bound = 1.0 / 27f64.sqrt();
     let values = layer.to_vector();
     assert!(values.iter().all(|w| w.abs() <= bound));

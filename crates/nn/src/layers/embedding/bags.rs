@@ -6,20 +6,20 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::layers::forward::refused;
 
-/// The indices of all bags, one bag after the other, without the padding row.
+/// The indices of all bags, one bag after the other. Indices of the padding row are left out.
 pub(super) struct Bags {
     pub(super) indices: Vec<i64>,
-    /// The position of each index in the caller's tensor.
+    /// The position of each index in the caller's tensor of indices.
     pub(super) positions: Vec<i64>,
-    /// For each index, the bag to which it belongs.
+    /// The number of the bag to which each index belongs.
     pub(super) bag: Vec<i64>,
     /// The number of indices of each bag.
     pub(super) counts: Vec<usize>,
 }
 
 impl Bags {
-    /// Collects `indices` into bags. Without `offsets`, each row of `[bags, n]` is a bag. With `offsets`, the bags are adjacent parts of
-    /// `[n]`. Indices of the row `padding` are left out.
+    /// Collects `indices` into bags. Without `offsets`, `indices` is `[bags, n]`, and each row is a bag. With `offsets`, `indices` is `[n]`, and
+    /// the bags are adjacent parts that begin at the offsets. Indices of the table's row `padding` are left out.
     #[track_caller]
     pub(super) fn of(
         indices: &Tensor<i64>,
@@ -44,8 +44,8 @@ impl Bags {
         Ok(bags)
     }
 
-    /// Returns the maximum of each column over the rows of each bag; 0 for an empty bag. Bags are padded to equal
-    /// length with rows of -∞.
+    /// Returns the maximum of each column over the rows of each bag, or 0 for an empty bag. `rows` has the table's row for each index. To
+    /// compute all bags at once, shorter bags are padded with rows of -∞.
     #[track_caller]
     pub(super) fn maxima<'t, T: Float>(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let (tape, width) = (rows.tape(), rows.shape()[1]);
@@ -65,7 +65,7 @@ impl Bags {
     }
 }
 
-/// Returns the position of the first index of each bag, and then the position after the last index of all.
+/// Returns the position of the first index of each bag, and at the end the position after the last index of the last bag.
 #[track_caller]
 fn bounds(
     indices: &Tensor<i64>,

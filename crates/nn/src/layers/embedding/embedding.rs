@@ -10,8 +10,8 @@ use crate::layers::embedding::row_limit::RowLimit;
 use crate::layers::forward::{in_layer, output_of};
 use crate::module::Module;
 
-/// A trained table whose rows are read by index: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`; `sparse` is not
-/// supported.
+/// A trained table whose rows are read by index: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`, but without its
+/// option `sparse`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -29,10 +29,10 @@ use crate::module::Module;
 pub struct Embedding<T: Float = f32> {
     /// The table, `[num_embeddings, embedding_dim]`.
     pub weight: Parameter<T>,
-    /// The index of the row without a gradient, and whether gradients are scaled.
+    /// The index of the padding row, which gets no gradient, and whether gradients are divided by the frequency of an index.
     #[module(skip)]
     pub options: EmbeddingOptions,
-    /// The upper bound on the norm of a row.
+    /// The upper bound on the norm of a row, if there is one.
     #[module(skip)]
     pub limit: Option<RowLimit>,
 }
@@ -48,7 +48,7 @@ pub struct EmbeddingBuilder {
 
 impl<T: Float> Embedding<T> {
     /// Returns a table of `num_embeddings` rows of `embedding_dim` elements, drawn from the standard normal distribution as in PyTorch.
-    /// [`builder`](Embedding::builder) has the other settings.
+    /// [`builder`](Embedding::builder) gives a builder for other settings.
     ///
     /// # Panics
     ///
@@ -58,7 +58,7 @@ impl<T: Float> Embedding<T> {
         Embedding::<f32>::builder(num_embeddings, embedding_dim).build(generator)
     }
 
-    /// Returns a layer with an existing table, `[num_embeddings, embedding_dim]`, which is frozen. PyTorch:
+    /// Returns a layer with an existing table, `[num_embeddings, embedding_dim]`. The table is frozen, so it is not trained. PyTorch:
     /// `from_pretrained`.
     #[track_caller]
     pub fn from_pretrained(table: Tensor<T>) -> Self {
@@ -78,22 +78,22 @@ impl Embedding<f32> {
 }
 
 impl EmbeddingBuilder {
-    /// Sets the index of the padding row. This row is 0 and stays 0, because it gets no gradient.
+    /// Sets the index of the padding row. All elements of this row are 0 and stay 0, because the row gets no gradient.
     #[must_use]
     pub fn padding_idx(mut self, row: usize) -> Self {
         self.options.padding_idx = Some(row as isize);
         self
     }
 
-    /// Divides the gradient of each row by the number of times that the row occurs in the indices; false by default.
+    /// Sets whether the gradient of each row is divided by the number of times that the row's index occurs in a call; false by default.
     #[must_use]
     pub fn scale_grad_by_freq(mut self, scale: bool) -> Self {
         self.options.scale_grad_by_freq = scale;
         self
     }
 
-    /// Scales a row down when it is read, if its norm is larger than `max_norm`. A forward pass does not change
-    /// parameters; [`Embedding::renormalize`] scales the table itself.
+    /// Sets an upper bound on the norm of rows. A row with a larger norm is scaled down to this norm when it is read. The forward pass does not
+    /// change the table; [`Embedding::renormalize`] scales the table itself.
     #[must_use]
     pub fn max_norm(mut self, max_norm: f64) -> Self {
         self.max_norm = Some(max_norm);
@@ -111,7 +111,7 @@ impl EmbeddingBuilder {
     ///
     /// # Panics
     ///
-    /// If the padding row is not in the table, or there is not enough memory for it.
+    /// If the padding row is outside of the table, or there is not enough memory for the table.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> Embedding<T> {
         let padding = self.options.padding_idx.map(|row| row as usize);
@@ -123,7 +123,7 @@ impl EmbeddingBuilder {
 
 #[twins]
 impl<T: Float> Embedding<T> {
-    /// Returns the rows with the indices `indices`, `[…, embedding_dim]`, on `tape`.
+    /// Returns the rows of the table with these `indices`, as a variable `[…, embedding_dim]` on `tape`.
     ///
     /// # Errors
     ///
@@ -133,11 +133,11 @@ impl<T: Float> Embedding<T> {
         output_of(self, self.rows(table, indices), self.weight.made(), || self.describe(indices))
     }
 
-    /// Scales the rows with the indices `indices` down to [`max_norm`](EmbeddingBuilder::max_norm) if their norm is larger. Without a
-    /// `max_norm` it changes nothing.
+    /// Scales the rows of the table with these `indices` down to [`max_norm`](EmbeddingBuilder::max_norm) if their norm is larger. The other
+    /// rows do not change. Without a `max_norm`, nothing changes.
     ///
-    /// PyTorch does this in each forward pass. For the same training as in PyTorch, call this function before each forward pass, with the
-    /// same indices.
+    /// PyTorch scales these rows of the table in each forward pass. For the same training as in PyTorch, call this function before each forward
+    /// pass, with the same indices.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -165,7 +165,7 @@ impl<T: Float> Embedding<T> {
         Ok(())
     }
 
-    /// Reads the rows and scales those that exceed the limit of their norm.
+    /// Returns the rows of `table` with these `indices`. Rows that exceed the limit of their norm are scaled down.
     #[track_caller]
     fn rows<'t>(&self, table: Var<'t, T>, indices: &Tensor<i64>) -> Result<Var<'t, T>, TapeError> {
         let rows = table.try_embedding(indices, self.options)?;
@@ -182,7 +182,7 @@ impl<T: Float> Embedding<T> {
     }
 }
 
-/// Returns a table drawn from the standard normal distribution, with zeros in the row `padding`.
+/// Returns a table of `sizes` drawn from the standard normal distribution, with zeros in the row `padding`.
 #[track_caller]
 pub(crate) fn initial<T: Float>(sizes: [usize; 2], padding: Option<usize>, generator: &mut Generator) -> Tensor<T> {
     let table = Tensor::randn(sizes, generator);
@@ -232,7 +232,7 @@ mod tests {
         let y = euclidean.forward(&tape, &indices);
         let [x0, x1] = [0.5999999880000002, 0.7999999840000003];
         close(&y.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
-        // The gradient of the scaled rows goes to the table unchanged.
+        // The gradient of the scaled rows goes to the table without the scaling.
         let gradients = (y * &Tensor::<f64>::arange(6).reshape([3, 2])).sum(..).backward();
         assert_eq!(gradients.of(&euclidean.weight).to_vec(), [4.0, 6.0, 2.0, 3.0, 0.0, 0.0]);
         drop(gradients);
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn tables_are_random_or_given() {
         let table = Embedding::<f64>::new(100, 100, &mut Generator::new(1)).weight.value;
-        // The bounds are four standard deviations: 4 / 100 for the mean, and 4 · √2 / 100 for the variance.
+        // The bounds are four standard deviations over 10,000 elements: 4 / 100 for the mean, and 4 · √2 / 100 for the variance.
         assert!(table.mean(..).item().abs() < 0.04 && (table.var(.., 1.0).item() - 1.0).abs() < 0.06);
         let given = Embedding::from_pretrained(table.clone());
         assert!(given.weight.is_frozen() && given.weight.value == table);

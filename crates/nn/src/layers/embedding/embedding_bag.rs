@@ -1,4 +1,4 @@
-//! Sums, means and maxima of rows of a trained table.
+//! A layer that returns sums, means or maxima of rows of a trained table.
 
 use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
 use wengert_macros::twins;
@@ -15,20 +15,20 @@ use crate::module::Module;
 /// The reduction of a bag of rows to one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BagMode {
-    /// The sum; 0 for an empty bag.
+    /// The sum of the rows; 0 for an empty bag.
     Sum,
-    /// The mean; 0 for an empty bag.
+    /// The mean of the rows; 0 for an empty bag.
     #[default]
     Mean,
-    /// The maximum of each column; 0 for an empty bag.
+    /// The maximum of each column of the rows; 0 for an empty bag.
     Max,
 }
 
 /// A layer that returns one row for each bag of indices: the sum, mean or maximum of the table's rows with these indices. PyTorch:
-/// `torch.nn.EmbeddingBag`; `sparse` is not supported.
+/// `torch.nn.EmbeddingBag`, but without its option `sparse`.
 ///
-/// If the indices are `[bags, n]`, each row is a bag. If they are `[n]`, the bags are adjacent parts, and `offsets` has the position where
-/// each bag begins.
+/// If the indices are `[bags, n]`, each row is a bag. If the indices are `[n]`, the bags are adjacent parts of them, and `offsets` has the
+/// position where each bag begins.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -64,8 +64,8 @@ pub struct EmbeddingBagBuilder {
 }
 
 impl<T: Float> EmbeddingBag<T> {
-    /// Returns a layer that computes means, with a table of `num_embeddings` rows of `embedding_dim` elements, drawn from the standard
-    /// normal distribution as in PyTorch. [`builder`](EmbeddingBag::builder) has the other settings.
+    /// Returns a layer that computes means, with a table of `num_embeddings` rows of `embedding_dim` elements, drawn from the standard normal
+    /// distribution as in PyTorch. [`builder`](EmbeddingBag::builder) gives a builder for other settings.
     ///
     /// # Panics
     ///
@@ -93,33 +93,33 @@ impl EmbeddingBag<f32> {
 }
 
 impl EmbeddingBagBuilder {
-    /// Chooses sums, means or maxima; means by default.
+    /// Chooses whether the layer returns sums, means or maxima of the rows of each bag; means by default.
     #[must_use]
     pub fn mode(self, mode: BagMode) -> Self {
         EmbeddingBagBuilder { mode, ..self }
     }
 
-    /// Sets the index of the padding row, which is left out of every bag. This row is 0 and gets no gradient.
+    /// Sets the index of the padding row, which is left out of every bag. All elements of this row are 0, and the row gets no gradient.
     #[must_use]
     pub fn padding_idx(self, row: usize) -> Self {
         EmbeddingBagBuilder { padding_idx: Some(row), ..self }
     }
 
-    /// Divides the gradient of each row by the number of times that the row occurs in the indices; false by default. Not possible with
-    /// maxima.
+    /// Sets whether the gradient of each row is divided by the number of times that the row's index occurs in a call; false by default. PyTorch
+    /// does not allow it with maxima.
     #[must_use]
     pub fn scale_grad_by_freq(self, scale: bool) -> Self {
         EmbeddingBagBuilder { scale_grad_by_freq: scale, ..self }
     }
 
-    /// Makes the layer expect one more offset at the end, which is the number of indices; false by default.
+    /// Sets whether `offsets` has one more offset at the end, which is the number of indices; false by default.
     #[must_use]
     pub fn include_last_offset(self, include: bool) -> Self {
         EmbeddingBagBuilder { include_last_offset: include, ..self }
     }
 
-    /// Scales a row down when it is read, if its norm is larger than `max_norm`. A forward pass does not change
-    /// parameters; [`EmbeddingBag::renormalize`] scales the table itself.
+    /// Sets an upper bound on the norm of rows. A row with a larger norm is scaled down to this norm when it is read. The forward pass does not
+    /// change the table; [`EmbeddingBag::renormalize`] scales the table itself.
     #[must_use]
     pub fn max_norm(self, max_norm: f64) -> Self {
         EmbeddingBagBuilder { max_norm: Some(max_norm), ..self }
@@ -131,7 +131,7 @@ impl EmbeddingBagBuilder {
         EmbeddingBagBuilder { norm_type, ..self }
     }
 
-    /// Returns the limit of the norm of a row, if there is one.
+    /// Returns the upper bound on the norm of a row, if there is one.
     fn limit(&self) -> Option<RowLimit> {
         Some(RowLimit { max_norm: self.max_norm?, norm_type: self.norm_type })
     }
@@ -140,7 +140,7 @@ impl EmbeddingBagBuilder {
     ///
     /// # Panics
     ///
-    /// If the padding row is not in the table, or there is not enough memory for it.
+    /// If the padding row is outside of the table, or there is not enough memory for the table.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> EmbeddingBag<T> {
         let weight = Parameter::new(initial(self.sizes, self.padding_idx, generator));
@@ -150,12 +150,13 @@ impl EmbeddingBagBuilder {
 
 #[twins]
 impl<T: Float> EmbeddingBag<T> {
-    /// Returns one row for each bag, `[bags, embedding_dim]`, on `tape`. The indices are `[bags, n]` without `offsets`, and `[n]` with
-    /// `offsets`. If `per_sample_weights` are given, in the shape of the indices, each row of a sum is multiplied by its weight.
+    /// Returns one row for each bag, as a variable `[bags, embedding_dim]` on `tape`. The indices are `[bags, n]` without `offsets`, and `[n]`
+    /// with `offsets`. `per_sample_weights` has the shape of the indices. If it is given, each row is multiplied by its weight before the sum.
     ///
     /// # Errors
     ///
-    /// If an index is out of range, or offsets descend or do not begin with 0. Also if there are weights and the mode is not the sum.
+    /// If an index is out of range, or offsets descend or do not begin with 0. Also if `per_sample_weights` are given and the mode is not
+    /// [`BagMode::Sum`].
     pub fn try_forward<'t>(
         &self,
         tape: &'t Tape<T>,
@@ -168,7 +169,8 @@ impl<T: Float> EmbeddingBag<T> {
         output_of(self, self.reduce(table, indices, offsets, per_sample_weights), made, || self.describe(indices))
     }
 
-    /// Scales the rows with the indices `indices`, as [`Embedding::renormalize`](crate::Embedding::renormalize) does.
+    /// Scales the rows of the table with these `indices` down to the limit of their norm, as
+    /// [`Embedding::renormalize`](crate::Embedding::renormalize) does.
     ///
     /// # Errors
     ///
@@ -187,7 +189,7 @@ impl<T: Float> EmbeddingBag<T> {
         format!("EmbeddingBag({rows}, {width}) on indices of shape {}", indices.shape())
     }
 
-    /// Reads the rows and reduces each bag.
+    /// Reads the rows with these `indices` from `table`, and returns the sum, mean or maximum of each bag.
     #[track_caller]
     fn reduce<'t>(
         &self,

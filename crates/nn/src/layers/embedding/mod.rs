@@ -1,4 +1,4 @@
-//! Tables of vectors: rows read by index, bags of rows reduced to one row, and vectors of positions.
+//! Tables of vectors: rows that are read by index, bags of rows that are reduced to one row, and vectors that encode positions.
 
 mod bags;
 #[allow(clippy::module_inception)]

@@ -1,5 +1,5 @@
-//! Vectors that encode the positions of a sequence: sines (Vaswani et al. 2017, "Attention Is All You Need", 3.5) and a
-//! trained table.
+//! Vectors that encode the positions of a sequence. They are sines and cosines (Vaswani et al. 2017, "Attention Is All You Need", 3.5) or rows
+//! of a trained table.
 
 use wengert_autograd::{Error as TapeError, Parameter, Var};
 use wengert_macros::twins;
@@ -11,11 +11,12 @@ use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Result, init};
 
-/// The base b of the angles p b^(-2i / width) at position p, as in "Attention Is All You Need" and "RoFormer".
+/// The base b of the angles p b^(-2i / width), for position p and the pair i of columns. The value is from "Attention Is All You Need" and
+/// "RoFormer".
 const BASE: f64 = 10_000.0;
 
-/// Returns a table of sines and cosines, `[length, width]`, to add to embeddings. Columns 2i and 2i + 1 of row p are
-/// the sine and the cosine of p / 10000^(2i / width). With an odd width the last cosine is left out.
+/// Returns a table of sines and cosines, `[length, width]`, which a model adds to its embeddings. Row p is for position p. Its columns 2i and
+/// 2i + 1 are the sine and the cosine of p / 10000^(2i / width). If the width is odd, the last cosine is left out.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -43,13 +44,13 @@ pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result
     Ok(table)
 }
 
-/// Returns the rate of the pair of columns with index `pair`, in radians per position: BASE^(-2 pair / width).
+/// Returns the angle by which the pair of columns with index `pair` advances, in radians per position: BASE^(-2 pair / width).
 pub(super) fn rate(pair: usize, width: usize) -> f64 {
     libm::pow(BASE, -2.0 * pair as f64 / width as f64)
 }
 
-/// A trained vector for each position, which is added to embeddings: a table `[max_length, width]`. PyTorch: `torch.nn.Embedding` of the
-/// positions.
+/// A table `[max_length, width]` with a trained vector for each position, which is added to embeddings. PyTorch: a `torch.nn.Embedding` that is
+/// indexed by the positions.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -81,12 +82,12 @@ impl<T: Float> LearnedPositions<T> {
         LearnedPositions { weight: Parameter::new(init::normal([max_length, width], 0.0, 1.0, generator)) }
     }
 
-    /// Adds the vectors of the positions from `offset` on to `x`, `[…, t, width]`. In decoding, `offset` is the number
+    /// Returns `x`, `[…, t, width]`, plus the vectors of t positions, beginning with the position `offset`. In decoding, `offset` is the number
     /// of earlier positions.
     ///
     /// # Errors
     ///
-    /// If the table does not have these positions, or the widths differ.
+    /// If the table does not have all these positions, or the width of `x` is not the width of the table.
     pub fn try_forward_at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>> {
         let shape = x.shape();
         output_of(self, self.add_positions(x, offset), self.weight.made(), || {
@@ -95,7 +96,7 @@ impl<T: Float> LearnedPositions<T> {
         })
     }
 
-    /// Adds the vectors of the positions; see [`try_forward_at`](Self::try_forward_at).
+    /// Returns `x` plus the vectors of its positions; see [`try_forward_at`](Self::try_forward_at).
     #[track_caller]
     fn add_positions<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>, TapeError> {
         let shape = x.shape();
@@ -105,7 +106,7 @@ impl<T: Float> LearnedPositions<T> {
     }
 }
 
-/// Adds the vectors of the positions, beginning with position 0.
+/// Adds the vectors of the positions to the input, beginning with position 0.
 impl<T: Float> Layer<T> for LearnedPositions<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {

@@ -1,5 +1,4 @@
-//! Rotary positions: queries and keys rotated by angles that grow with their position (Su et al. 2021, "RoFormer",
-//! 3.2).
+//! Rotary positions: queries and keys are rotated by angles that grow with their position (Su et al. 2021, "RoFormer", 3.2).
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, TensorLike, Views as _, try_cat};
@@ -7,20 +6,20 @@ use wengert_tensor::{Error as TensorError, Float, Scalar as _, Site, Tensor};
 
 use crate::layers::embedding::positions::rate;
 
-/// The pairs of elements in a vector that are rotated.
+/// The choice which two elements of a vector form a pair that is rotated together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotaryPairs {
-    /// Elements 2i and 2i + 1 form a pair, as in the paper.
+    /// Elements 2i and 2i + 1 of a vector form pair i, as in the paper "RoFormer".
     #[default]
     Interleaved,
-    /// Elements i and width/2 + i form a pair, as in GPT-NeoX and Llama.
+    /// Elements i and d/2 + i of a vector of d elements form pair i, as in GPT-NeoX and Llama.
     Halves,
 }
 
-/// Encodes positions in queries or keys, `[…, t, d]`. Pair i of the vector at position p is rotated by the angle p /
-/// 10000^(2i / d). The product of a query and a key then depends on the distance of their positions.
+/// Encodes positions in `x`, the queries or keys `[…, t, d]` at t positions with d elements. The pair i of elements at position p is rotated by
+/// the angle p / 10000^(2i / d). The product of a query and a key then depends on the distance of their positions.
 ///
-/// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. Works on tensors and variables.
+/// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. The function takes tensors and variables.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -34,7 +33,7 @@ pub enum RotaryPairs {
 ///
 /// # Errors
 ///
-/// If there are fewer than two dimensions, or the last size is odd.
+/// If `x` has fewer than two dimensions, or its last size is odd.
 #[twins]
 pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: RotaryPairs) -> Result<A, A::Error> {
     let (shape, at) = (x.shape(), Site::here("rotary"));
@@ -56,7 +55,7 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
     };
     let cos = x.constant(&Tensor::try_from_vec(table(f64::cos), columns)?);
     let sin = x.constant(&Tensor::try_from_vec(table(f64::sin), columns)?);
-    // The first members of all pairs are one slice of the last dimension, and the second members are another.
+    // The first elements of all pairs are one slice of the last dimension, and the second elements are another slice.
     let last = -1;
     let (pairs, size) = match pairs {
         RotaryPairs::Interleaved => (x.try_unflatten(last, [half, 2])?, 1),

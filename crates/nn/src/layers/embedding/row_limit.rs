@@ -8,18 +8,18 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Tensor};
 
-/// An upper bound on the norm of a row. Larger rows are scaled down when they are read. PyTorch: `max_norm` and
+/// An upper bound on the norm of a row of a table. Rows with a larger norm are scaled down when they are read. PyTorch: `max_norm` and
 /// `norm_type`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowLimit {
-    /// The largest allowed norm.
+    /// The largest norm that a row may have.
     pub max_norm: f64,
     /// The order p of the p-norm; 2 is the Euclidean norm.
     pub norm_type: f64,
 }
 
 impl RowLimit {
-    /// Returns `rows`, `[…, width]`. Rows whose norm is larger are multiplied by max_norm / (norm + 1e-7), as in
+    /// Returns `rows`, `[…, width]`, where each row whose norm is larger than `max_norm` is multiplied by max_norm / (norm + 1e-7), as in
     /// PyTorch.
     #[track_caller]
     fn scaled<T: Float>(self, rows: &Tensor<T>) -> Result<Tensor<T>, TapeError> {
@@ -28,15 +28,15 @@ impl RowLimit {
         Ok(rows.try_mul(&try_where_(&norms.try_gt(self.max_norm)?, &factors, 1.0)?)?)
     }
 
-    /// Returns `rows`, which were read from a table, with scaled values and an unchanged gradient. In PyTorch the gradient ignores the
-    /// scaling too, because PyTorch scales the table before it reads.
+    /// Returns `rows`, which were read from a table, scaled down to the limit. The gradient passes through as if there were no scaling. This is
+    /// the same in PyTorch, which scales the table before it reads the rows.
     #[track_caller]
     pub(crate) fn limited<'t, T: Float>(self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let own = rows.try_value()?;
         rows.try_sub(&own)?.try_add(&self.scaled(&own)?)
     }
 
-    /// Returns `table` with the rows `indices` scaled down to the limit.
+    /// Returns `table` with the rows at `indices` scaled down to the limit. The other rows stay as they are.
     #[track_caller]
     pub(crate) fn renormalized<T: Float>(
         self,

@@ -10,8 +10,8 @@ use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// The layer yₒ = x₁ᵀ Wₒ x₂ + bₒ, from `[…, in1]` and `[…, in2]` to `[…, out]`. The layout of the weight and the initial distribution are
-/// PyTorch's. PyTorch: `torch.nn.Bilinear`.
+/// The layer with the outputs yₒ = x₁ᵀ Wₒ x₂ + bₒ. It maps the inputs x₁, `[…, in1]`, and x₂, `[…, in2]`, to `[…, out]`. The layout of the
+/// weight and the distribution of the initial parameters are PyTorch's. PyTorch: `torch.nn.Bilinear`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -27,13 +27,13 @@ use crate::{Generator, Result};
 pub struct Bilinear<T: Float = f32> {
     /// The weight W, `[out, in1, in2]`.
     pub weight: Parameter<T>,
-    /// The bias b, `[out]`.
+    /// The bias b, `[out]`. `None` if the layer has no bias.
     pub bias: Option<Parameter<T>>,
 }
 
 impl<T: Float> Bilinear<T> {
-    /// Returns a layer from `in1_features` and `in2_features` to `out_features` features. Weight and bias are drawn from U(-1/√in1,
-    /// 1/√in1), as in PyTorch. If `in1_features` is 0, they are 0.
+    /// Returns a layer from `in1_features` and `in2_features` to `out_features` features. As in PyTorch, weight and bias are drawn uniformly
+    /// from -1/√in1 to 1/√in1, where in1 is `in1_features`. If it is 0, weight and bias are 0.
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl<T: Float> Bilinear<T> {
         layer
     }
 
-    /// Does the same as [`new`](Self::new), but without a bias. PyTorch: `bias=False`.
+    /// Returns the same layer as [`new`](Self::new), but without a bias. PyTorch: `bias=False`.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl<T: Float> Bilinear<T> {
 
 #[twins]
 impl<T: Float> Bilinear<T> {
-    /// Returns the output for two inputs. All sizes except the last must be equal.
+    /// Returns the output for the inputs `x1` and `x2`. Their shapes must be equal except for the last size.
     ///
     /// # Errors
     ///

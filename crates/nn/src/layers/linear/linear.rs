@@ -9,8 +9,8 @@ use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// The layer y = x Wᵀ + b, from `[…, in]` to `[…, out]`. The layout of the weight and the initial distribution are PyTorch's. PyTorch:
-/// `torch.nn.Linear`.
+/// The layer with the output y = x Wᵀ + b for the input x, from `[…, in]` to `[…, out]`. The layout of the weight and the distribution of the
+/// initial parameters are PyTorch's. PyTorch: `torch.nn.Linear`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -27,13 +27,13 @@ use crate::{Generator, Result};
 pub struct Linear<T: Float = f32> {
     /// The weight W, `[out, in]`.
     pub weight: Parameter<T>,
-    /// The bias b, `[out]`.
+    /// The bias b, `[out]`. `None` if the layer has no bias.
     pub bias: Option<Parameter<T>>,
 }
 
 impl<T: Float> Linear<T> {
-    /// Returns a layer from `in_features` to `out_features` features. Weight and bias are drawn from U(-1/√in, 1/√in), as in PyTorch. If
-    /// `in_features` is 0, they are 0.
+    /// Returns a layer from `in_features` to `out_features` features. As in PyTorch, weight and bias are drawn uniformly from -1/√in to 1/√in,
+    /// where in is `in_features`. If it is 0, weight and bias are 0.
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl<T: Float> Linear<T> {
         Linear { weight: Parameter::new(weight), bias: Some(Parameter::new(bias)) }
     }
 
-    /// Does the same as [`new`](Self::new), but without a bias. PyTorch: `bias=False`.
+    /// Returns the same layer as [`new`](Self::new), but without a bias. PyTorch: `bias=False`.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl<T: Float> Layer<T> for Linear<T> {
     }
 }
 
-/// Returns random numbers from U(-1/√inputs, 1/√inputs), or zeros if there are no inputs.
+/// Returns a tensor of `shape` with numbers drawn uniformly from -1/√inputs to 1/√inputs, or with zeros if `inputs` is 0.
 #[track_caller]
 pub(crate) fn initial<T: Float, const R: usize>(
     shape: [usize; R],
@@ -112,7 +112,7 @@ mod tests {
         let x = tape.var(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let upstream = Tensor::from([[1.0, 10.0], [100.0, 1000.0]]);
         let gradients = (layer.forward(x) * &upstream).sum(..).backward();
-        // The expected gradients are dW = gᵀ x, db = Σ g and dx = g W.
+        // With the gradient g of the output, the expected gradients are gᵀ x of W, Σ g of b, and g W of x.
         assert_eq!(gradients.of(&layer.weight), &Tensor::from([[1.0, 200.0, -1.0], [10.0, 2000.0, -10.0]]));
         assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [101.0, 1010.0]);
         assert_eq!(gradients.of(x), &Tensor::from([[41.0, 52.0, 63.0], [4100.0, 5200.0, 6300.0]]));

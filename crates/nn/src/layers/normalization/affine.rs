@@ -1,9 +1,10 @@
-//! The weight and the bias that follow a normalization.
+//! The weight and the bias that a layer applies after its normalization.
 
 use wengert_autograd::Parameter;
 use wengert_tensor::{Float, Shape, Tensor};
 
-/// If `affine` is true, adds a weight of ones and a bias of zeros, unless there is a weight. Otherwise removes both.
+/// Adds a weight of ones and a bias of zeros, both of the given `shape`, if `affine` is true and there is no weight yet. If `affine` is false,
+/// removes both.
 #[track_caller]
 pub(super) fn set_affine<T: Float>(
     weight: &mut Option<Parameter<T>>,

@@ -13,10 +13,10 @@ use crate::layers::normalization::affine::set_affine;
 use crate::layers::normalization::channels::{channel_norm_settings, normalize_by_running, running_statistics};
 use crate::module::Module;
 
-/// Batch normalization of `[n, c]` or `[n, c, l]`. PyTorch: `torch.nn.BatchNorm1d`.
+/// Batch normalization of `[n, c]` or `[n, c, l]`: n examples with c channels, and sequences of length l. PyTorch: `torch.nn.BatchNorm1d`.
 pub type BatchNorm1d<T = f32> = BatchNorm<1, T>;
 
-/// Batch normalization of `[n, c, h, w]`. PyTorch: `torch.nn.BatchNorm2d`.
+/// Batch normalization of `[n, c, h, w]`: n images with c channels, height h and width w. PyTorch: `torch.nn.BatchNorm2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -37,29 +37,28 @@ pub type BatchNorm1d<T = f32> = BatchNorm<1, T>;
 /// ```
 pub type BatchNorm2d<T = f32> = BatchNorm<2, T>;
 
-/// Batch normalization of `[n, c, d, h, w]`. PyTorch: `torch.nn.BatchNorm3d`.
+/// Batch normalization of `[n, c, d, h, w]`: n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.BatchNorm3d`.
 pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 
-/// Batch normalization (Ioffe and Szegedy 2015): shifts and scales each channel to mean 0 and variance 1, then
-/// multiplies by a weight and adds a bias. [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`].
+/// Batch normalization (Ioffe and Szegedy 2015): shifts and scales each channel to mean 0 and variance 1, then multiplies the channel by a
+/// weight and adds a bias. `D` is the number of dimensions after the channels: [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`].
 ///
-/// On a training tape, mean and variance are taken over the batch and all positions. The optimiser's step moves the running statistics
-/// towards these values; `running_var` uses the variance divided by count - 1. The forward pass returns an error if a channel has only one
-/// value.
+/// On a training tape, the mean and the variance of a channel are taken over the batch and all positions. The optimiser's step moves the running
+/// statistics towards these values. For `running_var`, the sum of squares is divided by the number of values minus 1. The forward pass returns
+/// an error if a channel has only one value.
 ///
-/// On any other tape, the layer normalizes with the running statistics, or with the statistics of the batch if it has no running
-/// statistics.
+/// On any other tape, the layer normalizes with its running statistics. If it has none, it normalizes with the statistics of the batch.
 #[derive(Clone, Debug, Module)]
 pub struct BatchNorm<const D: usize, T: Float = f32> {
-    /// The weight of each channel, `[c]`; initially 1.
+    /// The weight of each of c channels, `[c]`; initially 1.
     pub weight: Option<Parameter<T>>,
-    /// The bias of each channel, `[c]`; initially 0.
+    /// The bias of each of c channels, `[c]`; initially 0.
     pub bias: Option<Parameter<T>>,
-    /// The running mean of each channel, `[c]`; initially 0.
+    /// The running mean of each of c channels, `[c]`; initially 0.
     pub running_mean: Option<Buffer<T>>,
-    /// The running variance of each channel, `[c]`; initially 1.
+    /// The running variance of each of c channels, `[c]`; initially 1.
     pub running_var: Option<Buffer<T>>,
-    /// The number of training steps.
+    /// The number of training steps that have updated the running statistics.
     pub num_batches_tracked: Option<Buffer<i64>>,
     #[module(skip)]
     num_features: usize,
@@ -72,7 +71,7 @@ pub struct BatchNorm<const D: usize, T: Float = f32> {
 }
 
 impl<const D: usize, T: Float> BatchNorm<D, T> {
-    /// Returns a layer for `num_features` channels, with a momentum of 0.1 and an eps of 1e-5.
+    /// Returns a layer for `num_features` channels, with a [`momentum`](Self::momentum) of 0.1 and an [`eps`](Self::eps) of 1e-5.
     ///
     /// # Panics
     ///
@@ -95,20 +94,20 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
 
     channel_norm_settings!("true");
 
-    /// Sets the weight of a batch in the running statistics; 0.1 by default. With `None`, the running statistics are the plain average over
-    /// all batches.
+    /// Sets the weight of each new batch in the running statistics, from 0 to 1; 0.1 by default. With `None`, the running statistics are the
+    /// plain average over all batches.
     #[must_use]
     pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
         BatchNorm { momentum: momentum.into(), ..self }
     }
 
-    /// Removes the bias. PyTorch: `bias=False`.
+    /// Removes the bias of the layer. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         BatchNorm { bias: None, ..self }
     }
 
-    /// Checks the rank and the number of channels of `x`.
+    /// Checks that `x` has the rank and the number of channels that the layer expects.
     #[track_caller]
     fn check(&self, x: Var<'_, T>) -> Result<(), wengert_autograd::Error> {
         expect_rank("batch_norm", x, [if D == 1 { 2 } else { D + 2 }, D + 2])?;
@@ -119,7 +118,7 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
         Err(refused("batch_norm", format!("expected {features} channels in dimension 1, but got {channels}")))
     }
 
-    /// Returns the weight of the next batch in the running statistics.
+    /// Returns the weight that the next batch gets in the running statistics.
     fn share(&self) -> Share {
         let batches = || self.num_batches_tracked.as_ref().map_or(0, |count| count.value.item());
         self.momentum.map_or_else(|| Share::Nth(batches() as u64 + 1), Share::Fixed)
@@ -162,7 +161,7 @@ mod tests {
     use crate::layers::testing::{close, input, layer_gradients};
     use crate::module::update_buffers;
 
-    /// Updates the statistics of `layer` by a training pass over `x`, and returns the output.
+    /// Updates the running statistics of `layer` by a training pass over `x`, and returns the output.
     fn step<const D: usize>(layer: &mut BatchNorm<D, f64>, x: &Tensor<f64>) -> Tensor<f64> {
         let tape = Tape::training(&mut Generator::new(0));
         let y = layer.forward(tape.constant(x));
@@ -171,8 +170,8 @@ mod tests {
         output
     }
 
-    /// Returns two batches of one channel, [1, 3] and [2, 8]. Their means are 2 and 5, and their variances (divided by count - 1) are 2 and
-    /// 18.
+    /// Returns two batches of one channel, [1, 3] and [2, 8]. Their means are 2 and 5. Their variances (the sums of squares divided by 2 - 1)
+    /// are 2 and 18.
     fn batches() -> [Tensor<f64>; 2] {
         [Tensor::from([[1.0], [3.0]]), Tensor::from([[2.0], [8.0]])]
     }

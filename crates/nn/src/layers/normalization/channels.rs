@@ -4,10 +4,11 @@ use wengert_autograd::{Buffer, Error as TapeError, Var};
 use wengert_tensor::ops::Normalization as _;
 use wengert_tensor::{Float, Tensor};
 
-/// Running mean, running variance, and the number of training steps.
+/// The running mean, the running variance, and the number of training steps.
 type RunningStatistics<T> = (Option<Buffer<T>>, Option<Buffer<T>>, Option<Buffer<i64>>);
 
-/// Returns initial running statistics: means of 0, variances of 1, and no steps. Returns none if `track` is false.
+/// Returns the initial running statistics of `num_features` channels: means of 0, variances of 1, and 0 training steps. Returns `None` for each
+/// if `track` is false.
 #[track_caller]
 pub(super) fn running_statistics<T: Float>(num_features: usize, track: bool) -> RunningStatistics<T> {
     if !track {
@@ -17,7 +18,7 @@ pub(super) fn running_statistics<T: Float>(num_features: usize, track: bool) -> 
     (Some(Buffer::new(mean)), Some(Buffer::new(variance)), Some(Buffer::new(Tensor::scalar(0))))
 }
 
-/// Normalizes `x`, `[n, c, …]`, with the running mean and variance, then applies weight and bias.
+/// Normalizes each channel of `x`, `[n, c, …]`, with its running mean and variance, then applies weight and bias.
 #[track_caller]
 pub(super) fn normalize_by_running<'t, T: Float>(
     x: Var<'t, T>,
@@ -34,7 +35,7 @@ pub(super) fn normalize_by_running<'t, T: Float>(
 /// running statistics exist by default.
 macro_rules! channel_norm_settings {
     ($default:literal) => {
-        /// Sets the number that is added to the variance; 1e-5 by default.
+        /// Sets the number that is added to the variance before its root is taken; 1e-5 by default.
         #[must_use]
         pub fn eps(mut self, eps: f64) -> Self {
             self.eps = eps;

@@ -12,8 +12,8 @@ use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
 
-/// Group normalization of `[n, c, …]`: shifts and scales each group of channels of each example to mean 0 and variance 1. Then each channel
-/// is multiplied by a weight, and a bias is added. PyTorch: `torch.nn.GroupNorm`.
+/// Group normalization of `[n, c, …]` (n examples, c channels). It shifts and scales each group of channels of each example to mean 0 and
+/// variance 1. Then it multiplies each channel by the channel's weight and adds the channel's bias. PyTorch: `torch.nn.GroupNorm`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -27,9 +27,9 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct GroupNorm<T: Float = f32> {
-    /// The weight of each channel, `[c]`; initially 1.
+    /// The weight of each of c channels, `[c]`; initially 1.
     pub weight: Option<Parameter<T>>,
-    /// The bias of each channel, `[c]`; initially 0.
+    /// The bias of each of c channels, `[c]`; initially 0.
     pub bias: Option<Parameter<T>>,
     #[module(skip)]
     num_groups: usize,
@@ -42,8 +42,8 @@ pub struct GroupNorm<T: Float = f32> {
 }
 
 impl<T: Float> GroupNorm<T> {
-    /// Returns a layer for `num_channels` channels in `num_groups` groups of equal size, with an eps of 1e-5. If
-    /// `num_groups` does not divide `num_channels`, the first forward pass returns an error.
+    /// Returns a layer for `num_channels` channels in `num_groups` groups of equal size, with an [`eps`](Self::eps) of 1e-5. If `num_groups`
+    /// does not divide `num_channels`, the first forward pass returns an error.
     ///
     /// # Panics
     ///
@@ -54,13 +54,13 @@ impl<T: Float> GroupNorm<T> {
         GroupNorm { weight: None, bias: None, num_groups, num_channels, eps: 1e-5, made }.affine(true)
     }
 
-    /// Sets the number that is added to the variance; 1e-5 by default.
+    /// Sets the number that is added to the variance before its root is taken; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         GroupNorm { eps, ..self }
     }
 
-    /// Adds weight and bias, or removes them; true by default.
+    /// Adds a weight and a bias if `affine` is true, and removes them if it is false; true by default.
     #[must_use]
     #[track_caller]
     pub fn affine(mut self, affine: bool) -> Self {
@@ -68,7 +68,7 @@ impl<T: Float> GroupNorm<T> {
         self
     }
 
-    /// Removes the bias. PyTorch: `bias=False`.
+    /// Removes the bias of the layer. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         GroupNorm { bias: None, ..self }

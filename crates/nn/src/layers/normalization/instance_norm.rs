@@ -13,10 +13,10 @@ use crate::layers::normalization::affine::set_affine;
 use crate::layers::normalization::channels::{channel_norm_settings, normalize_by_running, running_statistics};
 use crate::module::Module;
 
-/// Instance normalization of `[n, c, l]`. PyTorch: `torch.nn.InstanceNorm1d`.
+/// Instance normalization of `[n, c, l]`: n sequences with c channels and length l. PyTorch: `torch.nn.InstanceNorm1d`.
 pub type InstanceNorm1d<T = f32> = InstanceNorm<1, T>;
 
-/// Instance normalization of `[n, c, h, w]`. PyTorch: `torch.nn.InstanceNorm2d`.
+/// Instance normalization of `[n, c, h, w]`: n images with c channels, height h and width w. PyTorch: `torch.nn.InstanceNorm2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -30,24 +30,24 @@ pub type InstanceNorm1d<T = f32> = InstanceNorm<1, T>;
 /// ```
 pub type InstanceNorm2d<T = f32> = InstanceNorm<2, T>;
 
-/// Instance normalization of `[n, c, d, h, w]`. PyTorch: `torch.nn.InstanceNorm3d`.
+/// Instance normalization of `[n, c, d, h, w]`: n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.InstanceNorm3d`.
 pub type InstanceNorm3d<T = f32> = InstanceNorm<3, T>;
 
-/// Instance normalization: shifts and scales each channel of each example to mean 0 and variance 1 over its positions.
-/// [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`]. An input may have no batch dimension.
+/// Instance normalization: shifts and scales each channel of each example to mean 0 and variance 1 over its positions. `D` is the number of
+/// dimensions after the channels: [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`]. An input may also lack the batch dimension.
 ///
 /// By default there are no parameters and no running statistics, as in PyTorch. If there are running statistics, a training step moves them
-/// towards the statistics of the batch, averaged over its examples. Evaluation then normalizes with the running statistics.
+/// towards the mean of the statistics of all examples of the batch. Evaluation then normalizes with the running statistics.
 /// `num_batches_tracked` is always 0, as in PyTorch.
 #[derive(Clone, Debug, Module)]
 pub struct InstanceNorm<const D: usize, T: Float = f32> {
-    /// The weight of each channel, `[c]`; initially 1.
+    /// The weight of each of c channels, `[c]`; initially 1.
     pub weight: Option<Parameter<T>>,
-    /// The bias of each channel, `[c]`; initially 0.
+    /// The bias of each of c channels, `[c]`; initially 0.
     pub bias: Option<Parameter<T>>,
-    /// The running mean of each channel, `[c]`; initially 0.
+    /// The running mean of each of c channels, `[c]`; initially 0.
     pub running_mean: Option<Buffer<T>>,
-    /// The running variance of each channel, `[c]`; initially 1.
+    /// The running variance of each of c channels, `[c]`; initially 1.
     pub running_var: Option<Buffer<T>>,
     /// This count is always 0. It exists because PyTorch's files have it.
     pub num_batches_tracked: Option<Buffer<i64>>,
@@ -62,7 +62,7 @@ pub struct InstanceNorm<const D: usize, T: Float = f32> {
 }
 
 impl<const D: usize, T: Float> InstanceNorm<D, T> {
-    /// Returns a layer for `num_features` channels, with a momentum of 0.1 and an eps of 1e-5.
+    /// Returns a layer for `num_features` channels, with a [`momentum`](Self::momentum) of 0.1 and an [`eps`](Self::eps) of 1e-5.
     #[track_caller]
     pub fn new(num_features: usize) -> Self {
         InstanceNorm {
@@ -80,13 +80,13 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
 
     channel_norm_settings!("false");
 
-    /// Sets the weight of a batch in the running statistics; 0.1 by default.
+    /// Sets the weight of each new batch in the running statistics, from 0 to 1; 0.1 by default.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         InstanceNorm { momentum, ..self }
     }
 
-    /// Returns the output for an input `[n, c, …]`.
+    /// Returns the output for an input `x` of shape `[n, c, …]`.
     #[track_caller]
     fn normalize<'t>(
         &self,
@@ -102,7 +102,7 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         if !tape.is_training() {
             return normalize_by_running(x, running, weight, bias, self.eps);
         }
-        // The channels of all examples become channels of a single example. Weight and bias are repeated for them.
+        // The channels of all examples become the channels of a single example. Weight and bias are repeated for each example.
         let [examples, channels] = [shape[0], shape[1]];
         let mut joined = shape.clone();
         (joined[0], joined[1]) = (1, examples * channels);
@@ -131,7 +131,7 @@ impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
     }
 }
 
-/// Returns the parameter `[c]` repeated once for each example, `[examples · c]`.
+/// Returns `parameter`, `[c]`, once for each example one after the other, `[examples · c]`.
 #[track_caller]
 fn repeat<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
     match parameter {
@@ -162,7 +162,7 @@ mod tests {
     fn running_statistics_are_averages_over_the_batch() {
         let mut layer = InstanceNorm1d::<f64>::new(1).eps(0.0).affine(true).track_running_stats(true);
         layer.weight.as_mut().unwrap().value = Tensor::from([2.0]);
-        // The batch has the means 2 and 5, and the variances (divided by count - 1) 2 and 18.
+        // The two examples have the means 2 and 5, and the variances (the sums of squares divided by 2 - 1) 2 and 18.
         let batch = Tensor::from([[[1.0, 3.0]], [[2.0, 8.0]]]);
         let tape = Tape::training(&mut Generator::new(0));
         let y = layer.forward(tape.constant(&batch));

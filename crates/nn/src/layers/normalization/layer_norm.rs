@@ -12,7 +12,7 @@ use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
 
-/// Layer normalization: shifts and scales the last dimensions to mean 0 and variance 1, then multiplies by a weight and
+/// Layer normalization: shifts and scales the elements over the last dimensions to mean 0 and variance 1, then multiplies them by a weight and
 /// adds a bias. PyTorch: `torch.nn.LayerNorm`.
 ///
 /// ```
@@ -27,9 +27,9 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct LayerNorm<T: Float = f32> {
-    /// The weight of each element, of the normalized shape; initially 1.
+    /// The weight of each element of the normalized dimensions, in their shape; initially 1.
     pub weight: Option<Parameter<T>>,
-    /// The bias of each element, of the normalized shape; initially 0.
+    /// The bias of each element of the normalized dimensions, in their shape; initially 0.
     pub bias: Option<Parameter<T>>,
     #[module(skip)]
     normalized_shape: Shape,
@@ -40,7 +40,7 @@ pub struct LayerNorm<T: Float = f32> {
 }
 
 impl<T: Float> LayerNorm<T> {
-    /// Returns a layer for inputs whose last dimensions have the sizes `normalized_shape`, with an eps of 1e-5.
+    /// Returns a layer for inputs whose last dimensions, which are normalized, have the sizes `normalized_shape`. [`eps`](Self::eps) is 1e-5.
     ///
     /// # Panics
     ///
@@ -53,13 +53,13 @@ impl<T: Float> LayerNorm<T> {
         LayerNorm { weight: Some(weight), bias: Some(bias), normalized_shape, eps: 1e-5, made: Location::caller() }
     }
 
-    /// Sets the number that is added to the variance; 1e-5 by default.
+    /// Sets the number that is added to the variance before its root is taken; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         LayerNorm { eps, ..self }
     }
 
-    /// Adds weight and bias, or removes them; true by default.
+    /// Adds a weight and a bias if `affine` is true, and removes them if it is false; true by default.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {
@@ -67,7 +67,7 @@ impl<T: Float> LayerNorm<T> {
         self
     }
 
-    /// Removes the bias. PyTorch: `bias=False`.
+    /// Removes the bias of the layer. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         LayerNorm { bias: None, ..self }
@@ -85,8 +85,8 @@ impl<T: Float> Layer<T> for LayerNorm<T> {
     }
 }
 
-/// RMS normalization: divides by the root of the mean square over the last dimensions, then multiplies by a weight.
-/// PyTorch: `torch.nn.RMSNorm`.
+/// RMS normalization: divides the elements by the root of their mean square over the last dimensions, then multiplies them by a weight. PyTorch:
+/// `torch.nn.RMSNorm`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -100,7 +100,7 @@ impl<T: Float> Layer<T> for LayerNorm<T> {
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct RMSNorm<T: Float = f32> {
-    /// The weight of each element, of the normalized shape; initially 1.
+    /// The weight of each element of the normalized dimensions, in their shape; initially 1.
     pub weight: Option<Parameter<T>>,
     #[module(skip)]
     normalized_shape: Shape,
@@ -111,8 +111,8 @@ pub struct RMSNorm<T: Float = f32> {
 }
 
 impl<T: Float> RMSNorm<T> {
-    /// Returns a layer for inputs whose last dimensions have the sizes `normalized_shape`. It adds the machine epsilon
-    /// of the element type to the mean square.
+    /// Returns a layer for inputs whose last dimensions have the sizes `normalized_shape`. These dimensions are normalized. The machine epsilon
+    /// of the element type is added to the mean square.
     ///
     /// # Panics
     ///
@@ -124,13 +124,13 @@ impl<T: Float> RMSNorm<T> {
         RMSNorm { weight: Some(weight), normalized_shape, eps: None, made: Location::caller() }
     }
 
-    /// Sets the number that is added to the mean square.
+    /// Sets the number that is added to the mean square before its root is taken; by default the machine epsilon of the element type.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         RMSNorm { eps: Some(eps), ..self }
     }
 
-    /// Adds a weight or removes it; true by default.
+    /// Adds a weight if `affine` is true, and removes the weight if it is false; true by default.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {

@@ -1,7 +1,7 @@
-//! Normalized weights: a weight whose lengths are separate parameters, and a weight that is divided by its largest singular value.
+//! Normalized weights: a weight of a length and a direction as separate parameters, and a weight that is divided by its largest singular value.
 //!
-//! The first is from Salimans and Kingma, "Weight normalization" (2016), the second from Miyato et al., "Spectral normalization for
-//! generative adversarial networks" (2018).
+//! [`WeightNorm`] is from Salimans and Kingma, "Weight normalization" (2016). [`SpectralNorm`] is from Miyato et al., "Spectral normalization
+//! for generative adversarial networks" (2018).
 
 use wengert_autograd::{Buffer, Parameter, Share, Tape, Var};
 use wengert_macros::twins;
@@ -11,11 +11,11 @@ use wengert_tensor::{Float, Generator, Site, Tensor};
 use crate::Result;
 use crate::module::Module;
 
-/// The norm below which a vector of the power iteration counts as zero. PyTorch: `eps`.
+/// The smallest norm by which the power iteration divides a vector. PyTorch: `eps`.
 const EPS: f64 = 1e-12;
 
-/// A weight w = g v / ‖v‖, with the length g and the direction v as parameters. The norm is over all dimensions except one, so each output
-/// of a linear layer or a convolution has its own length. A direction whose norm is 0 gives NaN. PyTorch:
+/// A weight w = g v / ‖v‖ whose parameters are the length g and the direction v. The norm ‖v‖ is over all dimensions except one, so each output
+/// of a linear layer or a convolution has its own length. Where the norm of v is 0, the weight is NaN. PyTorch:
 /// `torch.nn.utils.parametrizations.weight_norm`.
 ///
 /// ```
@@ -34,7 +34,7 @@ const EPS: f64 = 1e-12;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct WeightNorm<T: Float = f32> {
-    /// The lengths g: the shape of the weight, with size 1 in all dimensions except `dim`; or a number.
+    /// The lengths g, in the shape of the weight, but with size 1 in all dimensions except `dim`. A single number if `dim` is `None`.
     pub original0: Parameter<T>,
     /// The directions v, in the shape of the weight.
     pub original1: Parameter<T>,
@@ -43,7 +43,7 @@ pub struct WeightNorm<T: Float = f32> {
 
 #[twins]
 impl<T: Float> WeightNorm<T> {
-    /// Returns `weight` as lengths and directions, with one length for each index of dimension 0.
+    /// Returns `weight` split into lengths and directions, with one length for each index of dimension 0.
     ///
     /// # Errors
     ///
@@ -53,23 +53,23 @@ impl<T: Float> WeightNorm<T> {
         WeightNorm::split(weight, Some(axis).filter(|_| weight.rank() > 0))
     }
 
-    /// Returns `weight` as lengths and directions. There is one length for each index of dimension `dim`, or a single length if `dim` is
+    /// Returns `weight` split into lengths and directions. There is one length for each index of dimension `dim`, or a single length if `dim` is
     /// `None`.
     ///
     /// # Errors
     ///
-    /// If the weight does not have the dimension.
+    /// If the weight does not have the dimension `dim`.
     pub fn try_with_dim(weight: &Tensor<T>, dim: impl Into<Option<isize>>) -> Result<Self> {
         let at = Site::here("with_dim");
         let axis = dim.into().map(|dim| wengert_tensor::axis(dim, weight.rank(), at)).transpose()?;
         WeightNorm::split(weight, axis.filter(|_| weight.rank() > 0))
     }
 
-    /// Returns the weight, as a variable on `tape`.
+    /// Returns the normalized weight, as a variable on `tape`.
     ///
     /// # Errors
     ///
-    /// If the lengths and the directions do not broadcast, because the program has changed their shapes.
+    /// If the lengths and the directions do not broadcast, because the caller has changed their shapes.
     pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
         let (g, v) = (tape.try_parameter(&self.original0)?, tape.try_parameter(&self.original1)?);
         let axes = others(self.dim, v.shape().rank());
@@ -77,7 +77,7 @@ impl<T: Float> WeightNorm<T> {
         Ok(g.try_mul(v.try_div(norm)?)?)
     }
 
-    /// Splits a weight into its norms, which become the lengths, and the weight itself, which becomes the directions.
+    /// Splits `weight` into lengths and directions. Its norms become the lengths, and `weight` itself becomes the directions.
     #[track_caller]
     fn split(weight: &Tensor<T>, dim: Option<usize>) -> Result<Self> {
         let axes = others(dim, weight.rank());
@@ -90,22 +90,23 @@ impl<T: Float> WeightNorm<T> {
     }
 }
 
-/// Returns the dimensions of a tensor of rank `rank` without `dim`.
+/// Returns all dimensions of a tensor of rank `rank` except `dim`.
 fn others(dim: Option<usize>, rank: usize) -> Vec<usize> {
     (0..rank).filter(|&axis| Some(axis) != dim).collect()
 }
 
-/// Returns the norm over `axes`, which stay with size 1, or over all dimensions if `dim` is `None`.
+/// Returns the norm of `v` over the dimensions `axes`, which stay with size 1, or over all dimensions if `dim` is `None`.
 #[track_caller]
 fn norm_over<'t, T: Float>(v: &Var<'t, T>, dim: Option<usize>, axes: &[usize]) -> Result<Var<'t, T>> {
     Ok(if dim.is_some() { v.try_vector_norm_keepdim(2, axes)? } else { v.try_vector_norm(2, ..)? })
 }
 
-/// A weight that is divided by its largest singular value σ. For σ, the weight is a matrix whose rows are dimension 0 and whose columns are
-/// all other dimensions. So the layer enlarges no distance. PyTorch: `torch.nn.utils.parametrizations.spectral_norm`.
+/// A weight that is divided by its largest singular value σ. To compute σ, the weight is treated as a matrix W whose rows are dimension 0 and
+/// whose columns are all other dimensions. A linear layer with the divided weight enlarges no distance between inputs. PyTorch:
+/// `torch.nn.utils.parametrizations.spectral_norm`.
 ///
-/// σ is estimated by uᵀ W v. Each step on a training tape improves the vectors u and v by one power iteration, which the optimiser's
-/// step stores. No gradient flows through the iteration.
+/// σ is estimated by uᵀ W v, where u and v are estimates of its singular vectors. Each use on a training tape improves u and v by one power
+/// iteration, and the optimiser's step stores the result. No gradient flows through the iteration.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -120,18 +121,19 @@ fn norm_over<'t, T: Float>(v: &Var<'t, T>, dim: Option<usize>, axes: &[usize]) -
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct SpectralNorm<T: Float = f32> {
-    /// The weight before the division.
+    /// The weight before the division by σ.
     pub original: Parameter<T>,
-    /// The estimated left singular vector of σ. PyTorch: `_u`.
+    /// The estimated left singular vector of the largest singular value σ. PyTorch: `_u`.
     pub u: Buffer<T>,
-    /// The estimated right singular vector of σ. PyTorch: `_v`.
+    /// The estimated right singular vector of the largest singular value σ. PyTorch: `_v`.
     pub v: Buffer<T>,
     iterations: usize,
 }
 
 #[twins]
 impl<T: Float> SpectralNorm<T> {
-    /// Returns the layer for `weight`. The vectors begin at random and are improved by 15 iterations, as in PyTorch.
+    /// Returns the normalization of `weight`. As in PyTorch, the singular vectors u and v begin at random and are improved by 15 power
+    /// iterations.
     ///
     /// # Errors
     ///
@@ -157,11 +159,11 @@ impl<T: Float> SpectralNorm<T> {
         SpectralNorm { iterations, ..self }
     }
 
-    /// Returns the weight, as a variable on `tape`.
+    /// Returns the normalized weight, as a variable on `tape`.
     ///
     /// # Errors
     ///
-    /// If the vectors do not fit the weight, because the program has changed its shape.
+    /// If u and v do not fit the weight, because the caller has changed its shape.
     pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
         let weight = tape.try_parameter(&self.original)?;
         let matrix = weight.try_flatten(1, -1)?;
@@ -264,7 +266,8 @@ mod tests {
     fn the_estimate_converges_to_the_largest_singular_value() {
         let normed = SpectralNorm::new(&weight(), &mut Generator::new(1));
         let scale = weight() / normed.weight(&Tape::new()).value();
-        // 3.0212500158534694 is from `torch.linalg.svdvals`. Each iteration divides the error by (3.02 / 1.09)² = 7.7; 7.7⁻¹⁵ < 1e-13.
+        // The singular value 3.0212500158534694 is from `torch.linalg.svdvals`. Each iteration divides the error by (3.02 / 1.09)² = 7.7, and
+        // 7.7⁻¹⁵ < 1e-13.
         assert!(scale.iter().all(|sigma| (sigma - 3.0212500158534694).abs() < 1e-10), "{scale}");
         let kernel = Tensor::<f64>::randn([4, 3, 2, 2], &mut Generator::new(2));
         let normed = SpectralNorm::new(&kernel, &mut Generator::new(1)).iterations(2);

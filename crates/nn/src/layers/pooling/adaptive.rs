@@ -12,7 +12,8 @@ use crate::layers::layer::Layer;
 use crate::layers::pooling::volume::{three, to_columns, to_planes, to_volumes};
 use crate::module::Module;
 
-/// Defines layers that pool to a size. Each row has a doc comment, a name, and the operations over one and two dimensions.
+/// Defines layers that pool to an output of a given size. Each row of the macro's input has a doc comment, the layer's name, and the operations
+/// over one and two dimensions.
 macro_rules! adaptive_pooling {
     ($($(#[$doc:meta])* $name:ident = $line:ident, $plane:ident;)*) => {$(
         $(#[$doc])*
@@ -23,14 +24,14 @@ macro_rules! adaptive_pooling {
         }
 
         impl<const D: usize> $name<D> {
-            /// Returns a layer whose output has these sizes: one value for all dimensions, or one for each. Where PyTorch takes `None`,
-            /// pass the size of the input.
+            /// Returns a layer whose output has the size `output_size`, one value for all pooled dimensions or one for each. Where PyTorch takes
+            /// `None`, pass the size of the input.
             #[track_caller]
             pub fn new(output_size: impl Into<Sizes>) -> Self {
                 $name { output_size: output_size.into(), made: Location::caller() }
             }
 
-            /// Pools over height and width, then along the depth.
+            /// Pools volumes in two steps: over height and width, then along the depth.
             #[track_caller]
             fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
                 expect_rank("adaptive_pool3d", x, [4, 5])?;
@@ -60,22 +61,25 @@ macro_rules! adaptive_pooling {
 }
 
 adaptive_pooling! {
-    /// Means of windows, for an output of a given size, over `D` dimensions: [`AdaptiveAvgPool1d`],
-    /// [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`].
+    /// Means of windows over `D` dimensions, with windows that give an output of a given size: [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`],
+    /// [`AdaptiveAvgPool3d`].
     ///
-    /// Window i of m over n elements goes from ⌊in/m⌋ to ⌈(i+1)n/m⌉. An input may have no batch dimension.
+    /// If a dimension has the size s and the output size m, window i contains the elements from ⌊i·s/m⌋ up to, but not including, ⌈(i+1)·s/m⌉.
+    /// An input may also lack the batch dimension.
     AdaptiveAvgPool = try_adaptive_avg_pool1d, try_adaptive_avg_pool2d;
-    /// Maxima of windows, for an output of a given size, over `D` dimensions: [`AdaptiveMaxPool1d`],
-    /// [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`].
+    /// Maxima of windows over `D` dimensions, with windows that give an output of a given size: [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`],
+    /// [`AdaptiveMaxPool3d`].
     ///
-    /// The windows are the same as in [`AdaptiveAvgPool`]. If several elements are equal, the gradient goes to the first.
+    /// The windows are the same as in [`AdaptiveAvgPool`]. If several elements of a window are the largest, the gradient goes to the first of
+    /// them.
     AdaptiveMaxPool = try_adaptive_max_pool1d, try_adaptive_max_pool2d;
 }
 
-/// Means of windows, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AdaptiveAvgPool1d`.
+/// Means of windows of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AdaptiveAvgPool1d`.
 pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 
-/// Means of windows, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AdaptiveAvgPool2d`.
+/// Means of windows of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
+/// `torch.nn.AdaptiveAvgPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -89,16 +93,19 @@ pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 /// ```
 pub type AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
 
-/// Means of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.AdaptiveAvgPool3d`.
+/// Means of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width w.
+/// PyTorch: `torch.nn.AdaptiveAvgPool3d`.
 pub type AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
 
-/// Maxima of windows, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AdaptiveMaxPool1d`.
+/// Maxima of windows of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AdaptiveMaxPool1d`.
 pub type AdaptiveMaxPool1d = AdaptiveMaxPool<1>;
 
-/// Maxima of windows, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AdaptiveMaxPool2d`.
+/// Maxima of windows of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
+/// `torch.nn.AdaptiveMaxPool2d`.
 pub type AdaptiveMaxPool2d = AdaptiveMaxPool<2>;
 
-/// Maxima of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.AdaptiveMaxPool3d`.
+/// Maxima of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width w.
+/// PyTorch: `torch.nn.AdaptiveMaxPool3d`.
 pub type AdaptiveMaxPool3d = AdaptiveMaxPool<3>;
 
 #[cfg(test)]
@@ -108,7 +115,7 @@ mod tests {
     use super::*;
     use crate::layers::testing::{close, input, layer_gradients};
 
-    /// The expected values come from PyTorch 2.15. The input has the values 0 to 23 in a mixed order.
+    /// The expected values come from PyTorch 2.15. The input `[1, 2, 3, 4]` has the values 0 to 23 in a mixed order.
     #[test]
     fn pooled_volumes_are_pytorchs() {
         let x = Tensor::from_fn([1, 2, 3, 4], |i| ((i[1] * 12 + i[2] * 4 + i[3]) * 7 % 24) as f64);

@@ -11,10 +11,11 @@ use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
 use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The mean of each window, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AvgPool1d`.
+/// The mean of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AvgPool1d`.
 pub type AvgPool1d = AvgPool<1>;
 
-/// The mean of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AvgPool2d`.
+/// The mean of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
+/// `torch.nn.AvgPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -28,13 +29,14 @@ pub type AvgPool1d = AvgPool<1>;
 /// ```
 pub type AvgPool2d = AvgPool<2>;
 
-/// The mean of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.AvgPool3d`.
+/// The mean of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width w.
+/// PyTorch: `torch.nn.AvgPool3d`.
 pub type AvgPool3d = AvgPool<3>;
 
 /// The mean of each window over `D` dimensions: [`AvgPool1d`], [`AvgPool2d`], [`AvgPool3d`].
 ///
-/// Padding elements are zeros. They count as elements, unless [`count_include_pad`](Self::count_include_pad) is false. An input may have no
-/// batch dimension.
+/// Padding elements are zeros. They count as elements of a window, unless [`count_include_pad`](Self::count_include_pad) is false. An input may
+/// also lack the batch dimension.
 #[derive(Clone, Debug)]
 pub struct AvgPool<const D: usize> {
     window: Window,
@@ -43,7 +45,7 @@ pub struct AvgPool<const D: usize> {
 }
 
 impl<const D: usize> AvgPool<D> {
-    /// Returns a layer with windows of size `kernel`, one number or one for each dimension.
+    /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
         AvgPool { window: Window::new(kernel.into()), count_include_pad: true, divisor_override: None }
@@ -51,20 +53,20 @@ impl<const D: usize> AvgPool<D> {
 
     window_settings!();
 
-    /// Sets whether padding elements count in the divisor of a sum; true by default.
+    /// Sets whether the padding elements of a window count in the number by which the sum of the window is divided; true by default.
     #[must_use]
     pub fn count_include_pad(self, count_include_pad: bool) -> Self {
         AvgPool { count_include_pad, ..self }
     }
 
-    /// Divides sums by `divisor` instead of the number of elements.
+    /// Divides the sum of each window by `divisor` and not by the number of its elements.
     #[must_use]
     pub fn divisor_override(self, divisor: usize) -> Self {
         AvgPool { divisor_override: Some(divisor), ..self }
     }
 
-    /// Returns `options` with the divisor. If `second` is true, this is the second of two steps, and the divisor that the user set becomes
-    /// 1, because the first step has already divided by it.
+    /// Returns `options` with the settings of the divisor. If `second` is true, they are for the second of two pooling steps. The divisor that
+    /// the user set then becomes 1, because the first step has already divided by it.
     fn with_divisor(&self, options: PoolOptions, second: bool) -> PoolOptions {
         let options = options.count_include_pad(self.count_include_pad);
         match self.divisor_override {
@@ -73,7 +75,7 @@ impl<const D: usize> AvgPool<D> {
         }
     }
 
-    /// Pools over one, two or three dimensions.
+    /// Returns the mean of each window over the last `D` dimensions of `x`.
     #[track_caller]
     pub(super) fn pool<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         let (kernel, options) = self.window.size_and_options();
@@ -85,8 +87,8 @@ impl<const D: usize> AvgPool<D> {
         }
     }
 
-    /// Averages over height and width, then along the depth. The product of both divisors is the number of elements that count, so the
-    /// result is the mean of the window.
+    /// Averages over height and width, then along the depth. The product of the divisors of both steps is the number of elements that count, so
+    /// the result is the mean of each window.
     #[track_caller]
     fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("avg_pool3d", x, [4, 5])?;

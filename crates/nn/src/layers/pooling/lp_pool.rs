@@ -13,10 +13,11 @@ use crate::layers::pooling::avg_pool::AvgPool;
 use crate::layers::pooling::max_pool::MaxPool;
 use crate::module::Module;
 
-/// The norm of each window, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.LPPool1d`.
+/// The norm of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.LPPool1d`.
 pub type LPPool1d = LPPool<1>;
 
-/// The norm of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.LPPool2d`.
+/// The norm of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
+/// `torch.nn.LPPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -29,13 +30,15 @@ pub type LPPool1d = LPPool<1>;
 /// ```
 pub type LPPool2d = LPPool<2>;
 
-/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.LPPool3d`.
+/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width w.
+/// PyTorch: `torch.nn.LPPool3d`.
 pub type LPPool3d = LPPool<3>;
 
-/// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p): [`LPPool1d`], [`LPPool2d`], [`LPPool3d`].
+/// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p) over the elements x of the window: [`LPPool1d`], [`LPPool2d`], [`LPPool3d`].
 ///
-/// As in PyTorch, elements keep their sign. So with an odd p, a negative sum gives NaN. Where the sum is 0, the gradient is 0. p = ∞ gives
-/// the largest absolute value, p = -∞ the smallest. An input may have no batch dimension.
+/// As in PyTorch, the formula uses x and not |x|. So if p is odd and the sum is negative, the norm is NaN. Where the sum is 0, the gradient
+/// is 0. With p = ∞ the norm is the largest absolute value of the window, and with p = -∞ the smallest. An input may also lack the batch
+/// dimension.
 #[derive(Clone, Debug)]
 pub struct LPPool<const D: usize> {
     norm_type: f64,
@@ -46,7 +49,7 @@ pub struct LPPool<const D: usize> {
 }
 
 impl<const D: usize> LPPool<D> {
-    /// Returns a layer with p = `norm_type`, not 0, and windows of size `kernel`, one number or one for each dimension.
+    /// Returns a layer with p = `norm_type`, which must not be 0, and windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(norm_type: f64, kernel: impl Into<Sizes>) -> Self {
         let kernel = kernel.into();
@@ -54,7 +57,7 @@ impl<const D: usize> LPPool<D> {
         LPPool { norm_type, kernel, mean, largest, made: Location::caller() }
     }
 
-    /// Sets the distance from one window to the next, one number or one for each dimension. By default it is the size of the window, so
+    /// Sets the distance from one window to the next, one number for all dimensions or one for each. By default it is the size of a window, so
     /// that windows touch and do not overlap.
     #[must_use]
     pub fn stride(self, stride: impl Into<Sizes>) -> Self {
@@ -62,13 +65,13 @@ impl<const D: usize> LPPool<D> {
         LPPool { mean: self.mean.stride(stride.clone()), largest: self.largest.stride(stride), ..self }
     }
 
-    /// Chooses whether to add a last window that begins inside the input and ends outside of it; false by default.
+    /// Chooses whether to add a last window that begins inside the input and ends outside of the input; false by default.
     #[must_use]
     pub fn ceil_mode(self, ceil_mode: bool) -> Self {
         LPPool { mean: self.mean.ceil_mode(ceil_mode), largest: self.largest.ceil_mode(ceil_mode), ..self }
     }
 
-    /// Computes the norm of each window.
+    /// Returns the norm of each window of `x`.
     #[track_caller]
     fn norms<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, Error> {
         let p = self.norm_type;
@@ -85,9 +88,10 @@ impl<const D: usize> LPPool<D> {
             [size] => size.pow(D as u32),
             ref sizes => sizes.iter().product(),
         };
-        // As in PyTorch, the sum is the mean times the size of a whole window, even if the window ends outside of the input.
+        // As in PyTorch, the sum of a window is its mean times the number of elements of a whole window. This also holds for windows that end
+        // outside of the input.
         let sums = self.mean.pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
-        // The root has no derivative at 0. Where the sum is 0, the code takes the root of 1 and replaces the result by 0.
+        // The root has no derivative at 0. So where the sum is 0, it is replaced by 1 before the root, and the root is replaced by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
     }

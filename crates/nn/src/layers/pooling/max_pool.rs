@@ -11,10 +11,11 @@ use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
 use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The maximum of each window, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.MaxPool1d`.
+/// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.MaxPool1d`.
 pub type MaxPool1d = MaxPool<1>;
 
-/// The maximum of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.MaxPool2d`.
+/// The maximum of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
+/// `torch.nn.MaxPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -28,20 +29,21 @@ pub type MaxPool1d = MaxPool<1>;
 /// ```
 pub type MaxPool2d = MaxPool<2>;
 
-/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.MaxPool3d`.
+/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width
+/// w. PyTorch: `torch.nn.MaxPool3d`.
 pub type MaxPool3d = MaxPool<3>;
 
 /// The maximum of each window over `D` dimensions: [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`].
 ///
-/// Padding counts as -∞. If several elements are equal, the gradient goes to the first. An input may have no batch
-/// dimension.
+/// Padding elements count as -∞. If several elements of a window are the largest, the gradient goes to the first of them. An input may also lack
+/// the batch dimension.
 #[derive(Clone, Debug)]
 pub struct MaxPool<const D: usize> {
     window: Window,
 }
 
 impl<const D: usize> MaxPool<D> {
-    /// Returns a layer with windows of size `kernel`, one number or one for each dimension.
+    /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
         MaxPool { window: Window::new(kernel.into()) }
@@ -49,7 +51,8 @@ impl<const D: usize> MaxPool<D> {
 
     window_settings!();
 
-    /// Sets the distance from one element of a window to the next, one number or one for each dimension; 1 by default.
+    /// Sets the distance in the input from one element of a window to the next; 1 by default. It is one number for all dimensions or one for
+    /// each.
     #[must_use]
     pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
         self.window.dilation = dilation.into();
@@ -67,7 +70,7 @@ impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
 }
 
 impl<const D: usize> MaxPool<D> {
-    /// Pools over one, two or three dimensions.
+    /// Returns the maximum of each window over the last `D` dimensions of `x`.
     #[track_caller]
     pub(super) fn pool<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         let (kernel, options) = self.window.size_and_options();
@@ -78,7 +81,8 @@ impl<const D: usize> MaxPool<D> {
         }
     }
 
-    /// Pools over height and width, then along the depth. If elements are equal, both steps choose the first, as a single step would.
+    /// Pools over height and width, then along the depth. If several elements are the largest, both steps choose the first of them, as a single
+    /// step would.
     #[track_caller]
     fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("max_pool3d", x, [4, 5])?;

@@ -43,7 +43,7 @@ fn gradients_agree_with_central_differences() {
     layer_gradients(MaxPool3d::new(2).stride(1), &input([2, 3, 2, 3]));
     layer_gradients(AvgPool1d::new(3).padding(1), &input([1, 2, 5]));
     layer_gradients(AvgPool3d::new(2).padding(1).count_include_pad(false), &input([1, 1, 3, 2, 3]));
-    // All elements are equal, so the gradient goes to the first.
+    // All elements of the window are equal, so the gradient goes to the first element.
     let tape = Tape::new();
     let x = tape.var(&Tensor::<f64>::ones([1, 2, 2, 2]));
     let gradient = MaxPool3d::new(2).forward(x).sum(..).backward().of(x).to_vec();

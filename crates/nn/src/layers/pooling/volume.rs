@@ -7,7 +7,8 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::layers::forward::refused;
 
-/// Returns the sizes of three dimensions, given as one value or three.
+/// Returns the sizes of three dimensions from one value for all or three values. `what` names the sizes in the error for any other number of
+/// values.
 #[track_caller]
 pub(super) fn three(sizes: &Sizes, what: &str) -> Result<[isize; 3], Error> {
     match *sizes.as_slice() {
@@ -17,20 +18,21 @@ pub(super) fn three(sizes: &Sizes, what: &str) -> Result<[isize; 3], Error> {
     }
 }
 
-/// Merges the depth into the channels: `[…, c, d, h, w]` becomes `[…, c·d, h, w]`.
+/// Merges the depth d of volumes into their c channels: `[…, c, d, h, w]` becomes `[…, c·d, h, w]`.
 #[track_caller]
 pub(super) fn to_planes<'t, T: Float>(x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
     x.try_flatten(-4, -3)
 }
 
-/// Returns the pooled `planes` of the volumes `x`, reshaped to `[…, c, d, h·w]`, so that the next step pools along the depth.
+/// Returns `planes`, the volumes `x` after the pooling over height and width, in the shape `[…, c, d, h·w]`. The next step can then pool along
+/// the depth d.
 #[track_caller]
 pub(super) fn to_columns<'t, T: Float>(planes: Var<'t, T>, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
     let [channels, depth] = [4, 3].map(|from_last| x.shape()[x.shape().rank() - from_last]);
     planes.try_flatten(-2, -1)?.try_unflatten(-2, [channels, depth])
 }
 
-/// Splits the last dimension of `[…, c, d, h·w]` into the height and the width of `planes`.
+/// Splits the last dimension of `columns`, which has the shape `[…, c, d, h·w]`, into the height h and the width w of `planes`.
 #[track_caller]
 pub(super) fn to_volumes<'t, T: Float>(columns: Var<'t, T>, planes: Var<'t, T>) -> Result<Var<'t, T>, Error> {
     let shape = planes.shape();

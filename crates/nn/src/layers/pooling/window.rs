@@ -1,4 +1,4 @@
-//! The settings of a moving window: its size, stride, padding and dilation.
+//! The settings of a pooling window that moves over an input: its size, stride, padding and dilation.
 
 use std::panic::Location;
 
@@ -8,7 +8,7 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::layers::pooling::volume::three;
 
-/// The settings of a moving window, and the line of code that made the layer.
+/// The settings of a pooling window that moves over an input, and the line of code that made the layer.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) kernel: Sizes,
@@ -27,14 +27,15 @@ impl Window {
         Window { kernel, stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false, made }
     }
 
-    /// Returns the size and the options of a window of one or two dimensions.
+    /// Returns the size and the options of a window over one or two dimensions, for the pooling operations.
     pub(super) fn size_and_options(&self) -> (Sizes, PoolOptions) {
         let options = PoolOptions::default().padding(self.padding.clone()).dilation(self.dilation.clone());
         let stride = self.stride.as_ref().unwrap_or(&self.kernel);
         (self.kernel.clone(), options.stride(stride.clone()).ceil_mode(self.ceil_mode))
     }
 
-    /// Splits a window of three dimensions into a window over height and width and a window along the depth.
+    /// Splits a window of three dimensions into two, each with its size and options. The first is over height and width, the second along the
+    /// depth.
     #[track_caller]
     pub(super) fn planes_and_depth(&self) -> Result<[(Sizes, PoolOptions); 2], Error> {
         let kernel = three(&self.kernel, "kernel_size")?;
@@ -47,7 +48,7 @@ impl Window {
         Ok([part(|[_, h, w], _| [h, w]), part(|[d, ..], none| [d, none])])
     }
 
-    /// Returns the description of the layer and its input for an error.
+    /// Returns the description of the layer `name` and of its input `x`, for an error.
     pub(super) fn describe<T: Float>(&self, name: &str, x: Var<'_, T>) -> String {
         format!("{name}({:?}) on an input of shape {}", self.kernel.as_slice(), x.shape())
     }
@@ -56,23 +57,23 @@ impl Window {
 /// Defines the builder methods that [`MaxPool`](crate::MaxPool) and [`AvgPool`](crate::AvgPool) share.
 macro_rules! window_settings {
     () => {
-        /// Sets the distance from one window to the next, one number or one for each dimension. By default it is the size of the window, so
-        /// that windows touch and do not overlap.
+        /// Sets the distance from one window to the next, one number for all dimensions or one for each. By default it is the size of a window,
+        /// so that windows touch and do not overlap.
         #[must_use]
         pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
             self.window.stride = Some(stride.into());
             self
         }
 
-        /// Sets the number of elements added on each side, one number or one for each dimension; at most half a window,
-        /// and 0 by default.
+        /// Sets the number of elements that are added on each side of the input, one number for all dimensions or one for each. It is at most
+        /// half of the window's size, and 0 by default.
         #[must_use]
         pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
             self.window.padding = padding.into();
             self
         }
 
-        /// Chooses whether to add a last window that begins inside the input and ends outside of it; false by default.
+        /// Chooses whether to add a last window that begins inside the input and ends outside of the input; false by default.
         #[must_use]
         pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
             self.window.ceil_mode = ceil_mode;

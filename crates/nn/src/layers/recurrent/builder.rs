@@ -21,8 +21,8 @@ pub struct RecurrentBuilder<K> {
 }
 
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentLayer<K, T> {
-    /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` features, with biases. The input is
-    /// `[t, n, in]`. [`builder`](RecurrentLayer::builder) has the other settings.
+    /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` features, with biases. The input is `[t, n, in]`: t
+    /// steps of n sequences with `in` features. [`builder`](RecurrentLayer::builder) gives a builder for other settings.
     ///
     /// # Panics
     ///
@@ -41,7 +41,7 @@ impl<K: RecurrentKind<f32> + Default> RecurrentLayer<K, f32> {
 }
 
 impl RecurrentBuilder<Simple> {
-    /// Uses ReLU instead of tanh. PyTorch: `nonlinearity='relu'`.
+    /// Uses ReLU instead of tanh as the function of each step. PyTorch: `nonlinearity='relu'`.
     #[must_use]
     pub fn relu(self) -> Self {
         RecurrentBuilder { kind: Simple::Relu, ..self }
@@ -49,9 +49,9 @@ impl RecurrentBuilder<Simple> {
 }
 
 impl RecurrentBuilder<LongShortTerm> {
-    /// Projects the output of each step to `proj_size` features, fewer than `hidden_size`, by a trained matrix `weight_hr_l0` (Sak, Senior
-    /// and Beaufays 2014). The state is a pair `(h, c)` of `proj_size` and `hidden_size` features. The default 0 means no projection.
-    /// PyTorch: `proj_size`.
+    /// Projects the output h of each step to `proj_size` features, fewer than `hidden_size`, by a trained matrix (`weight_hr_l0` in layer 0;
+    /// Sak, Senior and Beaufays 2014). The state is then a pair `(h, c)`, where h has `proj_size` and the cell state c has `hidden_size`
+    /// features. The default 0 means no projection. PyTorch: `proj_size`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -70,7 +70,7 @@ impl RecurrentBuilder<LongShortTerm> {
 }
 
 impl<K> RecurrentBuilder<K> {
-    /// Returns the default settings.
+    /// Returns the default settings of a network from `input_size` to `hidden_size` features.
     fn new(input_size: usize, hidden_size: usize) -> Self
     where
         K: Default,
@@ -100,7 +100,7 @@ impl<K> RecurrentBuilder<K> {
         RecurrentBuilder { bidirectional: true, ..self }
     }
 
-    /// Makes the network take inputs `[n, t, in]` instead of `[t, n, in]`.
+    /// Makes the network take inputs `[n, t, in]` instead of `[t, n, in]`, for n sequences of t steps with `in` features.
     #[must_use]
     pub fn batch_first(self) -> Self {
         RecurrentBuilder { batch_first: true, ..self }
@@ -112,8 +112,8 @@ impl<K> RecurrentBuilder<K> {
         RecurrentBuilder { bias, ..self }
     }
 
-    /// Sets the probability of dropout, from 0 to 1, on the outputs of every layer but the last; 0 by default. Dropout
-    /// happens on training tapes only.
+    /// Sets the probability, from 0 to 1, of dropout on the outputs of every layer except the last; 0 by default. Dropout happens on training
+    /// tapes only.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         RecurrentBuilder { dropout: p, ..self }
@@ -123,8 +123,7 @@ impl<K> RecurrentBuilder<K> {
     ///
     /// # Panics
     ///
-    /// If there are no layers, `proj_size` is not less than `hidden_size`, or there is not enough memory for the
-    /// parameters.
+    /// If the number of layers is 0, `proj_size` is not less than `hidden_size`, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> RecurrentLayer<K, T>
     where

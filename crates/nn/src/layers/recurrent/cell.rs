@@ -12,11 +12,12 @@ use crate::layers::recurrent::kind::{CellVariables, Gated, LongShortTerm, Recurr
 use crate::layers::recurrent::state::{RecurrentState as _, expect_shapes};
 use crate::module::Module;
 
-/// A plain recurrent cell, from `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.RNNCell`.
+/// A plain recurrent cell, from `[n, in]` to `[n, hidden]`, for n sequences with `in` input and `hidden` output features. PyTorch:
+/// `torch.nn.RNNCell`.
 pub type RNNCell<T = f32> = RecurrentCell<Simple, T>;
 
-/// A cell of a long short-term memory, from `[n, in]` to `[n, hidden]`. Its state is a pair `(h, c)`. PyTorch:
-/// `torch.nn.LSTMCell`.
+/// A cell of a long short-term memory, from `[n, in]` to `[n, hidden]`, for n sequences with `in` input and `hidden` output features. Its state
+/// is a pair `(h, c)` of the output h and the cell state c. PyTorch: `torch.nn.LSTMCell`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -32,24 +33,26 @@ pub type RNNCell<T = f32> = RecurrentCell<Simple, T>;
 /// ```
 pub type LSTMCell<T = f32> = RecurrentCell<LongShortTerm, T>;
 
-/// A cell of gated recurrent units, from `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.GRUCell`.
+/// A cell of gated recurrent units, from `[n, in]` to `[n, hidden]`, for n sequences with `in` input and `hidden` output features. PyTorch:
+/// `torch.nn.GRUCell`.
 pub type GRUCell<T = f32> = RecurrentCell<Gated, T>;
 
 /// A recurrent cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]. The networks [`RNN`](crate::RNN), [`LSTM`](crate::LSTM) and
 /// [`GRU`](crate::GRU) have one cell for each layer and direction.
 ///
-/// The layout of the parameters is PyTorch's. As in PyTorch, all parameters are drawn from U(-1/√hidden, 1/√hidden).
+/// The layout of the parameters is PyTorch's. As in PyTorch, all parameters are drawn uniformly from -1/√hidden to 1/√hidden, where hidden is
+/// the number of features of the state.
 #[derive(Clone, Debug, Module)]
 pub struct RecurrentCell<K, T: Float = f32> {
-    /// The weight of the input, `[g · hidden, in]` with `g` gates.
+    /// The weight of the input, `[g · hidden, in]`. The number of gates `g` is 1 for plain cells, 4 for an LSTM and 3 for a GRU.
     pub weight_ih: Parameter<T>,
-    /// The weight of the state, `[g · hidden, hidden]`; `[g · hidden, proj]` in an LSTM with a projection.
+    /// The weight of the state, `[g · hidden, hidden]` with `g` gates. In an LSTM with a projection to `proj` features, `[g · hidden, proj]`.
     pub weight_hh: Parameter<T>,
-    /// The bias of the input, `[g · hidden]`.
+    /// The bias that is added to the product of the input and its weight, `[g · hidden]` with `g` gates.
     pub bias_ih: Option<Parameter<T>>,
-    /// The bias of the state, `[g · hidden]`.
+    /// The bias that is added to the product of the state and its weight, `[g · hidden]` with `g` gates.
     pub bias_hh: Option<Parameter<T>>,
-    /// The projection of an LSTM's output, `[proj, hidden]`; see
+    /// The weight of the projection of an LSTM's output, `[proj, hidden]`; see
     /// [`RecurrentBuilder::proj_size`](crate::RecurrentBuilder::proj_size).
     pub weight_hr: Option<Parameter<T>>,
     /// The formula of a step: plain, LSTM or GRU.
@@ -59,7 +62,7 @@ pub struct RecurrentCell<K, T: Float = f32> {
 
 #[twins]
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
-    /// Returns a cell from `input_size` to `hidden_size` features.
+    /// Returns a cell from `input_size` features of the input to `hidden_size` features of the state.
     ///
     /// # Panics
     ///
@@ -69,7 +72,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
         RecurrentCell::of(K::default(), [input_size, hidden_size, 0], true, generator)
     }
 
-    /// Does the same as [`new`](Self::new), but without biases. PyTorch: `bias=False`.
+    /// Returns the same cell as [`new`](Self::new), but without biases. PyTorch: `bias=False`.
     ///
     /// # Panics
     ///
@@ -82,7 +85,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
 
 #[twins]
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// Returns a cell from `inputs` to `hidden` features. If `projected` is not 0, its output is projected to `projected` features.
+    /// Returns a cell from `inputs` to `hidden` features. If `projected` is not 0, the output of the cell is projected to `projected` features.
     #[track_caller]
     pub(super) fn of(kind: K, [inputs, hidden, projected]: [usize; 3], bias: bool, generator: &mut Generator) -> Self {
         let (gates, outputs) = (K::GATES * hidden, if projected > 0 { projected } else { hidden });
@@ -99,8 +102,8 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, kind }
     }
 
-    /// Returns the next state, computed from the input, `[n, in]` or `[in]`, and the state, `[n, hidden]` or `[hidden]`. If `state` is
-    /// `None`, starts from zeros. The output of the cell is the new state; for an LSTM, it is the first variable of the new state.
+    /// Returns the next state, computed from the input `x`, `[n, in]` or `[in]`, and the current state, `[n, hidden]` or `[hidden]`. If `state`
+    /// is `None`, the current state is zeros. The output of the cell is the new state; for an LSTM, it is the first variable of the new state.
     ///
     /// # Errors
     ///
@@ -112,17 +115,17 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         })
     }
 
-    /// Returns the number of features of the state. For an LSTM with a projection, it is the number of features of `c`.
+    /// Returns the number of features of the state. For an LSTM with a projection, this is the number of features of the cell state `c`.
     pub fn hidden_size(&self) -> usize {
         self.weight_hh.value.shape()[0] / K::GATES
     }
 
-    /// Returns the numbers of features of the output and of `c`.
+    /// Returns the number of features of the output, and the number of features of an LSTM's cell state `c`.
     pub(super) fn state_sizes(&self) -> [usize; 2] {
         [self.weight_hh.value.shape()[1], self.hidden_size()]
     }
 
-    /// Records one step; see [`try_forward`](Self::try_forward).
+    /// Records the operations of one step; see [`try_forward`](Self::try_forward).
     #[track_caller]
     fn step<'t>(&self, x: Var<'t, T>, state: Option<K::State<'t>>) -> Result<K::State<'t>, TapeError> {
         let shapes = self.state_sizes().map(|size| {
@@ -141,7 +144,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         self.kind.try_step(gates, state, &variables)
     }
 
-    /// Records the parameters on `tape`.
+    /// Returns the parameters as variables of `tape`, in the form that the steps need.
     #[track_caller]
     pub(super) fn variables<'t>(&self, tape: &'t Tape<T>) -> Result<CellVariables<'t, T>, TapeError> {
         let input = tape.try_parameter(&self.weight_ih)?;
@@ -170,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a cell whose parameters are sin(0)/2, sin(1)/2, …, an input, and a state.
+    /// Returns a cell whose parameters are sin(0)/2, sin(1)/2, …, an input for it, and a state.
     fn example<K: RecurrentKind<f64> + Default>() -> (RecurrentCell<K, f64>, Tensor<f64>, Tensor<f64>) {
         let mut cell = RecurrentCell::<K, f64>::new(2, 2, &mut Generator::new(0));
         let sines = (0..cell.num_parameters()).map(|n| (n as f64).sin() * 0.5).collect();

@@ -1,6 +1,6 @@
-//! The computation of one step: a plain recurrence, an LSTM or a GRU.
+//! The computation of one step of a recurrent cell: a plain recurrence, an LSTM or a GRU.
 //!
-//! The formulas are the operations `lstm_gates` and `gru_gates` of the tensor crate.
+//! The formulas of LSTM and GRU are documented at the operations `lstm_gates` and `gru_gates` of the tensor crate.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::Float;
@@ -10,34 +10,35 @@ use crate::layers::recurrent::state::RecurrentState;
 
 /// The parameters of a cell as variables of one tape, in the form that each step needs.
 ///
-/// `g` is the number of gates.
+/// In the shapes, `g` is the number of gates. `in`, `hidden` and `proj` are the numbers of features of the input, the state and the projected
+/// output.
 #[derive(Clone, Copy, Debug)]
 pub struct CellVariables<'t, T: Float> {
-    /// The weight of the input, `[g · hidden, in]`.
+    /// The weight of the input, `[g · hidden, in]`, not transposed.
     pub(super) input: Var<'t, T>,
-    /// The bias that is added to the product of the input and its weight, `[g · hidden]`.
+    /// The bias that is added to the product of the input and its weight, `[g · hidden]`, or `None` for a cell without biases.
     pub(super) bias: Option<Var<'t, T>>,
     /// The transposed weight of the state, `[hidden, g · hidden]`.
     pub(super) hidden: Var<'t, T>,
     /// The bias that is added to the product of the state and its weight, `[g · hidden]`; see [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].
     pub(super) hidden_bias: Option<Var<'t, T>>,
-    /// The transposed projection of an LSTM's output, `[hidden, proj]`.
+    /// The transposed weight of the projection of an LSTM's output, `[hidden, proj]`, if there is a projection.
     pub(super) projection: Option<Var<'t, T>>,
 }
 
-/// The computation of a cell: [`Simple`], [`LongShortTerm`] or [`Gated`].
+/// The computation of one step of a cell: [`Simple`], [`LongShortTerm`] or [`Gated`].
 pub trait RecurrentKind<T: Float>: Copy + 'static {
-    /// PyTorch's name of the layer.
+    /// PyTorch's name of the layer, for errors and tables.
     const NAME: &'static str;
-    /// The number of gates.
+    /// The number of gates of the cell.
     const GATES: usize;
-    /// True if the bias of the state must not be added to the bias of the input.
+    /// True if a step needs the bias of the state alone. If false, it is added to the bias of the input once for all steps.
     const SEPARATE_HIDDEN_BIAS: bool;
     /// The state that is passed from step to step.
     type State<'t>: RecurrentState<'t, T>;
 
-    /// Computes the next state. `x` is the product of the input and its weight, plus the bias. Its shape is
-    /// `[n, g · hidden]`, where `g` is the number of gates.
+    /// Returns the next state. `x` is the product of the input and its weight, plus the bias. It has the shape `[n, g · hidden]`, for n
+    /// sequences, `g` gates and `hidden` features of the state.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ pub enum Simple {
     /// The step uses tanh.
     #[default]
     Tanh,
-    /// The step uses ReLU, the larger of x and 0.
+    /// The step uses ReLU, max(x, 0).
     Relu,
 }
 
@@ -66,8 +67,8 @@ pub enum Simple {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LongShortTerm;
 
-/// A gated recurrent unit with three gates: reset, update, new (Cho et al. 2014). The reset gate multiplies the product of the state and
-/// its weight, as in cuDNN.
+/// A gated recurrent unit with three gates: reset, update, new (Cho et al. 2014). As in cuDNN, the reset gate multiplies the product of the
+/// state and its weight, and not the state itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gated;
 
@@ -116,8 +117,7 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
 impl<T: Float> RecurrentKind<T> for Gated {
     const NAME: &'static str = "GRU";
     const GATES: usize = 3;
-    // The reset gate multiplies U h + c, where U is the weight and c the bias of the state h. So c cannot be added to the bias of the
-    // input.
+    // The reset gate multiplies U h + c, where h is the state, U its weight and c its bias. So c cannot be added to the bias of the input.
     const SEPARATE_HIDDEN_BIAS: bool = true;
     type State<'t> = Var<'t, T>;
 

@@ -15,12 +15,12 @@ use crate::layers::recurrent::state::{RecurrentState, expect_shapes};
 use crate::layers::regularization::dropout;
 use crate::module::Module;
 
-/// A plain recurrent network over sequences, from `[t, n, in]` to `[t, n, hidden]`, with tanh by default and ReLU by
-/// [`RecurrentBuilder::relu`](crate::RecurrentBuilder::relu). PyTorch: `torch.nn.RNN`.
+/// A plain recurrent network over n sequences of t steps, from `[t, n, in]` to `[t, n, hidden]`. A step uses tanh, or ReLU if
+/// [`RecurrentBuilder::relu`](crate::RecurrentBuilder::relu) chose it. PyTorch: `torch.nn.RNN`.
 pub type RNN<T = f32> = RecurrentLayer<Simple, T>;
 
-/// A long short-term memory over sequences, from `[t, n, in]` to `[t, n, hidden]`. Its state is a pair `(h, c)`.
-/// PyTorch: `torch.nn.LSTM`.
+/// A long short-term memory over n sequences of t steps, from `[t, n, in]` to `[t, n, hidden]`. Its state is a pair `(h, c)` of the output h and
+/// the cell state c. PyTorch: `torch.nn.LSTM`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -39,7 +39,7 @@ pub type RNN<T = f32> = RecurrentLayer<Simple, T>;
 /// ```
 pub type LSTM<T = f32> = RecurrentLayer<LongShortTerm, T>;
 
-/// Gated recurrent units over sequences, from `[t, n, in]` to `[t, n, hidden]`. PyTorch: `torch.nn.GRU`.
+/// Gated recurrent units over n sequences of t steps, from `[t, n, in]` to `[t, n, hidden]`. PyTorch: `torch.nn.GRU`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -58,15 +58,17 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 
 /// A recurrent network over sequences: [`RNN`], [`LSTM`] or [`GRU`]. PyTorch: `torch.nn.RNNBase`.
 ///
-/// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](crate::RecurrentBuilder::batch_first), or `[t, in]`.
+/// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](crate::RecurrentBuilder::batch_first), or `[t, in]` without a batch. Here t is
+/// the number of steps, n the number of sequences, and `in` the number of features.
 ///
-/// Outputs have `hidden` features in the last dimension. With two directions there are twice as many: first the features of the forward
-/// direction, then the features of the backward direction.
+/// Outputs have `hidden` features in the last dimension. With two directions, the last dimension is twice as long: first the features of the
+/// forward direction, then the features of the backward direction.
 ///
-/// States are `[layers · directions, n, hidden]`, also with `batch_first`; without a batch they are `[layers · directions, hidden]`.
+/// The state of n sequences is `[layers · directions, n, hidden]`, also with `batch_first`. Without a batch it is
+/// `[layers · directions, hidden]`.
 ///
-/// Parameters have PyTorch's names (`weight_ih_l0` to `bias_hh_l1_reverse` for two layers in both directions), layouts
-/// and initial distribution.
+/// Parameters have PyTorch's names (`weight_ih_l0` to `bias_hh_l1_reverse` for two layers in both directions), layouts and distribution of
+/// initial values.
 #[derive(Clone, Debug)]
 pub struct RecurrentLayer<K, T: Float = f32> {
     /// The cells of all layers in order. With two directions, each layer has first the cell of the forward direction, then the cell of the
@@ -77,7 +79,7 @@ pub struct RecurrentLayer<K, T: Float = f32> {
     pub(super) dropout: f64,
 }
 
-/// Adds a suffix to the names of a cell's parameters: the index of the layer, and `_reverse` for the backward direction.
+/// The children are the parameters of all cells. Each name has a suffix: the index of the layer, and `_reverse` for the backward direction.
 impl<K: RecurrentKind<T>, T: Float> Module<T> for RecurrentLayer<K, T> {
     fn kind(&self) -> &'static str {
         K::NAME
@@ -98,7 +100,7 @@ impl<K: RecurrentKind<T>, T: Float> Module<T> for RecurrentLayer<K, T> {
     }
 }
 
-/// Returns the suffix of the names of the parameters of the cell at `position`.
+/// Returns the suffix that the names of the parameters of the cell at index `position` get.
 fn suffix(position: usize, bidirectional: bool) -> String {
     match (bidirectional, position % 2) {
         (false, _) => format!("_l{position}"),
@@ -107,7 +109,7 @@ fn suffix(position: usize, bidirectional: bool) -> String {
     }
 }
 
-/// Returns the outputs, starting from a state of zeros.
+/// Returns the outputs of all steps, starting from a state of zeros.
 impl<K: RecurrentKind<T>, T: Float> Layer<T> for RecurrentLayer<K, T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -117,11 +119,11 @@ impl<K: RecurrentKind<T>, T: Float> Layer<T> for RecurrentLayer<K, T> {
 
 #[twins]
 impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
-    /// Returns the outputs and the last state. If `state` is `None`, starts from zeros.
+    /// Returns the outputs of all steps and the state after the last step. If `state` is `None`, the network starts from a state of zeros.
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, there are no steps, or the variables belong to different tapes.
+    /// If the shapes do not fit, `x` has no steps, or the variables belong to different tapes.
     pub fn try_forward_from<'t>(
         &self,
         x: Var<'t, T>,
@@ -130,11 +132,11 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         output_of(self, self.run(x, None, state), self.made(), || self.describe(x))
     }
 
-    /// Returns the outputs and the last state for sequences of different lengths in one batch. PyTorch:
-    /// `pack_padded_sequence`, the network, and `pad_packed_sequence`.
+    /// Returns the outputs and the last state for sequences of different lengths in one batch. PyTorch: `pack_padded_sequence`, then the
+    /// network, then `pad_packed_sequence`.
     ///
-    /// Sequence `i` has `lengths[i]` steps, possibly none. Later steps of `x` are not read, and their outputs are 0. The last state of a
-    /// sequence is its state after its own last step. The backward direction begins at this step.
+    /// Sequence `i` has `lengths[i]` steps, possibly none. The steps of `x` after them are not read, and their outputs are 0. The last state of
+    /// a sequence is its state after its own last step. The backward direction of a sequence begins at its own last step.
     ///
     /// # Errors
     ///
@@ -149,7 +151,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         output_of(self, self.run(x, Some(lengths), state), self.made(), || self.describe(x))
     }
 
-    /// Returns the line that made the network.
+    /// Returns the line of code that made the network.
     fn made(&self) -> &'static std::panic::Location<'static> {
         self.cells[0].weight_ih.made()
     }
@@ -162,12 +164,13 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         format!("{}({inputs}, {hidden}) of {layers} layers{directions} on an input of shape {}", K::NAME, x.shape())
     }
 
-    /// Returns the number of directions.
+    /// Returns the number of directions in which the network runs, 1 or 2.
     fn directions(&self) -> usize {
         if self.bidirectional { 2 } else { 1 }
     }
 
-    /// Runs the network over `x`. Returns the outputs and the last state.
+    /// Runs the network over `x`, whose sequences have these `lengths`, or all steps if `lengths` is `None`. Returns the outputs and the last
+    /// state.
     #[track_caller]
     fn run<'t>(
         &self,
@@ -201,8 +204,8 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         Ok((input.restore_order(rows, self.directions() * sizes[0])?, state))
     }
 
-    /// Runs all layers over `rows`, `[t · n, in]`. Returns the outputs of the last layer and the last state of each
-    /// cell.
+    /// Runs all layers over `rows`, the input as rows `[t · n, in]` for t steps of n sequences. Returns the outputs of the last layer and the
+    /// last state of each cell.
     #[track_caller]
     fn run_layers<'t>(
         &self,

@@ -1,7 +1,7 @@
 //! Runs a cell over all steps of a batch of sequences.
 //!
-//! A single matrix product multiplies the inputs of all steps by their weight. So each step only multiplies its state by the weight of the
-//! state.
+//! A single matrix product multiplies the inputs of all steps by the weight of the input. So each step only multiplies its state by the weight
+//! of the state.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
@@ -23,7 +23,8 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// Reads the sizes of an input `[t, n, features]`, or `[n, t, features]` with `batch_first`, or `[t, features]`.
+    /// Returns the sizes of an input `[t, n, features]` (t steps, n sequences), or `[n, t, features]` with `batch_first`, or `[t, features]`
+    /// without a batch.
     #[track_caller]
     pub(super) fn of(shape: &Shape, batch_first: bool, layer: &'static str) -> Result<Self, TapeError> {
         let (steps, batch, features) = match *shape.sizes() {
@@ -38,7 +39,8 @@ impl Sequences {
         Ok(Sequences { steps, batch, features, has_batch: shape.rank() == 3, batch_first })
     }
 
-    /// Checks `lengths` against the sizes. Returns the masks of the padding, or `None` if there is no padding.
+    /// Checks that there is a length for each sequence and that no length exceeds the number of steps. Returns the masks of the padding, or
+    /// `None` if all sequences have all steps.
     #[track_caller]
     pub(super) fn padding<'t, T: Float>(
         self,
@@ -56,25 +58,28 @@ impl Sequences {
         }
     }
 
-    /// Returns the shapes of the state that the caller passes for `cells` cells. The state has no batch dimension if the input has none.
+    /// Returns the shapes of the state that the caller passes for `cells` cells. `sizes` are the numbers of features of the output and of an
+    /// LSTM's cell state. The state has no batch dimension if the input has none.
     pub(super) fn outer_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
         let batched = self.batched_state(cells, sizes);
         if self.has_batch { batched } else { sizes.map(|size| Shape::from([cells, size])) }
     }
 
-    /// Returns the shapes of a state of `cells` cells with a batch dimension.
+    /// Returns the shapes of a state of `cells` cells with a batch dimension, for the numbers of features `sizes`.
     pub(super) fn batched_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
         sizes.map(|size| Shape::from([cells, self.batch, size]))
     }
 
-    /// Returns the input as rows, `[t · n, features]`. A step has one row for each sequence, and these rows are adjacent.
+    /// Returns the input `x` as rows, `[t · n, features]`, for t steps of n sequences. A step has one row for each sequence, and the rows of a
+    /// step are adjacent.
     #[track_caller]
     pub(super) fn flatten_rows<'t, T: Float>(self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let step_first = if self.has_batch && self.batch_first { x.try_transpose(0, 1)? } else { x };
         step_first.try_reshape([self.steps * self.batch, self.features])
     }
 
-    /// Returns rows of `width` elements in the order of the input's dimensions: the inverse of [`flatten_rows`](Self::flatten_rows).
+    /// Returns `rows` of `width` elements as a tensor with the order of the input's dimensions. This is the inverse of
+    /// [`flatten_rows`](Self::flatten_rows).
     #[track_caller]
     pub(super) fn restore_order<'t, T: Float>(self, rows: Var<'t, T>, width: usize) -> Result<Var<'t, T>, TapeError> {
         if !self.has_batch {
@@ -87,14 +92,14 @@ impl Sequences {
 
 /// The masks of a batch of sequences of different lengths: 1 at the steps of a sequence, and 0 after its end.
 pub(super) struct Padding<'t, T: Float> {
-    /// The mask of all steps, `[t · n, 1]`.
+    /// The mask of all t steps of n sequences, `[t · n, 1]`.
     rows: Var<'t, T>,
-    /// The mask of each step, `[n, 1]`; `None` if every sequence is long enough to have the step.
+    /// The mask of each step, `[n, 1]` for n sequences; `None` if every sequence is long enough to have the step.
     steps: Vec<Option<Var<'t, T>>>,
 }
 
 impl<'t, T: Float> Padding<'t, T> {
-    /// Returns the masks of sequences of these `lengths`, or `None` if every sequence has all `steps`.
+    /// Returns the masks of sequences of these `lengths` on the tape of `x`, or `None` if every sequence has all `steps`.
     #[track_caller]
     fn of(x: Var<'t, T>, lengths: &[usize], steps: usize) -> Result<Option<Self>, TapeError> {
         let shortest = lengths.iter().copied().min().unwrap_or(steps);
@@ -111,7 +116,7 @@ impl<'t, T: Float> Padding<'t, T> {
         Ok(Some(Padding { rows, steps: by_step }))
     }
 
-    /// Returns `rows`, `[t · n, width]`, with zeros after the end of each sequence.
+    /// Returns `rows`, `[t · n, width]` for t steps of n sequences, with zeros in the rows after the end of each sequence.
     #[track_caller]
     pub(super) fn zero_padding(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         try_where_(&self.rows, &rows, 0.0)
@@ -119,8 +124,8 @@ impl<'t, T: Float> Padding<'t, T> {
 }
 
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards if `reverse` is true. Returns the outputs, `[t · n, hidden]`
-    /// (`[t · n, proj]` with a projection), and the last state.
+    /// Runs the cell over all steps of `rows`, `[t · n, in]` for t steps of n sequences, backwards if `reverse` is true. Returns the outputs in
+    /// the order of the steps, `[t · n, hidden]` (`[t · n, proj]` with a projection), and the last state.
     #[track_caller]
     pub(super) fn run_sequence<'t>(
         &self,

@@ -6,20 +6,20 @@ use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::layers::forward::refused;
 
-/// The state that a recurrent layer passes from step to step: one variable, or for an LSTM the pair `(h, c)` of the output and the cell
-/// state.
+/// The state that a recurrent layer passes from step to step: one variable, or for an LSTM the pair `(h, c)` of the output h and the cell state
+/// c.
 pub trait RecurrentState<'t, T: Float>: Copy {
     /// Returns the variable that is the output of a step.
     fn output(self) -> Var<'t, T>;
 
-    /// Returns the shape of each variable.
+    /// Returns the shape of each variable of the state.
     fn shapes(self) -> Vec<Shape>;
 
-    /// Returns a state of zeros. `shapes` are the shapes of the output and of `c`.
+    /// Returns a state of zeros. `shapes` are the shapes of the output and of an LSTM's cell state.
     #[track_caller]
     fn zeros(tape: &'t Tape<T>, shapes: &[Shape; 2]) -> Self;
 
-    /// Returns the elements of `self` where `mask` is 1, and the elements of `other` where it is 0.
+    /// Returns a state with the elements of `self` where `mask` is 1, and the elements of `other` where `mask` is 0.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     #[track_caller]
     fn try_where(self, mask: &Var<'t, T>, other: Self) -> Result<Self, TapeError>;
 
-    /// Returns the state at index `position` of the first dimension.
+    /// Returns the state of one cell: the part of each variable at index `position` of the first dimension.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     #[track_caller]
     fn try_part(self, position: usize) -> Result<Self, TapeError>;
 
-    /// Returns the same state with its variables reshaped.
+    /// Returns the same state with its variables reshaped to `shapes`, the shapes of the output and of an LSTM's cell state.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
     }
 }
 
-/// Checks that the variables of `state` have the `expected` shapes of the output and of `c`. Returns `state`.
+/// Checks that the variables of `state` have the `expected` shapes of the output and of an LSTM's cell state. Returns `state`.
 #[track_caller]
 pub(super) fn expect_shapes<'t, S: RecurrentState<'t, T>, T: Float>(
     state: S,

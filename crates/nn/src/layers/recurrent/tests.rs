@@ -31,7 +31,7 @@ fn assert_close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// A state that the tests can make and read.
+/// A state that the tests make from one variable, add up to a number, and read.
 trait Probe<'t>: RecurrentState<'t, f64> {
     fn of(h: Var<'t, f64>) -> Self;
     fn total(self) -> Var<'t, f64>;
@@ -62,7 +62,7 @@ impl<'t> Probe<'t> for (Var<'t, f64>, Var<'t, f64>) {
     }
 }
 
-/// The results of PyTorch 2.15 for the same parameters and inputs.
+/// The results of PyTorch 2.15 for the same parameters and inputs, which [`check`] compares.
 struct Expected {
     last_output: [f64; 8],
     first_dx: [f64; 4],
@@ -188,7 +188,7 @@ fn a_padded_batch_gives_the_same_as_each_sequence_alone() {
     let mut x = wave(&[5, 4, 2], 1.0).to_vec();
     for (position, value) in x.iter_mut().enumerate() {
         if position / 8 >= lengths[position / 2 % 4] {
-            *value = f64::NAN; // This element must not be read.
+            *value = f64::NAN; // This element is after the end of its sequence and must not be read.
         }
     }
     let (x, h) = (Tensor::from_vec(x, [5, 4, 2]), wave(&[4, 4, 2], 1.0));
@@ -253,8 +253,8 @@ fn a_step_records_few_nodes() {
         network.forward(tape.constant(Tensor::zeros([steps, 2, 3])));
         tape.len()
     };
-    // One more step records 16 nodes: a slice of the input, the product, their sum, four gates of two nodes each, and five nodes for the
-    // new state.
+    // One more step records 16 nodes. They are a slice of the input, the product of state and weight, and the sum of both. The four gates take
+    // eight nodes, and the new state takes five.
     assert_eq!(recorded(9) - recorded(8), 16);
 }
 

@@ -11,12 +11,14 @@ use crate::layers::regularization::dropout::{dropouts, mask_shape};
 use crate::module::Module;
 
 dropouts! {
-    /// Dropout that keeps mean 0 and variance 1, for use after [`SELU`](crate::SELU) (Klambauer et al.,
-    /// "Self-Normalizing Neural Networks", 2017). PyTorch: `torch.nn.AlphaDropout`.
+    /// Dropout that keeps the mean 0 and the variance 1 of its input, for use after [`SELU`](crate::SELU) (Klambauer et al., "Self-Normalizing
+    /// Neural Networks", 2017). PyTorch: `torch.nn.AlphaDropout`.
     ///
-    /// Dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted. If p is 1, all elements are multiplied by 0.
+    /// Dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted to restore mean and variance. If the probability p
+    /// is 1, all elements are multiplied by 0.
     AlphaDropout;
-    /// An [`AlphaDropout`] that drops whole channels of each example of `[n, c, …]`. PyTorch: `torch.nn.FeatureAlphaDropout`.
+    /// An [`AlphaDropout`] that drops whole channels of each example of an input `[n, c, …]` (n examples, c channels). PyTorch:
+    /// `torch.nn.FeatureAlphaDropout`.
     FeatureAlphaDropout;
 }
 
@@ -34,7 +36,8 @@ impl<T: Float> Layer<T> for FeatureAlphaDropout {
     }
 }
 
-/// Applies alpha dropout to `x`. The random mask has the shape `mask` and is broadcast (ATen: `_dropout_impl`).
+/// Applies alpha dropout with probability `p` to `x`. The random mask of kept elements has the shape `mask` and is broadcast to `x` (ATen:
+/// `_dropout_impl`).
 #[track_caller]
 fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
     /// The negative of SELU's limit at -∞.
@@ -45,7 +48,7 @@ fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var
     }
     let kept = Tensor::<T>::try_full(mask, T::from_f64(1.0 - p))?.try_bernoulli(&mut generator)?;
     let scale = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    // A kept element becomes scale · (x + ALPHA · p). A dropped element becomes the same with -ALPHA in place of x.
+    // A kept element x becomes scale · (x + ALPHA · p). A dropped element becomes scale · (-ALPHA + ALPHA · p).
     let shift = kept.try_add(p - 1.0)?.try_mul(ALPHA * scale)?;
     x.try_mul(&kept.try_mul(scale)?)?.try_add(&shift)
 }

@@ -1,6 +1,6 @@
 //! Dropout layers. On a training tape they set some elements or channels to 0; on any other tape they return their input.
 //!
-//! Each layer draws from the tape's generator in each step, so that layers and steps drop different elements.
+//! Each layer draws from the tape's generator in each forward pass, so that different layers and different passes drop different elements.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
@@ -12,7 +12,7 @@ use crate::layers::forward::expect_rank;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Defines dropout layers with a probability and a constructor. Each row has a doc comment and a name.
+/// Defines dropout layers with a probability `p` and a constructor. Each row of the macro's input has a doc comment and the layer's name.
 macro_rules! dropouts {
     ($($(#[$doc:meta])* $name:ident $(<const $d:ident: usize>)?;)*) => {$(
         $(#[$doc])*
@@ -23,7 +23,7 @@ macro_rules! dropouts {
 
         #[twins]
         impl $(<const $d: usize>)? $name $(<$d>)? {
-            /// Returns a layer that drops with the probability `p`. PyTorch's default is 0.5.
+            /// Returns a layer that drops each element or channel with the probability `p`. PyTorch's default is 0.5.
             ///
             /// # Errors
             ///
@@ -41,7 +41,7 @@ macro_rules! dropouts {
 }
 
 dropouts! {
-    /// Dropout: sets each element to 0 with probability p, and divides the others by 1 - p. PyTorch: `torch.nn.Dropout`.
+    /// Dropout: sets each element to 0 with probability p, and divides the other elements by 1 - p. PyTorch: `torch.nn.Dropout`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -56,20 +56,20 @@ dropouts! {
     /// assert_eq!(dropout.forward(Tape::new().constant(&x)).value(), x); // evaluation
     /// ```
     Dropout;
-    /// Dropout of channels: sets each channel of each example of `[n, c, …]` to 0 with probability p, and divides the
-    /// others by 1 - p. [`Dropout1d`], [`Dropout2d`], [`Dropout3d`].
+    /// Dropout of channels, for inputs `[n, c, …]` of n examples with c channels. It sets each channel of each example to 0 with probability p,
+    /// and divides the other channels by 1 - p. `D` is the number of dimensions after the channels: [`Dropout1d`], [`Dropout2d`], [`Dropout3d`].
     ///
-    /// An input may have no batch dimension. (PyTorch's `Dropout2d` interprets `[c, h, w]` as `[n, c, l]`, and warns.)
+    /// An input may also lack the batch dimension. (PyTorch's `Dropout2d` interprets `[c, h, w]` as `[n, c, l]`, and warns.)
     DropoutChannels<const D: usize>;
 }
 
-/// Dropout of channels of `[n, c, l]`. PyTorch: `torch.nn.Dropout1d`.
+/// Dropout of the c channels of n sequences of length l, `[n, c, l]`. PyTorch: `torch.nn.Dropout1d`.
 pub type Dropout1d = DropoutChannels<1>;
 
-/// Dropout of channels of `[n, c, h, w]`. PyTorch: `torch.nn.Dropout2d`.
+/// Dropout of the c channels of n images of height h and width w, `[n, c, h, w]`. PyTorch: `torch.nn.Dropout2d`.
 pub type Dropout2d = DropoutChannels<2>;
 
-/// Dropout of channels of `[n, c, d, h, w]`. PyTorch: `torch.nn.Dropout3d`.
+/// Dropout of the c channels of n volumes of depth d, height h and width w, `[n, c, d, h, w]`. PyTorch: `torch.nn.Dropout3d`.
 pub type Dropout3d = DropoutChannels<3>;
 
 impl<T: Float> Layer<T> for Dropout {

@@ -1,4 +1,4 @@
-//! Dropout in its variants.
+//! Dropout layers: of elements, of channels, and alpha dropout.
 
 mod alpha_dropout;
 mod dropout;

@@ -11,8 +11,8 @@ use crate::layers::forward::{output_of, refused};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Moves channels into pixels: from `[…, c·r², h, w]` to `[…, c, h·r, w·r]` (Shi et al. 2016). PyTorch:
-/// `torch.nn.PixelShuffle`.
+/// A layer that turns each group of r² channels of an image into r times r pixels of one channel. It maps `[…, c·r², h, w]` to
+/// `[…, c, h·r, w·r]` (Shi et al. 2016). PyTorch: `torch.nn.PixelShuffle`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -31,13 +31,13 @@ pub struct PixelShuffle {
 }
 
 impl PixelShuffle {
-    /// Returns a layer with r = `upscale_factor`: the output is r times as high and wide.
+    /// Returns a layer with r = `upscale_factor`: the output is r times as high and as wide as the input.
     #[track_caller]
     pub fn new(upscale_factor: usize) -> Self {
         PixelShuffle { upscale_factor, made: Location::caller() }
     }
 
-    /// Rearranges the elements of `x`.
+    /// Returns the elements of `x` in the order and the shape of the layer's output.
     #[track_caller]
     fn shuffle<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let (shape, r) = (x.shape(), self.upscale_factor);
@@ -46,7 +46,7 @@ impl PixelShuffle {
             let message = format!("expected [..., c, h, w] with c divisible by the square of {r}, but got {shape}");
             return Err(refused("pixel_shuffle", message));
         };
-        // The dimensions [c, r, r, h, w] become [c, h, r, w, r].
+        // The last dimensions [c, r, r, h, w] become [c, h, r, w, r].
         let split = x.try_unflatten(-3, [channels / (r * r), r, r])?.try_movedim([-4, -3], [-3, -1])?;
         split.try_flatten(-2, -1)?.try_flatten(-3, -2)
     }

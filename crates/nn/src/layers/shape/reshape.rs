@@ -25,8 +25,8 @@ impl<T: Float> Layer<T> for Identity {
 }
 
 functions_with_settings! {
-    /// Merges the dimensions from `start_dim` to `end_dim`, both included, into one; by default all but the batch.
-    /// PyTorch: `torch.nn.Flatten`.
+    /// The layer that merges the dimensions from `start_dim` to `end_dim`, both included, into one. By default it merges all dimensions except
+    /// the batch dimension. PyTorch: `torch.nn.Flatten`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -44,7 +44,7 @@ functions_with_settings! {
     } = try_flatten, default(1, -1);
 }
 
-/// Splits one dimension into several. PyTorch: `torch.nn.Unflatten`.
+/// The layer that splits one dimension into several. PyTorch: `torch.nn.Unflatten`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -62,7 +62,7 @@ pub struct Unflatten {
 }
 
 impl Unflatten {
-    /// Returns a layer that splits dimension `dim` into `sizes`. One size may be -1, which is inferred.
+    /// Returns a layer that splits dimension `dim` into `sizes`. One size may be -1; it is computed from the other sizes.
     #[track_caller]
     pub fn new(dim: isize, sizes: impl Into<Sizes>) -> Self {
         Unflatten { dim, sizes: sizes.into(), made: Location::caller() }

@@ -11,8 +11,8 @@ use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// A layer that pads the last dimensions. PyTorch: `torch.nn.ZeroPad2d`, `ConstantPad2d`, `ReflectionPad2d`, `ReplicationPad2d`,
-/// `CircularPad2d` and their 1d and 3d versions, which differ by the mode and the number of sizes.
+/// A layer that pads the last dimensions of its input. PyTorch: `torch.nn.ZeroPad2d`, `ConstantPad2d`, `ReflectionPad2d`, `ReplicationPad2d`,
+/// `CircularPad2d` and their 1d and 3d versions, which correspond to different modes and numbers of sizes of this layer.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -32,8 +32,8 @@ pub struct Pad {
 }
 
 impl Pad {
-    /// Returns a layer that pads by `sizes`. There are two sizes for each dimension, beginning with the last dimension, such as
-    /// `[left, right, top, bottom]`. A negative size crops.
+    /// Returns a layer that pads by `sizes`. `sizes` has two sizes for each padded dimension, beginning with the last dimension, for example
+    /// `[left, right, top, bottom]`. A negative size removes elements.
     #[track_caller]
     pub fn new(sizes: &[isize], mode: PadMode) -> Self {
         Pad { sizes: sizes.to_vec(), mode, made: Location::caller() }
@@ -51,7 +51,8 @@ impl<T: Float> Layer<T> for Pad {
     }
 }
 
-/// A layer that resamples `[n, c, …]` to a given size, or to a multiple of its size. PyTorch: `torch.nn.Upsample`.
+/// A layer that resamples an input `[n, c, …]` (n examples, c channels) to a given size, or to a multiple of the input's size. PyTorch:
+/// `torch.nn.Upsample`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -70,7 +71,7 @@ pub struct Upsample {
     made: &'static Location<'static>,
 }
 
-/// The output size of an [`Upsample`].
+/// The output size of an [`Upsample`]: a given size, or a multiple of the input's size.
 #[derive(Clone, Debug)]
 enum Target {
     Size(Sizes),
@@ -78,15 +79,14 @@ enum Target {
 }
 
 impl Upsample {
-    /// Returns a layer that resamples all dimensions after the first two to `size`, which is one value for each of these dimensions or one
-    /// for all. PyTorch: `size`.
+    /// Returns a layer that resamples all dimensions after the first two to `size`, one value for each of these dimensions or one value for all.
+    /// PyTorch: `size`.
     #[track_caller]
     pub fn to_size(size: impl Into<Sizes>, mode: InterpolateMode) -> Self {
         Upsample { to: Target::Size(size.into()), mode, made: Location::caller() }
     }
 
-    /// Returns a layer whose output has `factor` times the sizes of the input after the first two dimensions. PyTorch:
-    /// `scale_factor`.
+    /// Returns a layer that multiplies the size of each dimension after the first two by `factor`. PyTorch: `scale_factor`.
     #[track_caller]
     pub fn by(factor: usize, mode: InterpolateMode) -> Self {
         Upsample { to: Target::Multiple(factor), mode, made: Location::caller() }

@@ -37,17 +37,17 @@ pub struct TransformerDecoderLayer<T: Float = f32> {
     pub linear1: Linear<T>,
     /// The second linear layer.
     pub linear2: Linear<T>,
-    /// The normalization of the self-attention.
+    /// The normalization before or after the self-attention.
     pub norm1: LayerNorm<T>,
-    /// The normalization of the attention to the memory.
+    /// The normalization before or after the attention to the memory.
     pub norm2: LayerNorm<T>,
-    /// The normalization of the linear layers.
+    /// The normalization before or after the linear layers.
     pub norm3: LayerNorm<T>,
     #[module(skip)]
     options: TransformerOptions,
 }
 
-/// The keys and values of the decoded steps and of the memory, for one decoder layer.
+/// A cache for one decoder layer: the keys and values of the decoded steps and of the memory.
 #[derive(Clone, Debug)]
 pub struct DecoderCache<T: Float = f32> {
     own: AttentionCache<T>,
@@ -56,12 +56,12 @@ pub struct DecoderCache<T: Float = f32> {
 }
 
 impl<T: Float> DecoderCache<T> {
-    /// Returns the number of steps in the cache.
+    /// Returns the number of decoded steps in the cache.
     pub fn len(&self) -> usize {
         self.own.len()
     }
 
-    /// Returns true if no step is in the cache.
+    /// Returns true if no decoded step is in the cache.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
@@ -69,11 +69,11 @@ impl<T: Float> DecoderCache<T> {
 
 #[twins]
 impl<T: Float> TransformerDecoderLayer<T> {
-    /// Returns a layer with these settings.
+    /// Returns a layer with the settings `options`.
     ///
     /// # Panics
     ///
-    /// If the number of heads does not divide the width, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, generator: &mut Generator) -> Self {
         TransformerDecoderLayer {
@@ -108,8 +108,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the cache before the first step, with the keys and values of `memory`. Positions where `memory_padding`,
-    /// `[n, s]`, is true are hidden.
+    /// Returns the cache for the first step of decoding, with the keys and values of `memory`. Positions of the memory where `memory_padding`,
+    /// `[n, s]` for n sequences of s positions, is true are hidden.
     ///
     /// # Errors
     ///
@@ -119,13 +119,13 @@ impl<T: Float> TransformerDecoderLayer<T> {
         Ok(DecoderCache { own: AttentionCache::new(), memory, memory_padding: memory_padding.cloned() })
     }
 
-    /// Returns the output at the next positions. The new positions attend to the positions in `cache`, to themselves and to the new
-    /// positions before them. Their keys and values are added to the cache. The output equals the output of [`forward`](Self::forward) with
-    /// [`AttentionMasks::causal`]. No gradient flows through the attention.
+    /// Returns the output at `x`, the next position or positions of the sequence. Each new position attends to the positions in `cache`, to
+    /// itself and to the new positions before it. The keys and values of the new positions are added to the cache. The output equals the output
+    /// of [`forward`](Self::forward) over the whole sequence with [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache belongs to another batch.
+    /// If shapes do not fit, or the cache was filled with another number of sequences.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut DecoderCache<T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, &mut cache.own)?;
         let x = self.options.after(&self.norm1, x, y)?;
@@ -134,7 +134,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the output of the layer, given the output `y` of the attention to the memory.
+    /// Returns the output of the layer from the output `y` of the attention to the memory and the input `x` of this attention.
     #[track_caller]
     fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm2, x, y)?;
@@ -142,23 +142,23 @@ impl<T: Float> TransformerDecoderLayer<T> {
     }
 }
 
-/// A stack of decoder layers. PyTorch: `torch.nn.TransformerDecoder`. Here each layer draws its own initial parameters;
-/// in PyTorch all layers begin with equal parameters.
+/// A stack of decoder layers. PyTorch: `torch.nn.TransformerDecoder`. In this type each layer draws its own initial parameters; in PyTorch all
+/// layers begin with equal parameters.
 #[derive(Clone, Debug, Module)]
 pub struct TransformerDecoder<T: Float = f32> {
-    /// The layers.
+    /// The decoder layers, in the order in which they are applied.
     pub layers: Vec<TransformerDecoderLayer<T>>,
-    /// The normalization after the last layer.
+    /// The normalization after the last layer, if the settings have one.
     pub norm: Option<LayerNorm<T>>,
 }
 
 #[twins]
 impl<T: Float> TransformerDecoder<T> {
-    /// Returns a stack of `num_layers` layers with these settings.
+    /// Returns a stack of `num_layers` layers with the settings `options`.
     ///
     /// # Panics
     ///
-    /// If the number of heads does not divide the width, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, num_layers: usize, generator: &mut Generator) -> Self {
         let mut layers = Vec::with_capacity(num_layers);
@@ -187,7 +187,7 @@ impl<T: Float> TransformerDecoder<T> {
         self.norm.try_forward(x)
     }
 
-    /// Returns a cache for each layer, before the first step; see [`TransformerDecoderLayer::cache`].
+    /// Returns a cache for each layer for the first step of decoding; see [`TransformerDecoderLayer::cache`].
     ///
     /// # Errors
     ///
@@ -204,11 +204,11 @@ impl<T: Float> TransformerDecoder<T> {
         Ok(caches)
     }
 
-    /// Returns the output at the next positions; see [`TransformerDecoderLayer::decode`].
+    /// Returns the output at `x`, the next position or positions; see [`TransformerDecoderLayer::decode`].
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches belong to another batch, or there is not one cache for each layer.
+    /// If shapes do not fit, the caches were filled with another number of sequences, or there is not one cache for each layer.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [DecoderCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let mut x = x;

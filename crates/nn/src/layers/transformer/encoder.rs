@@ -35,9 +35,9 @@ pub struct TransformerEncoderLayer<T: Float = f32> {
     pub linear1: Linear<T>,
     /// The second linear layer.
     pub linear2: Linear<T>,
-    /// The normalization of the attention.
+    /// The normalization before or after the attention.
     pub norm1: LayerNorm<T>,
-    /// The normalization of the linear layers.
+    /// The normalization before or after the linear layers.
     pub norm2: LayerNorm<T>,
     #[module(skip)]
     options: TransformerOptions,
@@ -45,11 +45,11 @@ pub struct TransformerEncoderLayer<T: Float = f32> {
 
 #[twins]
 impl<T: Float> TransformerEncoderLayer<T> {
-    /// Returns a layer with these settings.
+    /// Returns a layer with the settings `options`.
     ///
     /// # Panics
     ///
-    /// If the number of heads does not divide the width, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, generator: &mut Generator) -> Self {
         TransformerEncoderLayer {
@@ -62,7 +62,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
         }
     }
 
-    /// Returns the output for `x`, where each position attends to the positions that `masks` allow.
+    /// Returns the output for `x`, where each position of `x` attends to the positions of `x` that `masks` allow.
     ///
     /// # Errors
     ///
@@ -72,19 +72,20 @@ impl<T: Float> TransformerEncoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the output at the next positions. The new positions attend to the positions in `cache`, to themselves and to the new
-    /// positions before them. Their keys and values are added to the cache. The output equals the output of
-    /// [`forward_masked`](Self::forward_masked) with [`AttentionMasks::causal`]. No gradient flows through the attention.
+    /// Returns the output at `x`, the next position or positions of the sequence. Each new position attends to the positions in `cache`, to
+    /// itself and to the new positions before it. The keys and values of the new positions are added to the cache. The output equals the output
+    /// of [`forward_masked`](Self::forward_masked) over the whole sequence with [`AttentionMasks::causal`]. No gradient flows through the
+    /// attention.
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache belongs to another batch.
+    /// If shapes do not fit, or the cache was filled with another number of sequences.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, cache)?;
         self.finish(x, y)
     }
 
-    /// Returns the output of the layer, given the output `y` of the attention.
+    /// Returns the output of the layer from its input `x` and the output `y` of the attention.
     #[track_caller]
     fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm1, x, y)?;
@@ -100,8 +101,8 @@ impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
     }
 }
 
-/// A stack of encoder layers. PyTorch: `torch.nn.TransformerEncoder`. Here each layer draws its own initial parameters;
-/// in PyTorch all layers begin with equal parameters.
+/// A stack of encoder layers. PyTorch: `torch.nn.TransformerEncoder`. In this type each layer draws its own initial parameters; in PyTorch all
+/// layers begin with equal parameters.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -122,19 +123,19 @@ impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct TransformerEncoder<T: Float = f32> {
-    /// The layers.
+    /// The encoder layers, in the order in which they are applied.
     pub layers: Vec<TransformerEncoderLayer<T>>,
-    /// The normalization after the last layer.
+    /// The normalization after the last layer, if the settings have one.
     pub norm: Option<LayerNorm<T>>,
 }
 
 #[twins]
 impl<T: Float> TransformerEncoder<T> {
-    /// Returns a stack of `num_layers` layers with these settings.
+    /// Returns a stack of `num_layers` layers with the settings `options`.
     ///
     /// # Panics
     ///
-    /// If the number of heads does not divide the width, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, num_layers: usize, generator: &mut Generator) -> Self {
         let mut layers = Vec::with_capacity(num_layers);
@@ -162,11 +163,11 @@ impl<T: Float> TransformerEncoder<T> {
         vec![AttentionCache::new(); self.layers.len()]
     }
 
-    /// Returns the output at the next positions; see [`TransformerEncoderLayer::decode`].
+    /// Returns the output at `x`, the next position or positions; see [`TransformerEncoderLayer::decode`].
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches belong to another batch, or there is not one cache for each layer.
+    /// If shapes do not fit, the caches were filled with another number of sequences, or there is not one cache for each layer.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [AttentionCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let mut x = x;

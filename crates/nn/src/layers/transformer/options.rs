@@ -28,7 +28,7 @@ pub struct TransformerOptions {
 }
 
 impl TransformerOptions {
-    /// Returns the settings of layers with `nhead` heads over inputs `[t, n, d_model]`.
+    /// Returns the settings of layers with `nhead` heads over inputs `[t, n, d_model]`: n sequences of t positions with `d_model` features.
     pub fn new(d_model: usize, nhead: usize) -> Self {
         TransformerOptions {
             d_model,
@@ -44,13 +44,13 @@ impl TransformerOptions {
         }
     }
 
-    /// Sets the number of features between the two linear layers; 2048 by default.
+    /// Sets the number of outputs of the first of the two linear layers; 2048 by default.
     #[must_use]
     pub fn dim_feedforward(self, dim_feedforward: usize) -> Self {
         TransformerOptions { dim_feedforward, ..self }
     }
 
-    /// Sets the probability of dropout, from 0 to 1; 0.1 by default. Dropout happens on training tapes only.
+    /// Sets the probability of all dropout in the layers, from 0 to 1; 0.1 by default. Dropout happens on training tapes only.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         TransformerOptions { dropout: p, ..self }
@@ -62,31 +62,32 @@ impl TransformerOptions {
         TransformerOptions { gelu: true, ..self }
     }
 
-    /// Normalizes before attention and before the linear layers instead of after them. PyTorch: `norm_first=True`.
+    /// Normalizes the inputs of attention and of the linear layers, and not the sums after them. PyTorch: `norm_first=True`.
     #[must_use]
     pub fn norm_first(self) -> Self {
         TransformerOptions { norm_first: true, ..self }
     }
 
-    /// Makes the layers take inputs `[n, t, d_model]` instead of `[t, n, d_model]`.
+    /// Makes the layers take inputs `[n, t, d_model]` instead of `[t, n, d_model]`, for n sequences of t positions.
     #[must_use]
     pub fn batch_first(self) -> Self {
         TransformerOptions { batch_first: true, ..self }
     }
 
-    /// Chooses whether the layers have biases, including the normalization; true by default.
+    /// Chooses whether the layers, including the normalizations, have biases; true by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         TransformerOptions { bias, ..self }
     }
 
-    /// Sets the number that the normalization adds to the variance; 1e-5 by default.
+    /// Sets the number that each normalization adds to the variance before the root is taken; 1e-5 by default.
     #[must_use]
     pub fn layer_norm_eps(self, eps: f64) -> Self {
         TransformerOptions { layer_norm_eps: eps, ..self }
     }
 
-    /// Adds a normalization after the last layer of a stack. Stacks with [`norm_first`](Self::norm_first) need it. PyTorch: `norm`.
+    /// Adds a normalization after the last layer of a stack. A stack with [`norm_first`](Self::norm_first) needs it, because the output of its
+    /// last layer is not normalized. PyTorch: `norm`.
     #[must_use]
     pub fn final_norm(self) -> Self {
         TransformerOptions { final_norm: true, ..self }
@@ -100,7 +101,7 @@ impl TransformerOptions {
         if self.batch_first { builder.batch_first().build(generator) } else { builder.build(generator) }
     }
 
-    /// Returns a linear layer with these settings.
+    /// Returns a linear layer from `inputs` to `outputs` features, with a bias if the settings have one.
     #[track_caller]
     pub(super) fn linear<T: Float>(&self, inputs: usize, outputs: usize, generator: &mut Generator) -> Linear<T> {
         match self.bias {
@@ -116,21 +117,21 @@ impl TransformerOptions {
         if self.bias { norm } else { norm.without_bias() }
     }
 
-    /// Returns the input of attention or of the linear layers, which is `x`, normalized first if [`norm_first`](Self::norm_first) is set.
+    /// Returns the input of attention or of the linear layers. It is `x`, normalized by `norm` if [`norm_first`](Self::norm_first) is set.
     #[track_caller]
     pub(super) fn before<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>) -> Result<Var<'t, T>> {
         if self.norm_first { norm.try_forward(x) } else { Ok(x) }
     }
 
-    /// Returns the residual sum of `x` and the output `y` of attention or of the linear layers. The sum is normalized unless
-    /// [`norm_first`](Self::norm_first) is set.
+    /// Returns the residual sum of `x` and, after dropout, the output `y` of attention or of the linear layers. The sum is normalized by `norm`
+    /// unless [`norm_first`](Self::norm_first) is set.
     #[track_caller]
     pub(super) fn after<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let sum = x.try_add(dropout(y, self.dropout)?)?;
         if self.norm_first { Ok(sum) } else { norm.try_forward(sum) }
     }
 
-    /// Applies the two linear layers with their normalization and the residual connection.
+    /// Applies the two linear layers to `x`, with their normalization `norm`, dropout and the residual connection.
     #[track_caller]
     pub(super) fn feed_forward<'t, T: Float>(
         &self,
@@ -144,7 +145,7 @@ impl TransformerOptions {
     }
 }
 
-/// Checks that there is one cache for each layer.
+/// Checks that the number of caches is the number of layers of a stack.
 #[track_caller]
 pub(super) fn check_caches(layers: usize, caches: usize) -> Result<()> {
     if layers == caches {
