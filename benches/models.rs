@@ -1,5 +1,5 @@
-//! Times whole training steps and derivatives beside PyTorch and jax, with the protocol of `runner.rs`. A row of the table is
-//! `[kind, numbers]`; each kind explains its numbers.
+//! Times whole training steps and derivatives beside PyTorch and jax, with the protocol of `runner.rs`. A row of the table of
+//! workloads is `[kind, numbers]`. The meaning of the numbers depends on the kind.
 //!
 //! ```text
 //! echo 'gpt/tiny' | WORKLOADS=models.json cargo run --release --example models

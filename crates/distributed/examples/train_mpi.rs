@@ -355,7 +355,7 @@ fn take_steps<K: Task, O: Optimizer>(
         }
     }
     report(group, parallel, model, (began, before, step - timed), batch);
-    // A checkpoint of a finished training leaves no step to make, and so no loss of a step.
+    // If the checkpoint is of a finished training, no step is made, so there is no loss to report.
     Ok(Some(loss.map_or("no step was left to make".to_owned(), |loss| format!("loss {loss:.6}"))))
 }
 

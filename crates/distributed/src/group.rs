@@ -58,7 +58,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// A started exchange, with the name of its operation.
+/// An exchange of messages that has been started but not awaited, with the name of the operation that needs it.
 pub(crate) struct Started {
     pending: Box<dyn Pending>,
     during: &'static str,
@@ -192,7 +192,7 @@ impl Group {
         log::warn!("rank {} of {}: {text}", self.rank, self.size);
     }
 
-    /// Starts an exchange of the operation `during`.
+    /// Starts an exchange of messages for the operation named `during`, and adds its messages and bytes to the traffic.
     pub(crate) fn start(&self, during: &'static str, exchange: Exchange) -> Started {
         let Traffic { mut messages, mut bytes } = self.sent.get();
         messages += exchange.sends.len() as u64;
@@ -206,7 +206,7 @@ impl Group {
         Started { pending: self.transport.start(exchange), during }
     }
 
-    /// Waits for an exchange, but not longer than the deadline.
+    /// Waits for a started exchange, but not longer than the deadline, and returns it with the received messages.
     pub(crate) fn finish(&self, started: Started) -> Result<Exchange> {
         let (during, waited) = (started.during, self.deadline.get());
         let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, during, waited, silent, late };
@@ -224,8 +224,8 @@ impl Group {
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    /// Returns the bytes of every rank. Rank `r` has `sizes[r]` bytes. This method makes a single exchange and does not check that the
-    /// ranks agree.
+    /// Sends the bytes `own` to all ranks, and returns the bytes of every rank. Rank `r` sends `sizes[r]` bytes. This method makes a
+    /// single exchange and does not check that the ranks agree.
     pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
         let own = Arc::new(Payload::Bytes(own));
         let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
@@ -239,7 +239,7 @@ impl Group {
         Ok(all)
     }
 
-    /// Checks that all ranks called `during` with the same `description`.
+    /// Checks that all ranks called the operation `during`, and with the same `description` of its arguments.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the index of the bucket at position `place` of the order of sending.
+    /// Returns the index of the bucket that is sent as number `place`, counted from 0.
     fn bucket_at(&self, place: usize) -> usize {
         match (self.cut, self.buckets()) {
             (Cut::Buckets, buckets @ 2..) if place + 1 < buckets => buckets - 2 - place,
@@ -68,7 +68,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the range of a bucket in the vector, for [`Cut::Buckets`].
+    /// Returns the range of a bucket in the vector, if the vector is cut by [`Cut::Buckets`].
     fn range(&self, bucket: usize) -> Range<usize> {
         let (length, buckets) = (self.length, self.buckets());
         match bucket + 1 {
@@ -90,8 +90,8 @@ impl Division<'_> {
         own.start + within.start..own.start + within.end
     }
 
-    /// Starts an exchange that sends each rank its part of `flat`. It receives this rank's parts from the ranks that have a node in
-    /// `round`.
+    /// Starts an exchange that sends each rank its part of the bucket of `flat`. It receives this rank's parts from the ranks that
+    /// have a node of the summation tree in `round`.
     fn scatter<T: Float>(&self, plan: &Plan, round: usize, flat: Option<&[T]>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if let Some(flat) = flat {
@@ -183,7 +183,7 @@ impl Division<'_> {
     }
 }
 
-/// A sum of vectors that is in progress.
+/// A sum of vectors over all ranks that is in progress.
 pub(crate) struct Summing<'d, 'g, T> {
     division: &'d Division<'g>,
     plan: &'d Plan,
@@ -204,8 +204,8 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the divided elements from this
-    /// position on are complete. `flat` is `None` if this rank has no node.
+    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the elements from position
+    /// `from` to the end of the divided elements are complete; otherwise all are. `flat` is `None` if this rank has no node.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {

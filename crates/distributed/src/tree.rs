@@ -142,7 +142,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Returns the sum of the leaves in `range` as text with brackets, by the definition.
+    /// Returns the sum of the leaves in `range` as text with brackets, by the recursive definition of the tree.
     fn definition(range: Range<usize>) -> String {
         let count = range.len();
         if count == 1 {

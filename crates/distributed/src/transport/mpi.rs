@@ -55,9 +55,9 @@ struct Order {
 /// The latest information of the thread that calls MPI about the exchange in progress.
 #[derive(Debug, Default)]
 struct State {
-    /// The ranks for which the exchange still waits.
+    /// The ranks whose messages the exchange still waits for.
     awaited: BTreeSet<usize>,
-    /// The time of each rank's latest answer.
+    /// The time of each rank's latest answer to the question whether it is alive.
     answered: BTreeMap<usize, Instant>,
     /// True after an exchange has exceeded its deadline.
     lost: bool,
@@ -284,7 +284,7 @@ impl Server {
     }
 }
 
-/// A request, and the ranks for which it waits.
+/// A non-blocking request that is in progress, and the ranks for which it waits.
 struct Flight<'f> {
     from: Vec<usize>,
     /// Returns true if the request has completed.
