@@ -30,19 +30,19 @@ impl<A: Array> Expr<A> {
         Expr(self.0.and_then(operation))
     }
 
-    /// Returns x to the power `y`.
+    /// Returns the formula's value to the power `y`.
     #[track_caller]
     pub(crate) fn pow(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_pow(&y)))
     }
 
-    /// Returns x ln y, and 0 at x = 0.
+    /// Returns x ln y, where x is the value of this formula; 0 at x = 0.
     #[track_caller]
     pub(crate) fn xlogy(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_xlogy(&y)))
     }
 
-    /// Returns x ln(1 + y), and 0 at x = 0.
+    /// Returns x ln(1 + y), where x is the value of this formula; 0 at x = 0.
     #[track_caller]
     pub(crate) fn xlog1py(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_xlog1py(&y)))
@@ -54,7 +54,7 @@ impl<A: Array> Expr<A> {
         self.then(|x| x.try_masked_fill(mask, value))
     }
 
-    /// Returns ln B(x, b).
+    /// Returns ln B(x, b), the logarithm of the beta function, where x is the value of this formula.
     #[track_caller]
     pub(crate) fn betaln(self, b: Expr<A>) -> Self {
         self.then(|x| b.get().and_then(|b| x.try_betaln(&b)))

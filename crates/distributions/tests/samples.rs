@@ -1,4 +1,4 @@
-//! Samples with fixed seeds: their moments, and the largest distance of their distribution function from the exact one.
+//! Checks samples with fixed seeds: their moments, and the largest distance of their empirical distribution function from the exact one.
 
 use wengert_autograd::prelude::*;
 use wengert_distributions::prelude::*;
@@ -7,15 +7,15 @@ type Data = Tensor<f64>;
 
 const N: usize = 20_000;
 
-/// Compares the distribution function of samples with `cdf` (A. N. Kolmogorov, 1933). By chance, the distance is larger with a probability of
-/// 2 exp(-2 · 2²) = 0.0007. For a discrete distribution the probability is smaller.
+/// Compares the empirical distribution function of samples with `cdf` (A. N. Kolmogorov, 1933). By chance, the distance is larger than the
+/// bound with a probability of 2 exp(-2 · 2²) = 0.0007. For a discrete distribution the probability is smaller.
 fn check<D: Distribution<Data>>(distribution: &D, discrete: bool) {
     let name = distribution.name();
     let samples = distribution.sample([N], &mut Generator::new(7));
     assert_eq!(samples.shape(), &[N]);
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // The last position of each value.
+    // The last position of each distinct value among the sorted samples.
     let places: Vec<usize> = (0..N).filter(|&k| k + 1 == N || sorted[k + 1] > sorted[k]).collect();
     let values: Vec<f64> = places.iter().map(|&k| sorted[k]).collect();
     let shares = distribution.cdf(Tensor::from_vec(values, [places.len()])).to_vec();

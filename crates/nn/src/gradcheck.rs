@@ -14,7 +14,7 @@ pub struct ModelFailure {
     /// The path of the parameter with the largest difference. `None` if no single element was checked, or if the check failed for another
     /// reason.
     pub path: Option<String>,
-    /// The failure. Its inputs are the parameters that are not frozen, in their order.
+    /// The failure. Its inputs are the parameters that are not frozen, in the order of the model.
     pub failure: Box<Failure>,
 }
 

@@ -104,7 +104,8 @@ impl Checkpoint {
 /// The path that errors show for a checkpoint in memory.
 const IN_MEMORY: &str = "bytes in memory";
 
-/// Reads and checks the header of `size` bytes. Errors show `path`.
+/// Reads and checks the header of a checkpoint of `size` bytes. Returns the position where the tensors begin, and the header. Errors show
+/// `path`.
 fn checked_header(from: &mut dyn Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
     match read_header(from, size) {
         Err(source) => Err(Error::Read { path: path.to_owned(), source }),
@@ -188,7 +189,7 @@ impl Saved {
         Ok(())
     }
 
-    /// Reads into `of` the states that [`Checkpoint::states`] saved under `name` for the same model.
+    /// Reads the states that [`Checkpoint::states`] saved under `name` for the same model, and restores the object `of` from them.
     ///
     /// # Errors
     ///

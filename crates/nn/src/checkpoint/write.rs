@@ -62,7 +62,7 @@ use crate::{Error, Result};
 #[must_use = "a checkpoint is written by `save`"]
 pub struct Checkpoint {
     tensors: Vec<Named>,
-    /// The error for the first name that a checkpoint cannot have.
+    /// The error for the first added name that a checkpoint cannot have. `save` returns this error.
     refused: Option<Error>,
 }
 
@@ -194,7 +194,7 @@ impl Checkpoint {
         self.serialized(Path::new("bytes in memory"))
     }
 
-    /// Returns the contents of the file. Errors show `path`.
+    /// Returns the contents of the file that the checkpoint is written to. Errors show `path`.
     fn serialized(self, path: &Path) -> Result<Vec<u8>> {
         self.refused.map_or(Ok(()), Err)?;
         check_names(self.tensors.iter().map(|tensor| &tensor.name[..]))?;

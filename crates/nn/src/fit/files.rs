@@ -17,7 +17,7 @@ use crate::{Error, Result};
 
 #[precompiled]
 impl<T: Float> Settings<'_, T> {
-    /// Creates the folder. Returns the checkpoint from which the training resumes, if there is one.
+    /// Creates the folder of the training. Returns the checkpoint from which the training resumes, if there is one.
     pub(super) fn last_checkpoint(&self) -> Result<Option<Saved>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
@@ -60,7 +60,7 @@ impl<T: Float> Settings<'_, T> {
         if improved { save(model, folder.join(BEST)) } else { Ok(()) }
     }
 
-    /// Returns a checkpoint with everything except the optimiser.
+    /// Returns a checkpoint with the whole state of the training except the optimiser.
     pub(super) fn checkpoint(&self, history: &History, model: &dyn Module<T>, generator: &Generator) -> Checkpoint {
         let (best, waited) = self.stopping.state();
         let mut checkpoint = Checkpoint::new().model(model).generator(generator);

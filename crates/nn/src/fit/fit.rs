@@ -233,7 +233,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Clips the gradients and changes the parameters.
+    /// Clips the gradients, and changes the parameters of the model by a step of the optimiser.
     fn step<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         mut gradients: Gradients<T>,

@@ -127,7 +127,8 @@ impl<T: Float> Settings<'_, T> {
     }
 }
 
-/// Returns a measure of the last epoch.
+/// Returns the measure `name` of the last epoch, from the validation samples if there are any. Errors show `setting`, the option that uses
+/// the measure.
 pub(super) fn measure(history: &History, setting: &str, name: &str) -> Result<f64> {
     let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
     scores
