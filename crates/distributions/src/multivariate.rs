@@ -209,8 +209,8 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
     }
 }
 
-/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to |L
-/// Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the
+/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to
+/// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the
 /// identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
 /// 2009). `rsample` has gradients, but PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
 ///
