@@ -196,14 +196,14 @@ impl<T: Float> Layer<T> for Normalize<T> {
     }
 }
 
-/// Returns the smallest and the largest element.
+/// Returns the smallest and the largest element of `inputs`.
 #[precompiled]
 fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
     check_samples(inputs)?;
     Ok((inputs.try_amin(..)?.item().to_f64(), inputs.try_amax(..)?.item().to_f64()))
 }
 
-/// Returns the mean and the standard deviation over `dims`.
+/// Returns the normalization by the mean and the standard deviation of `inputs` over the dimensions `dims`.
 #[precompiled]
 fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
     check_samples(inputs)?;
@@ -217,7 +217,7 @@ fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }
 
-/// Checks that there are samples.
+/// Returns an error if `inputs` has no samples.
 fn check_samples<T: Float>(inputs: &Tensor<T>) -> Result<()> {
     if inputs.numel() == 0 || inputs.shape().is_empty() {
         return Err(Error::Dataset(format!("expected samples [n, …] to normalize, but got shape {}", inputs.shape())));

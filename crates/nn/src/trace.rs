@@ -9,7 +9,8 @@ use std::rc::Rc;
 use wengert_autograd::Var;
 use wengert_tensor::{Float, Shape};
 
-/// The key of a module: its address and kind. The address alone is not enough, because a struct and its first field have the same address.
+/// The key of a module: its address and the name of its kind. The address alone is not enough, because a struct and its first field have
+/// the same address.
 pub(crate) type ModuleKey = (usize, &'static str);
 
 /// A function that maps the output of a layer to the variable that replaces it.
@@ -23,13 +24,13 @@ thread_local! {
 /// A hook of one module.
 struct Hooked {
     key: ModuleKey,
-    /// A [`Hook`] of any element type.
+    /// A [`Hook`] of any element type. [`pass`] calls it only for outputs of this element type.
     hook: Rc<dyn Any>,
-    /// The number of outputs that the hook was called with.
+    /// The number of calls of the hook. There is one call for each output of the module.
     calls: usize,
 }
 
-/// Returns the key of `module`, which has this kind.
+/// Returns the key of `module`. `kind` is the name of the module's kind.
 pub(crate) fn key<M: ?Sized>(module: &M, kind: &'static str) -> ModuleKey {
     (std::ptr::from_ref(module).cast::<()>().addr(), kind)
 }
@@ -39,7 +40,7 @@ pub(crate) trait Output<T: Float> {
     /// Returns the shape of the variable.
     fn output_shape(&self) -> Shape;
 
-    /// Returns the output with the variable that `hook` returns for its variable.
+    /// Replaces the variable of the output by the variable that `hook` returns for it.
     fn hooked(self, hook: &Hook<T>) -> Self;
 }
 
@@ -63,7 +64,8 @@ impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
     }
 }
 
-/// Passes an output to the hooks of its module, and records its shape while [`outputs`] runs. Returns the result of the hooks.
+/// Passes an output to the hooks of the module with this key, and records the output's shape while [`outputs`] runs. Returns the result of
+/// the last hook.
 pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut output: V) -> V {
     // The list of hooks may be destroyed: while a thread ends, destructors of its other thread-local variables may still call layers.
     let count = HOOKS.try_with(|hooks| hooks.borrow().len()).unwrap_or_default();
@@ -88,7 +90,7 @@ pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut outp
     output
 }
 
-/// Returns the number of outputs that the hooks of this module were called with.
+/// Returns the number of outputs that were passed to the hooks of the module with this key.
 pub(crate) fn calls(key: impl FnOnce() -> ModuleKey) -> usize {
     let count = |hooks: &RefCell<Vec<Hooked>>| {
         let hooks = hooks.borrow();

@@ -51,7 +51,7 @@ impl<T: Float> Array for Var<'_, T> {
     }
 }
 
-/// An elementwise function on a tape.
+/// An elementwise function that is recorded on a tape, with the source line of the call.
 struct Recorded<F> {
     function: F,
     at: Site,

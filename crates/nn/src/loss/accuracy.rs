@@ -31,7 +31,7 @@ pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<
     Ok(right as f64 / targets.numel() as f64)
 }
 
-/// Returns the position of the class dimension, if the shapes fit.
+/// Returns the position of the class dimension in `logits`, or an error if the shapes do not fit.
 fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<usize, Error> {
     let refuse = |message: String| Err(Error::Argument { message, at });
     let axis = match logits.rank() {

@@ -3,7 +3,7 @@
 use wengert_tensor::ops::{LossReduction, Reductions as _, TensorLike, Views as _};
 use wengert_tensor::{Error, Float, Shape, Site};
 
-/// Reduces the losses of the samples.
+/// Reduces the losses of the samples to their mean or sum, or returns them unchanged, as `reduction` says.
 #[track_caller]
 pub(super) fn reduce<A: TensorLike<Elem: Float>>(losses: A, reduction: LossReduction) -> Result<A, A::Error> {
     match reduction {

@@ -4,8 +4,8 @@ use wengert_tensor::ops::LossReduction;
 
 use super::*;
 
-/// Computes the documented formula directly, one sample at a time, for `[n, c, d]`. Returns the losses and the sum of
-/// the weights.
+/// Computes cross-entropy by its documented formula, one sample at a time, for logits `[n, c, d]`. Returns the losses
+/// and the sum of the samples' weights.
 fn naive(loss: &CrossEntropyLoss<f64>, logits: &Tensor<f64>, targets: &Tensor<i64>) -> (Vec<f64>, f64) {
     let (classes, d) = (logits.shape()[1], logits.shape()[2]);
     let (mut losses, mut total) = (Vec::new(), 0.0);

@@ -40,12 +40,12 @@ impl Default for CrossEntropy {
 
 #[twins]
 impl<T: Float> CrossEntropyLoss<T> {
-    /// Ignores samples with this target; -100 by default.
+    /// Sets the target of the samples that are ignored; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: CrossEntropy { ignore_index, ..self.formula }, ..self }
     }
 
-    /// Spreads a share of the target, from 0 to 1, evenly over all classes; 0 by default.
+    /// Sets the share of each target's probability, from 0 to 1, that is spread evenly over all classes; 0 by default.
     pub fn label_smoothing(self, label_smoothing: f64) -> Self {
         Self { formula: CrossEntropy { label_smoothing, ..self.formula }, ..self }
     }
@@ -89,7 +89,7 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Probabilities(&targets), self.options(weight.as_ref()))
     }
 
-    /// Returns the options for the operation of the tensor crate.
+    /// Returns the options in the form that the operation of the tensor crate takes.
     fn options<'w, A>(&self, weight: Option<&'w A>) -> ClassOptions<'w, A> {
         let CrossEntropy { ignore_index, label_smoothing } = self.formula;
         ClassOptions { weight, ignore_index, label_smoothing, reduction: self.reduction }

@@ -13,20 +13,21 @@ pub(super) struct Paths {
     pub(super) states: usize,
     /// The class of each state, `[n, states]`.
     pub(super) classes: Tensor<i64>,
-    /// The log-probabilities before the first step, `[n, states]`. Only a sample without steps uses them.
+    /// The log-probability of each state before the first step, `[n, states]`. Only a sample without steps uses it.
     pub(super) before: Vec<f64>,
-    /// The penalty of each state at the first step. Only the first two states have no penalty, because a path begins in one of these two.
+    /// The penalty of each state at the first step, which is added to the log-probability: 0 for the first two states, in which a path may
+    /// begin, else [`IMPOSSIBLE`].
     pub(super) start: Vec<f64>,
-    /// The penalty for skipping the blank before a state. Skipping is allowed between two different labels.
+    /// The penalty for skipping the blank before a state: 0 between two different labels, else [`IMPOSSIBLE`].
     pub(super) skip: Vec<f64>,
     /// The two states in which a path may end, `[n, 2]`.
     pub(super) ends: Tensor<i64>,
-    /// The penalty of each end, `[n, 2]`. A sample without labels has only one end, so the penalty excludes the second one.
+    /// The penalty of each end, `[n, 2]`. A sample without labels has only one end, so the second one has the penalty [`IMPOSSIBLE`].
     pub(super) end: Vec<f64>,
 }
 
 impl Paths {
-    /// Computes the states for `targets`, after a check of all sizes.
+    /// Computes the states for `targets`, after a check of all sizes and classes.
     pub(super) fn new(
         log_probs: &Shape,
         targets: &Tensor<i64>,

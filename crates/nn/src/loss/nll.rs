@@ -34,7 +34,7 @@ impl Default for NegativeLogLikelihood {
 
 #[twins]
 impl<T: Float> NllLoss<T> {
-    /// Ignores samples with this target; -100 by default.
+    /// Sets the target of the samples that are ignored; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: NegativeLogLikelihood { ignore_index }, ..self }
     }

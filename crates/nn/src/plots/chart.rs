@@ -14,8 +14,8 @@ use crate::{Error, Result};
 /// The width and height of a chart in pixels.
 const SIZE: (u32, u32) = (800, 500);
 
-/// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one. This holds for charts that need
-/// not show 0.
+/// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one. Charts whose axis begins at 0
+/// use a smaller factor.
 const LOGARITHMIC: f64 = 1e4;
 
 /// The colour of the line for random guesses.
@@ -54,7 +54,7 @@ impl Default for Chart<'_> {
 }
 
 impl Chart<'_> {
-    /// Returns the settings of a chart of rates.
+    /// Returns the settings of a chart of two rates, whose axes go from 0 to 1.
     pub(super) fn of_rates() -> Self {
         Chart { markers: false, rates: true, corner: Some(LowerRight), ..Chart::default() }
     }
@@ -130,7 +130,7 @@ impl Chart<'_> {
         if self.x == "epoch" { (across.end - across.start + 1.0).clamp(2.0, 12.0) as usize } else { 11 }
     }
 
-    /// Returns the largest absolute coordinates of the points: horizontal and vertical.
+    /// Returns the largest absolute coordinates of the drawn points: horizontal and vertical.
     fn largest(&self) -> [f64; 2] {
         let points = self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         points.fold([0.0, 0.0], |[x, y], point| [x.max(point.0.abs()), y.max(point.1.abs())])

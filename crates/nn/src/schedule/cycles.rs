@@ -58,13 +58,13 @@ impl OneCycleLR {
         OneCycleLR { anneal, ..self }
     }
 
-    /// Sets the first rate to `max_lr` / `div_factor`; 25 by default.
+    /// Sets the first rate to `max_lr` / `div_factor`. By default `div_factor` is 25.
     #[must_use]
     pub fn div_factor(self, div_factor: f64) -> Self {
         OneCycleLR { div_factor, ..self }
     }
 
-    /// Sets the last rate to the first rate / `final_div_factor`; 10,000 by default.
+    /// Sets the last rate to the first rate / `final_div_factor`. By default `final_div_factor` is 10,000.
     #[must_use]
     pub fn final_div_factor(self, final_div_factor: f64) -> Self {
         OneCycleLR { final_div_factor, ..self }

@@ -29,12 +29,12 @@ pub struct ReduceLROnPlateau {
 pub struct Plateau {
     /// The current learning rate.
     pub lr: f64,
-    /// The best measure so far; infinite before the first.
+    /// The best measure so far; infinite before the first measure.
     pub best: f64,
     /// The number of measures without an improvement, since the best one or since the last reduction. PyTorch:
     /// `num_bad_epochs`.
     pub waited: u64,
-    /// The number of following measures that do not count. PyTorch: `cooldown_counter`.
+    /// The number of the next measures that do not count, because the rate was reduced recently. PyTorch: `cooldown_counter`.
     pub cooling: u64,
 }
 
@@ -57,7 +57,7 @@ impl ReduceLROnPlateau {
         }
     }
 
-    /// Sets the factor of a reduction; 0.1 by default.
+    /// Sets the factor by which a reduction multiplies the rate; 0.1 by default.
     ///
     /// # Panics
     ///

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Tests the parts without a counterpart in PyTorch. The tests across crates compare every schedule with PyTorch.
+/// Tests the schedules without a counterpart in PyTorch. Tests of the whole workspace compare the others with PyTorch.
 #[test]
 fn warmup_and_sequences_of_schedules() {
     let warm = ExponentialLR::new(8.0, 0.5).warmup(4);

@@ -53,18 +53,18 @@ impl Jet {
         (0..=rows).flat_map(move |i| (0..=columns).map(move |j| (i, j)))
     }
 
-    /// Returns the value of the function.
+    /// Returns the value of the function at (a, b), which is the first coefficient.
     pub(crate) fn value(&self) -> f64 {
         self.coefficients[0]
     }
 
-    /// Returns the derivative whose orders are `orders`, the highest that the jet has.
+    /// Returns the derivative whose orders with respect to a and b are `orders`, the highest that the jet has.
     pub(crate) fn derivative(&self) -> f64 {
         let [i, j] = self.orders;
         self.at(i, j) * factorial(i) * factorial(j)
     }
 
-    /// Returns the jet of the exponential of the function.
+    /// Returns the jet of the exponential of the jet's function.
     pub(crate) fn exp(&self) -> Self {
         let mut e = Jet { orders: self.orders, coefficients: [0.0; TERMS] };
         e.coefficients[0] = self.value().exp();
