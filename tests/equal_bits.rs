@@ -40,7 +40,8 @@ fn sample<T: Float>() -> Vec<T> {
     all.map(T::from_f64).collect()
 }
 
-/// Returns the hash of all elementwise functions of one number. Sizes that are no multiple of a vector's are included.
+/// Returns the hash of all elementwise functions of one number. The number of elements is no multiple of the length of a processor's
+/// vector.
 fn functions<T: Float>() -> u64 {
     let x = Tensor::from(sample::<T>());
     let results = Unary::ALL.iter().filter(|&&op| op != Unary::Not).map(|&op| x.apply_unary(op, Site::here("test")));
@@ -62,7 +63,8 @@ fn functions_of_two<T: Float>() -> u64 {
     hash(&results.collect::<Result<Vec<_>, _>>().unwrap())
 }
 
-/// Returns the hash of products of every kind: by the definition, in registers, of few columns, in panels; and sums.
+/// Returns the hash of sums and matrix products. The shapes of the products select every algorithm: the definition, registers, few columns,
+/// panels.
 fn products() -> u64 {
     let mut generator = Generator::new(5);
     let mut results = Vec::new();

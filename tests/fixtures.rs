@@ -76,13 +76,13 @@ impl Fixture {
         TENSORS.tensor(&self.key(tensor)).is_ok()
     }
 
-    /// Returns an option by its PyTorch name.
+    /// Returns an option of the case by its PyTorch name.
     #[track_caller]
     pub fn option(&self, name: &str) -> &'static Value {
         self.about["options"].get(name).unwrap_or_else(|| panic!("{}: there is no option '{name}'", self.name))
     }
 
-    /// Returns an option that is a number.
+    /// Returns an option of the case that is a number.
     #[track_caller]
     pub fn number(&self, name: &str) -> f64 {
         self.option(name).as_f64().unwrap_or_else(|| panic!("{}: '{name}' is no number", self.name))

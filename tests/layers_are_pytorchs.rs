@@ -207,7 +207,7 @@ fn layer(case: &Fixture) -> Option<Box<dyn Layer<f64>>> {
     })
 }
 
-/// Sets the parameters to the values of the case, and checks that they have the names of the case.
+/// Sets the parameters of the model to the values of the case, and checks that their names are the names in the case.
 fn load(case: &Fixture, model: &mut (impl Module<f64> + ?Sized)) {
     let names: Vec<String> = model.named_parameters().into_iter().map(|(path, _)| path).collect();
     let expected = case.about["parameters"].as_array().map_or(&[][..], Vec::as_slice);
@@ -424,8 +424,9 @@ fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     }
 }
 
-/// Checks the moments of the parameters of 300 layers. The variance of n values (at least 900) lies within 6 standard deviations, each at
-/// most √(2 / n) of it for a normal distribution. The mean lies within 6 · σ / √n.
+/// Checks the mean and the variance of the parameters of 300 layers. A parameter has n values (at least 900) in total. Their variance
+/// must be within 6 standard deviations of the expected variance. For a normal distribution this standard deviation is √(2 / n) times the
+/// variance, and for the others it is smaller. The mean must be within 6 · σ / √n of the expected mean.
 #[test]
 fn initial_values() {
     for kind in BEGUN {

@@ -61,7 +61,7 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
 }
 
 impl Recipe {
-    /// Returns a tensor of shape `shape`. `element` fills its whole buffer.
+    /// Returns a tensor of shape `shape` with this layout. Calls of `element` give the elements of the whole buffer.
     pub fn tensor(&self, shape: &[usize], mut element: impl FnMut() -> f64) -> Tensor<f64> {
         let order: Vec<usize> = self.order.iter().copied().filter(|&axis| axis < shape.len()).collect();
         let extent = |axis: usize| self.axes[axis].0 + shape[axis] * self.axes[axis].1;

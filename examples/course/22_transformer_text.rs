@@ -60,7 +60,7 @@ impl Block {
         }
     }
 
-    /// Maps `x` `[rows, new, WIDTH]`, the characters after the cached ones.
+    /// Maps `x` `[rows, new, WIDTH]`, the characters after the cached ones, to outputs of the same shape.
     fn forward<'t>(&self, x: Var<'t>, cache: Option<&mut Cache>) -> Var<'t> {
         let [rows, new, _] = *x.shape().sizes() else { panic!("expected [rows, length, width], got {}", x.shape()) };
         let tape = x.tape();

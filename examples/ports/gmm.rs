@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 300, "Largest number of steps of Newton's method"), mixture)
 }
 
-/// Returns the parameters at the start: the logits `[10]`, the roots of the covariances `[10, 2, 2]`, the means `[10, 2]`.
+/// Returns the parameters at the start: the logits `[10]`, a root R of each covariance RᵀR `[10, 2, 2]`, and the means `[10, 2]`.
 pub fn start() -> [Tensor<f64>; 3] {
     let mut random = RandomState::new(0);
     let logits = random.randn([10]) * 0.1;

@@ -197,7 +197,7 @@ const MISTAKES: &[Mistake] = &[
 const OPENING: &str = "#![allow(unused)]\nuse wengert::autograd::transforms::*;\nuse wengert::prelude::*;\n\
                        fn parameters<M: Module>(model: &M) -> usize { model.num_parameters() }\n";
 
-/// Runs rustc on programs.
+/// Runs rustc on programs that use the library.
 struct Compiler {
     folder: tempfile::TempDir,
     library: PathBuf,

@@ -63,7 +63,7 @@ impl Report {
         self.ruled_out.values().sum::<usize>() + self.not_built.values().sum::<usize>()
     }
 
-    /// Returns the sentence of README.md about the counts.
+    /// Returns the sentence about the counts that README.md must contain.
     pub fn sentence(&self) -> String {
         let share = 100.0 * self.skipped() as f64 / self.total().max(1) as f64;
         let [passed, skipped] = [self.passed, self.skipped()].map(thousands);

@@ -55,7 +55,7 @@ pub fn ruled_out_shape(case: &ShapeCase) -> Option<Reason> {
     matches!(case.function.as_str(), "result_type" | "can_cast").then_some(Reason::MixedTypes)
 }
 
-/// Returns whether both floating-point types occur.
+/// Returns true if the inputs of the case have both floating-point types.
 fn mixes_floats(case: &Case) -> bool {
     let has = |dtype| case.inputs.iter().any(|input| input.window.dtype == dtype);
     has(DType::F32) && has(DType::F64)
@@ -88,7 +88,7 @@ const VIEWS: &[&str] = &[
     "view",
 ];
 
-/// Returns whether a name is read after a write to another name of the same memory.
+/// Returns true if a name is read after a write to another name of the same memory.
 fn sees_a_write(case: &Case) -> bool {
     // For each name: the index of its tensor, and the index of that tensor's buffer.
     let mut names: Vec<(&str, usize, usize)> = Vec::new();

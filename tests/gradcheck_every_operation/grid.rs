@@ -40,7 +40,7 @@ pub enum Form {
     Plain(&'static [usize]),
     /// A transposed tensor with this shape.
     Transposed(usize, usize),
-    /// The first shape expanded to the second.
+    /// A tensor of the first shape, expanded to the second shape.
     Expanded(&'static [usize], &'static [usize]),
 }
 

@@ -142,7 +142,8 @@ impl Row {
     }
 }
 
-/// Returns the check for the grid. If there are many elements, it checks one random sum of them, which an error in one element changes.
+/// Returns the check for the grid. If there are many elements, it checks one randomly weighted sum of them. An error in one element
+/// changes this sum.
 fn on_the_grid(domain: Domain) -> GradCheck {
     claiming(GradCheck::new().full_up_to(4).projections(1), domain)
 }

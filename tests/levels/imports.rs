@@ -105,7 +105,7 @@ impl Crate {
         inner.chain(outer).filter(|import| is_inside(&import.from)).map(Import::to_string).collect()
     }
 
-    /// Returns the imports that point up. `levels` are the names of folders and files, lowest first.
+    /// Returns the imports that point from a lower to a higher level. `levels` are the names of folders and files, lowest first.
     pub fn upward(&self, levels: &[String]) -> Vec<String> {
         let level = |file: &str| {
             let name = file.split('/').next().unwrap_or_default().trim_end_matches(".rs");

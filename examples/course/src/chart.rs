@@ -28,7 +28,7 @@ const PALE: RGBColor = RGBColor(232, 232, 232);
 const SIZES: [(u32, u32); 3] = [(560, 420), (440, 340), (320, 300)];
 /// The width of a letter of a title, as a share of its height.
 const LETTER: f64 = 0.55;
-/// The units of a drawing in a pixel of its picture. plotters rounds each coordinate to a whole unit.
+/// The number of drawing units per pixel of the picture. plotters rounds each coordinate to a whole unit.
 const UNITS: u32 = 10;
 /// The lengths of a dash and of the gap after it.
 const DASH: (u32, u32) = (6 * UNITS, 4 * UNITS);

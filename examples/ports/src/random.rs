@@ -10,7 +10,7 @@ const WORDS: usize = 624;
 /// The distance between words that are mixed.
 const DISTANCE: usize = 397;
 
-/// A generator with the numbers of NumPy's class of this name.
+/// A generator that gives the same numbers as NumPy's class of this name.
 ///
 /// ```
 /// let numbers = wengert_ports::RandomState::new(0).randn([2]);
@@ -21,7 +21,7 @@ pub struct RandomState {
     words: [u32; WORDS],
     /// The index of the next word.
     next: usize,
-    /// The polar method makes two numbers at once.
+    /// The second number of a pair, if it was not returned yet. The polar method makes two numbers at once.
     spare: Option<f64>,
 }
 
