@@ -41,8 +41,8 @@ impl Leaves {
         self.parameters.iter().enumerate().map(|(position, (id, _))| (*id, position)).collect()
     }
 
-    /// Returns the leaves that occur in `gradients`, without a model: the parameters in the order of their ids, and the buffers in the
-    /// order of their first changes.
+    /// Returns the parameters and buffers that occur in `gradients`, for a caller without a model. The parameters are in the order of
+    /// their ids, and the buffers in the order of their first changes.
     pub(crate) fn of_gradients<T: Float>(gradients: &Gradients<T>) -> Self {
         let parameters = gradients.iter().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
         let mut buffers: Vec<(u64, Shape)> = Vec::new();

@@ -143,7 +143,7 @@ impl Group {
         Group { rank, size, transport, deadline: Cell::new(DEADLINE), sent: Cell::default() }
     }
 
-    /// Returns the index of this process, from 0.
+    /// Returns the index of this process among the ranks, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }

@@ -24,7 +24,7 @@ pub(crate) const BLOCK: usize = 1024;
 #[derive(Clone, Copy)]
 pub(crate) struct Division<'g> {
     pub(crate) group: &'g Group,
-    /// The number of elements that are divided.
+    /// The number of elements that are divided among the ranks.
     pub(crate) length: usize,
     /// The number of elements after the divided ones. All of these belong to the last rank.
     pub(crate) tail: usize,
@@ -45,7 +45,7 @@ pub(crate) enum Cut {
 }
 
 impl Division<'_> {
-    /// Returns the range that `rank` owns.
+    /// Returns the range of the vector that `rank` owns.
     pub(crate) fn slice(&self, rank: usize) -> Range<usize> {
         let own = slice(self.length, BLOCK, self.group.size(), rank);
         let more = if rank + 1 == self.group.size() { self.tail } else { 0 };
@@ -151,7 +151,7 @@ impl Division<'_> {
         sum.finish(all)
     }
 
-    /// Returns the vector of all ranks' slices. `own` is the slice of this rank.
+    /// Returns the vector that consists of all ranks' slices, on every rank. `own` is the slice of this rank.
     pub(crate) fn all<T: Float>(&self, own: Vec<T>) -> Result<Vec<T>> {
         let (rank, start) = (self.group.rank(), self.slice(self.group.rank()).start);
         let chunk = |bucket| self.chunk(rank, bucket).start - start..self.chunk(rank, bucket).end - start;

@@ -96,7 +96,7 @@ impl<V> Sums<V> {
         self.open.iter().rev().map(|(_, value)| value)
     }
 
-    /// Returns the sum of all nodes, or `None` if there is none.
+    /// Returns the sum of all nodes, or `None` if no node was pushed.
     pub(crate) fn total(self, add: &mut impl FnMut(&mut V, V)) -> Option<V> {
         let mut open = self.open.into_iter().rev();
         let (_, mut total) = open.next()?;

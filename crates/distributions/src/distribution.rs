@@ -76,7 +76,8 @@ pub trait Distribution<A: Array> {
     }
 
     /// Returns the x for which the probability of values up to x is `value`; NaN if `value` is outside of [0, 1]. For a discrete
-    /// distribution, returns the smallest x for which this probability is at least `value`. Its derivative is 0. PyTorch: `icdf`.
+    /// distribution, returns the smallest x for which this probability is at least `value`. The derivative of this x is 0.
+    /// PyTorch: `icdf`.
     ///
     /// # Errors
     ///

@@ -47,7 +47,7 @@ macro_rules! call {
     }};
 }
 
-/// Returns the divergence of two distributions of one family. The second half of `p` has the parameters of the second one.
+/// Returns the divergence of two distributions of one family. The second half of `p` has the parameters of the second distribution.
 fn divergence<'t>(family: &str, p: &[V<'t>]) -> V<'t> {
     macro_rules! of_one_family {
         ($($name:ident: $($first:literal)+, $($second:literal)+;)*) => {

@@ -4,7 +4,7 @@ use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
 
-/// A [`Tensor`] or a [`Var`] of floating-point numbers. Operations over this trait are written once for both.
+/// A [`Tensor`] or a [`Var`] of floating-point numbers. Operations over this trait are written once for both types.
 pub trait Array: TensorLike<Elem: Float> {
     /// Applies `function` to inputs of equal shapes, at least one.
     ///

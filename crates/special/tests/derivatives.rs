@@ -41,7 +41,7 @@ fn functions_of_two_and_three_operands() {
     assert_gradcheck!(check(), |a, b, p| a.betaincinv(b, p), &a, &b, &p);
 }
 
-/// The third derivative is compared with central differences of the second.
+/// Compares the third derivative with central differences of the second derivative.
 #[test]
 fn the_third_order() {
     let second = |a: f64| {

@@ -64,7 +64,8 @@ macro_rules! trials {
             accessor!(probs);
             $(accessor!($rest);)?
 
-            /// Returns k ln p + n ln(1 - p) for k successes and n failures. A term whose factor k or n is 0 is 0.
+            /// Returns k ln p + n ln(1 - p) for k successes and n failures, where p is the probability of a success. A term whose factor k
+            /// or n is 0 is 0.
             #[allow(dead_code)]
             fn logarithm(&self, successes: &A, failures: &A) -> Result<Expr<A>, A::Error> {
                 let [p, q] = &self.logarithms;

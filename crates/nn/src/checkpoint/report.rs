@@ -15,7 +15,7 @@ pub struct LoadReport {
     pub unexpected: Vec<String>,
     /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
     pub renamed: Vec<(String, String)>,
-    /// The names that both have, but with different shapes, or with different element types and without conversion.
+    /// The names that both the file and the model have, but with different shapes, or with different element types and without conversion.
     pub mismatched: Vec<KeyMismatch>,
 }
 

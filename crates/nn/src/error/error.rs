@@ -263,7 +263,7 @@ pub enum Error {
         unexpected: Vec<String>,
         /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
         renamed: Vec<(String, String)>,
-        /// The names that both have, with different shapes or element types.
+        /// The names that both the file and the model have, with different shapes or element types.
         mismatched: Vec<KeyMismatch>,
     },
 

@@ -51,8 +51,8 @@ impl<T: Float> Settings<'_, T> {
         Ok(history)
     }
 
-    /// Updates early stopping, and writes the log and the best model. The log is written before the checkpoint. So after an
-    /// interruption, the log has at least as many epochs as the checkpoint.
+    /// Updates early stopping. Writes the log, and the model if this epoch is the best so far. The log is written before
+    /// the checkpoint. So after an interruption, the log has at least as many epochs as the checkpoint.
     pub(super) fn save_best(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
         let improved = self.stopping.update(measure(history, "early stopping", &self.monitor)?);
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -77,7 +77,7 @@ impl<T: Float> Settings<'_, T> {
     }
 }
 
-/// Reads the first `epochs` epochs of a log. The log may have one more, if the training ended before it wrote the
+/// Reads the first `epochs` epochs of a log. The log may have one more epoch, if the training ended before it wrote the
 /// checkpoint.
 fn read_log(path: &Path, epochs: u64) -> Result<History> {
     let mut history = History::read(path)?;

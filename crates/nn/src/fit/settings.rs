@@ -80,7 +80,7 @@ impl<T: Float> Settings<'_, T> {
         }
     }
 
-    /// Adds the weights to an average over steps.
+    /// Adds the weights of the model to the average, if there is an average over steps.
     pub(super) fn after_step(&mut self, model: &dyn Module<T>) -> Result<()> {
         match &mut self.average {
             Some((Pace::Steps, average)) => average.try_update(model),
@@ -104,7 +104,7 @@ impl<T: Float> Settings<'_, T> {
         if *pace == Pace::Epochs {
             average.try_update(&*model)?;
         }
-        // Without a step, there is no average yet.
+        // If no step was made, there is no average yet.
         if average.updates() == 0 {
             return Ok(false);
         }

@@ -13,9 +13,9 @@ use crate::loss::three::{FormulaOfThree, LossOfThree};
 /// The name of the operation in errors.
 const COSINE_EMBEDDING_LOSS: &str = "cosine_embedding_loss";
 
-/// The cosine embedding loss, where cos is the cosine of the angle between two vectors: 1 - cos where the target is 1,
-/// max(0, cos - margin) where it is -1, and 0 elsewhere. As in PyTorch's `nn.CosineEmbeddingLoss`, the cosine adds
-/// 1e-12 to each sum of squares.
+/// The cosine embedding loss of two vectors. With the cosine cos of the angle between them, the loss is 1 - cos where
+/// the target is 1, max(0, cos - margin) where the target is -1, and 0 elsewhere. As in PyTorch's
+/// `nn.CosineEmbeddingLoss`, the cosine adds 1e-12 to each sum of squares.
 ///
 /// [`of`](LossOfThree::of) takes the first vectors `[n, width]`, the second vectors and the targets `[n]`, or two
 /// vectors `[width]` and a target `[]`.

@@ -10,9 +10,9 @@ use crate::loss::three::{FormulaOfThree, LossOfThree};
 /// The name of the operation in errors.
 const MARGIN_RANKING_LOSS: &str = "margin_ranking_loss";
 
-/// The margin ranking loss. Where the target is 1, the first score should exceed the second by a margin. Where it is -1, the second should
-/// exceed the first. The operation is [`margin_ranking_loss`](wengert_tensor::ops::MarginLosses::margin_ranking_loss). PyTorch:
-/// `nn.MarginRankingLoss`.
+/// The margin ranking loss. Where the target is 1, the first score should exceed the second score by a margin. Where the target is -1, the
+/// second score should exceed the first. The operation is [`margin_ranking_loss`](wengert_tensor::ops::MarginLosses::margin_ranking_loss).
+/// PyTorch: `nn.MarginRankingLoss`.
 ///
 /// [`of`](LossOfThree::of) takes the first scores, the second scores and the target, all of the same shape.
 ///

@@ -109,8 +109,9 @@ impl ConfusionMatrix {
         ConfusionMatrix { classes, counts: vec![0; classes * classes] }
     }
 
-    /// Adds logits `[n, c, …]` and classes `[n, …]`. The prediction is the largest logit, the first of several equal
-    /// ones; NaN is larger than every number. Samples with the class -100 are ignored.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. The prediction is the class with the largest logit. If several
+    /// logits are equal, the first class is the prediction. NaN is larger than every number. Samples with the class
+    /// -100 are ignored.
     ///
     /// # Errors
     ///

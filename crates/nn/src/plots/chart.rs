@@ -30,7 +30,7 @@ pub(super) struct Chart<'c> {
     /// True if points have markers, which make a single point visible.
     pub(super) markers: bool,
     /// True if the vertical axis begins at 0 or below. If all values are positive and span more than a factor of 100, the axis is
-    /// logarithmic instead.
+    /// logarithmic and does not begin at 0.
     pub(super) from_zero: bool,
     /// True if both axes go from 0 to 1.
     pub(super) rates: bool,

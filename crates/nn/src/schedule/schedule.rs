@@ -81,7 +81,7 @@ impl Schedule for Box<dyn Schedule> {
     }
 }
 
-/// A schedule with a rising start; see [`Schedule::warmup`].
+/// A schedule whose rate rises at the start; see [`Schedule::warmup`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warmup<S> {
     steps: u64,
@@ -97,7 +97,7 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-/// Two schedules one after the other; see [`Schedule::then`].
+/// Two schedules, used one after the other: the second one begins after `steps` steps. See [`Schedule::then`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequentialLR<S, N> {
     steps: u64,
