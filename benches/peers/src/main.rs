@@ -18,7 +18,7 @@ use nalgebra::{DMatrix, RealField};
 /// Pairs of the number of rows and columns of each matrix, and the number of matrices in a batch.
 const SIZES: [(usize, usize); 7] = [(4, 1), (8, 1), (32, 1), (128, 1), (512, 1), (4, 4096), (8, 4096)];
 
-/// The operations of the comparison.
+/// The operations that the libraries are compared on.
 const KINDS: [&str; 8] = ["cholesky", "solve", "inv", "det", "triangular", "qr", "eigh", "svd"];
 
 fn main() {

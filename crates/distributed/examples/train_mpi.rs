@@ -128,11 +128,11 @@ trait Task {
     fn rows(&self) -> usize;
     fn batch(&self, rows: &[usize]) -> wengert_nn::Result<(Tensor<Self::Input>, Tensor<i64>)>;
     fn model(&self, generator: &mut Generator) -> Self::Model;
-    /// Records the logits `[n, classes]`, and returns them with their targets.
+    /// Records the logits `[n, classes]` of the model for a batch of inputs.
     fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
 }
 
-/// The task to classify handwritten digits, `[n, 64]`.
+/// The task to classify handwritten digits. Its inputs are images `[n, 64]`.
 struct Digits {
     samples: Samples,
     network: fn(&mut Generator) -> Sequential,

@@ -1,4 +1,4 @@
-//! The order of the rows that the ranks read.
+//! A data set of row indices, which gives the order of the rows that the ranks read.
 
 use wengert_nn::Dataset;
 

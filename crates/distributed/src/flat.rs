@@ -195,7 +195,7 @@ impl Layout {
         flat
     }
 
-    /// Returns the part of the vector after the gradients: statistics, and the loss.
+    /// Returns the part of a shard's vector after the gradients: the statistics, and the loss.
     pub(crate) fn tail<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut tail = Vec::new();
         for (id, change) in gradients.changes() {
@@ -237,7 +237,7 @@ impl Layout {
     }
 }
 
-/// Appends the elements of a tensor, each times `weight`.
+/// Appends the elements of a tensor, each multiplied by `weight`, to `flat`.
 pub(crate) fn push<T: Float>(flat: &mut Vec<T>, tensor: &Tensor<T>, weight: T) {
     match tensor.as_slice() {
         Some(elements) => flat.extend(elements.iter().map(|&element| element * weight)),

@@ -254,7 +254,7 @@ impl Group {
         if digests.iter().all(|other| *other == digests[0]) {
             return Ok(());
         }
-        // After a mismatch, a second exchange sends the texts themselves for the error message.
+        // After a mismatch, a second exchange sends the descriptions themselves, and not only their hashes, for the error message.
         let length =
             |digest: &Vec<u8>| digest.as_chunks::<8>().0.get(1).map_or(0, |&length| u64::from_le_bytes(length));
         let sizes: Vec<usize> = digests.iter().map(|digest| length(digest) as usize).collect();
@@ -284,7 +284,7 @@ impl Group {
         Ok(flags.iter().any(|flag| flag[..] == [1]))
     }
 
-    /// Returns the text of rank `root` on every rank.
+    /// Sends the text of rank `root` to all ranks, and returns it. The other ranks' `text` is ignored.
     pub(crate) fn text_of(&self, root: usize, text: &str) -> Result<String> {
         let own = if self.rank == root { text.as_bytes().to_vec() } else { Vec::new() };
         let lengths = self.all_bytes("text", (own.len() as u64).to_le_bytes().to_vec(), &vec![8; self.size])?;
@@ -302,7 +302,7 @@ pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     hasher.finish()
 }
 
-/// Returns the value of the first of these environment variables that contains a number.
+/// Returns the value of the first environment variable in `names` that contains a number.
 fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }

@@ -482,7 +482,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.fast && self.group.sums() && self.group.size() > 1
     }
 
-    /// Returns the division of a batch of `rows` rows into shards.
+    /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks.
     pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
         let size = self.group.size();
         let shards = if self.fast { size } else { self.shards };

@@ -154,7 +154,7 @@ impl<T: Float> ParameterShards<T> {
         Ok(Tensor::try_from_vec(parts.concat(), shape)?)
     }
 
-    /// Sets the model's parameters from the vector of all parameters.
+    /// Sets the model's parameters from `flat`, the vector of all parameters that are not frozen.
     pub(crate) fn put(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters_mut()) {
             if !whole.is_frozen() {
@@ -199,7 +199,7 @@ impl<T: Float> ParameterShards<T> {
         let states = |shard: &ParameterShard<T>| optimizer.common().states(&shard.parameter).cloned();
         let own: Vec<Option<States<T>>> = self.parameter_shards.iter().map(states).collect();
         let most = own.iter().flatten().map(|states| states.tensors.len()).max().unwrap_or_default();
-        // The states of one kind, for example all momenta, become one vector, like the parameters.
+        // The states of one kind, for example all momenta, become one vector, as the values of the parameters do.
         let mut whole = Vec::with_capacity(most);
         for number in 0..most {
             let mut flat = vec![T::ZERO; slice.len()];

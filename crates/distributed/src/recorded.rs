@@ -144,9 +144,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// Records the losses of this rank's shards with their gradients.
+/// A recorder of the losses of this rank's shards, and of their gradients.
 struct Recorder<'s, 't, T: Float, F> {
-    /// Records the loss of the shard with this index, and its gradients.
+    /// The function that records the loss of the shard with this index, and its gradients.
     loss: F,
     shards: &'s [Shard],
     /// The number of rows of the whole batch.
@@ -156,7 +156,7 @@ struct Recorder<'s, 't, T: Float, F> {
 }
 
 impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder<'_, 't, T, F> {
-    /// Returns the shard's fraction of the batch.
+    /// Returns the fraction of the batch that the shard with the index `place` has.
     fn weight(&self, place: usize) -> f64 {
         self.shards[place].rows.len() as f64 / self.rows as f64
     }

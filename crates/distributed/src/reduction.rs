@@ -78,7 +78,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the part of `rank`'s range that is in a bucket.
+    /// Returns the part of the vector that `rank` owns and that is in `bucket`.
     fn chunk(&self, rank: usize, bucket: usize) -> Range<usize> {
         if self.cut == Cut::Buckets {
             let range = self.range(bucket);

@@ -106,7 +106,7 @@ struct Lockstep<'s, 'g, T: Float> {
     leaves: &'s Leaves,
     plan: &'s Plan,
     round: usize,
-    /// The position of each sharded parameter, by its id.
+    /// The position of each sharded parameter among the parameter shards. The key is the parameter's id.
     sharded: HashMap<u64, usize>,
     weight: T,
     /// For each gradient, the sums of the part that this rank owns. The key is the parameter's position among the parameter shards.

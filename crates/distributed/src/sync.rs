@@ -50,7 +50,7 @@ thread_local! {
     static WITHIN: RefCell<Option<Within>> = const { RefCell::new(None) };
 }
 
-/// A guard that restores the thread's earlier state when it is dropped.
+/// A guard that restores the earlier kind of step of this thread when it is dropped.
 struct Before(Option<Within>);
 
 impl Drop for Before {
@@ -133,7 +133,7 @@ fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
 }
 
 impl<T: Float> Point<T> {
-    /// Returns the number of values that a shard contributes.
+    /// Returns the number of values that a shard contributes at this point.
     pub(crate) fn width(&self) -> usize {
         match self.kind {
             Kind::Moments { .. } => 2 * self.channels + 1,

@@ -20,7 +20,7 @@ pub(crate) fn slice(length: usize, block: usize, size: usize, rank: usize) -> Ra
     (blocks.start * block).min(length)..(blocks.end * block).min(length)
 }
 
-/// A node of the summation tree.
+/// A node of the summation tree: its level, and its index within the level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     level: u32,

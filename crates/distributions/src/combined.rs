@@ -108,7 +108,7 @@ pub struct MixtureSameFamily<D, A> {
 
 #[twins]
 impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
-    /// Returns the mixture.
+    /// Returns the mixture of `components` with the probabilities of `mixture`.
     ///
     /// # Errors
     ///

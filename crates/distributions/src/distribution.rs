@@ -198,12 +198,12 @@ pub struct Noise<'g, A> {
 }
 
 impl<A: Array> Noise<'_, A> {
-    /// Returns independent standard normal numbers.
+    /// Returns independent standard normal numbers, in the shape of the random arrays.
     pub(crate) fn normal(&mut self) -> Result<A> {
         Ok(self.beside.constant(&Tensor::try_randn(&*self.shape, self.generator)?))
     }
 
-    /// Returns independent uniform numbers in (0, 1).
+    /// Returns independent uniform numbers in (0, 1), in the shape of the random arrays.
     pub(crate) fn uniform(&mut self) -> Result<A> {
         let least = 1.0 / (1u64 << if A::Elem::EPSILON.to_f64() > 1e-10 { 25 } else { 54 }) as f64;
         Ok(self.beside.constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(least)?))

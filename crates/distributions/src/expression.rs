@@ -20,7 +20,7 @@ impl<A: Array> From<Result<A>> for Expr<A> {
 }
 
 impl<A: Array> Expr<A> {
-    /// Returns the array.
+    /// Returns the result of the formula.
     pub(crate) fn get(self) -> Result<A> {
         self.0
     }
@@ -48,7 +48,7 @@ impl<A: Array> Expr<A> {
         self.then(|x| y.get().and_then(|y| x.try_xlog1py(&y)))
     }
 
-    /// Returns the array, with `value` where `mask` is true.
+    /// Returns the array of this formula, with `value` in place of the elements where `mask` is true.
     #[track_caller]
     pub(crate) fn masked(self, mask: impl MaskOperand<A>, value: f64) -> Self {
         self.then(|x| x.try_masked_fill(mask, value))
@@ -60,7 +60,7 @@ impl<A: Array> Expr<A> {
         self.then(|x| b.get().and_then(|b| x.try_betaln(&b)))
     }
 
-    /// Returns the sum over the last `count` dimensions.
+    /// Returns the sum of this formula's array over the last `count` dimensions.
     #[track_caller]
     pub(crate) fn sum_last(self, count: usize) -> Self {
         let dims: Vec<isize> = (1..=count as isize).map(|dim| -dim).collect();

@@ -20,9 +20,9 @@ pub(crate) struct Draw {
 /// The distributions that can be drawn from, with the meaning of their parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// The gamma distribution with rate 1. The parameter is the shape.
+    /// The gamma distribution with rate 1. The parameter is its shape parameter a.
     Gamma,
-    /// The beta distribution with its two parameters.
+    /// The beta distribution. The parameters are a and b.
     Beta,
     /// The Poisson distribution. The parameter is the rate.
     Poisson,
@@ -73,7 +73,7 @@ impl Elementwise for Draw {
     }
 }
 
-/// Returns the smallest positive normal number of the type.
+/// Returns the smallest positive normal number of the type `T`.
 fn tiny<T: Float>() -> f64 {
     if T::EPSILON.to_f64() > 1e-10 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
 }

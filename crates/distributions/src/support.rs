@@ -13,13 +13,13 @@ use crate::expression::{Expr, of};
 pub enum Support<A> {
     /// All numbers.
     Real,
-    /// x > 0
+    /// The numbers x > 0.
     Positive,
-    /// x ≥ 0
+    /// The numbers x ≥ 0.
     Nonnegative,
-    /// low ≤ x ≤ high
+    /// The numbers x with low ≤ x ≤ high, where low is the first array and high is the second array.
     Interval(A, A),
-    /// 0, 1, 2, …
+    /// The counts 0, 1, 2, …
     Counts,
     /// The integers from 0 to a bound. Each element of the array is the bound of one copy of the distribution.
     CountsTo(A),
@@ -97,13 +97,13 @@ pub(crate) fn filled<A: Array>(values: A, masks: &[A::Mask], value: f64) -> Resu
 pub enum Range {
     /// All numbers.
     Real,
-    /// x > 0
+    /// The numbers x > 0.
     Positive,
-    /// x ≥ 0
+    /// The numbers x ≥ 0.
     Nonnegative,
-    /// 0 ≤ x ≤ 1
+    /// The numbers x with 0 ≤ x ≤ 1.
     Unit,
-    /// 0, 1, 2, …
+    /// The counts 0, 1, 2, …
     Count,
     /// Vectors of positive numbers along the last dimension.
     Positives,
@@ -210,7 +210,7 @@ pub(crate) fn check_values<A: Array>(
     ))
 }
 
-/// Returns the error with the text `message`.
+/// Returns the error of an argument with the text `message`, for the call at `at`.
 pub(crate) fn refused<E: From<Error>>(at: Site, message: impl Into<String>) -> E {
     Error::Argument { message: message.into(), at }.into()
 }

@@ -26,20 +26,20 @@ use crate::support::filled;
 /// ```
 #[derive(Clone, Debug)]
 pub enum Transform<A> {
-    /// loc + scale x, where scale is not 0. PyTorch: `AffineTransform`.
+    /// Maps x to loc + scale x, where scale is not 0. PyTorch: `AffineTransform`.
     Affine {
         /// The constant.
         loc: A,
         /// The factor.
         scale: A,
     },
-    /// eˣ. PyTorch: `ExpTransform`.
+    /// Maps x to eˣ. PyTorch: `ExpTransform`.
     Exp,
-    /// 1 / (1 + e⁻ˣ). PyTorch: `SigmoidTransform`.
+    /// Maps x to 1 / (1 + e⁻ˣ). PyTorch: `SigmoidTransform`.
     Sigmoid,
-    /// ln(1 + eˣ). PyTorch: `SoftplusTransform`.
+    /// Maps x to ln(1 + eˣ). PyTorch: `SoftplusTransform`.
     Softplus,
-    /// The hyperbolic tangent. PyTorch: `TanhTransform`.
+    /// Maps x to its hyperbolic tangent. PyTorch: `TanhTransform`.
     Tanh,
     /// Maps K - 1 numbers in the last dimension to K positive numbers with the sum 1. Each input determines the share of the remaining sum
     /// that its output takes. PyTorch: `StickBreakingTransform`.
@@ -127,7 +127,7 @@ fn logarithms_of_offsets<A: Array>(x: &A) -> Result<A> {
 }
 
 impl<A: Array> Transform<A> {
-    /// Returns the number of last dimensions that the transform treats as one value.
+    /// Returns the number of last dimensions that the transform treats as one value: 1 for stick-breaking, else 0.
     fn event_rank(&self) -> usize {
         usize::from(matches!(self, Transform::StickBreaking))
     }

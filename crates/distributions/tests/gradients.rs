@@ -1,4 +1,4 @@
-//! The derivatives of logarithms of densities, to second order, and of samples.
+//! Checks the derivatives of logarithms of densities, to second order, and the derivatives of samples.
 
 use wengert_autograd::prelude::*;
 use wengert_autograd::{GradCheck, assert_gradcheck, transforms};

@@ -25,7 +25,7 @@ fn takes_value(function: &str) -> bool {
     matches!(function, "log_prob" | "cdf" | "icdf")
 }
 
-/// Calls a function of a distribution made from the inputs after the value.
+/// Calls a function of a distribution. The first input is the function's value if it takes one, and the others are the parameters.
 macro_rules! call {
     ($function:expr, $x:expr, |$p:ident| { $($name:literal => $make:expr,)* }, $family:expr) => {{
         let (value, $p) = if takes_value($function) { (Some($x[0]), &$x[1..]) } else { (None, &$x[..]) };

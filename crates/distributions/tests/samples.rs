@@ -100,7 +100,7 @@ fn classes_and_counts() {
     );
     assert!(counts.sum(-1).eq(50.0).all(..).item());
     assert!((shares.sum(-1) - 1.0).abs().amax(..).item() < 1e-14);
-    // The binomial standard error of a share is at most √(1/4 / N).
+    // The standard error of the share of a class is at most √(1/4 / N), because the count of the class has a binomial distribution.
     let error = 5.0 * (0.25 / N as f64).sqrt();
     for class in 0..3 {
         let want = probs.select(1, class);
@@ -123,7 +123,7 @@ fn seeds_types_and_tapes() {
     let tape = Tape::<f64>::new();
     let recorded = Gamma::new(tape.var(&number(0.7)), 1.0).rsample([5], &mut Generator::new(1));
     assert_eq!(recorded.value(), draw(1));
-    // Small shapes give samples that are not 0 in f32.
+    // Gamma and beta draws with small shape parameters are not 0 in f32.
     let tiny = Gamma::new(&Tensor::<f32>::scalar(1e-3), 1.0).sample([1000], &mut Generator::new(1));
     assert!(tiny.gt(0.0).all(..).item() && tiny.isfinite().all(..).item());
     let beta = Beta::new(&Tensor::<f32>::scalar(1e-2), 1e-2).sample([1000], &mut Generator::new(1));

@@ -34,7 +34,7 @@ pub(crate) fn transformed<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result
     Ok(out)
 }
 
-/// Adds the name and the source line of the operation to an allocation error.
+/// Replaces the place of an allocation error by `at`: the name and the source line of the operation that the user called.
 fn named(error: Error, at: Site) -> Error {
     match error {
         Error::OutOfMemory { shape, dtype, .. } => Error::OutOfMemory { shape, dtype, at },

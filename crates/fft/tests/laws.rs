@@ -200,7 +200,7 @@ fn a_wrong_derivative_is_found() {
     assert!(gradcheck(|[x]| half(x), [&sample([5])]).is_err());
 }
 
-/// Transforms when it is dropped, and sends the result.
+/// A value that computes a transform when it is dropped, and sends the result.
 struct AtTheEnd(std::sync::mpsc::Sender<Vec<f64>>);
 
 impl Drop for AtTheEnd {

@@ -27,7 +27,7 @@ fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E)
     bytes
 }
 
-/// Returns a tensor of `shape` from bytes of its own element type.
+/// Returns a tensor of `shape` from bytes that encode elements of the type `E`.
 ///
 /// # Errors
 ///

@@ -161,7 +161,7 @@ impl<T: Float> Normalize<T> {
         Ok(Normalize::new(low, one_for_zero(width)?))
     }
 
-    /// Computes mean and standard deviation over the dimensions `dims`.
+    /// Returns the normalization by the mean and the standard deviation of `inputs` over the dimensions `dims`.
     fn over(inputs: &Tensor<T>, dims: Dims) -> Result<Self> {
         over(inputs, dims)
     }
@@ -212,7 +212,7 @@ fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
     Ok(Normalize::new(mean, one_for_zero(std)?))
 }
 
-/// Replaces zeros of a scale by ones.
+/// Returns `scale` with ones in place of zeros.
 fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }

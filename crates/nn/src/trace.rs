@@ -13,7 +13,7 @@ use wengert_tensor::{Float, Shape};
 /// the same address.
 pub(crate) type ModuleKey = (usize, &'static str);
 
-/// A function that maps the output of a layer to the variable that replaces it.
+/// A function that takes the output of a layer, and returns the variable that replaces the output.
 pub(crate) type Hook<T> = Rc<dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T>>;
 
 thread_local! {
@@ -37,7 +37,7 @@ pub(crate) fn key<M: ?Sized>(module: &M, kind: &'static str) -> ModuleKey {
 
 /// The output of a layer: a variable with elements of type `T`, or a pair whose first part is that variable.
 pub(crate) trait Output<T: Float> {
-    /// Returns the shape of the variable.
+    /// Returns the shape of the output's variable.
     fn output_shape(&self) -> Shape;
 
     /// Replaces the variable of the output by the variable that `hook` returns for it.
@@ -112,7 +112,7 @@ pub(crate) fn is_active() -> bool {
 /// Runs `run`. Meanwhile, each output of a layer on this thread passes through the hooks of the layer, in the order of the list. Returns the
 /// result, and the number of outputs of each hook. If the thread is ending and its list of hooks is already destroyed, no hook is called.
 pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: impl FnOnce() -> R) -> (R, Vec<usize>) {
-    /// This guard removes the newer hooks, also if `run` panics.
+    /// This guard removes the hooks that were added after it was made, also if `run` panics.
     struct Older(usize);
     impl Drop for Older {
         fn drop(&mut self) {

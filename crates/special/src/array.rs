@@ -22,7 +22,7 @@ pub trait Elementwise: Clone + 'static {
     /// Returns the name that error messages and drawings of the tape show.
     fn name(&self) -> &'static str;
 
-    /// Computes the values of the function.
+    /// Computes the values of the function for each element of `inputs`.
     ///
     /// # Errors
     ///

@@ -7,17 +7,17 @@ use crate::numeric::{bessel, beta, gamma, inverse, normal};
 /// An elementwise function of one to three arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Function {
-    /// ln Φ(x), where Φ is the distribution function of the standard normal distribution
+    /// ln Φ(x), where Φ is the distribution function of the standard normal distribution.
     LogNdtr,
     /// The inverse of Φ, the distribution function of the standard normal distribution.
     Ndtri,
-    /// exp(x²) erfc x
+    /// exp(x²) erfc x, the scaled complementary error function.
     Erfcx,
-    /// ln(1 - eˣ)
+    /// ln(1 - eˣ).
     Log1mexp,
     /// The modified Bessel function of the first kind, times exp(-|x|) if `scaled` is true.
     Bessel { order: usize, scaled: bool },
-    /// ln B(a, b)
+    /// ln B(a, b), the logarithm of the beta function.
     Betaln,
     /// xᵃ⁻¹ e⁻ˣ / Γ(a), the density of the gamma distribution.
     GammaDensity,

@@ -39,7 +39,7 @@ fn cases() -> Value {
     serde_json::from_str(include_str!("cases.json")).unwrap()
 }
 
-/// Returns the columns of a table.
+/// Returns the columns of a table as tensors. The last column has the expected values.
 fn columns<T: Float>(rows: &Value) -> Vec<Tensor<T>> {
     let rows: Vec<Vec<f64>> = serde_json::from_value(rows.clone()).unwrap();
     let column = |k: usize| Tensor::from_vec(rows.iter().map(|row| T::from_f64(row[k])).collect(), [rows.len()]);

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::KeyMismatch;
 use crate::error::keys;
 
-/// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. It is empty unless the load was
+/// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. The report is empty unless the load was
 /// [`partial`](crate::Saved::partial).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {

@@ -73,7 +73,7 @@ impl<T: Float> Settings<'_, T> {
         Some((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }))
     }
 
-    /// Clips the gradients of a step.
+    /// Clips the gradients of a step, if the settings have a largest norm.
     pub(super) fn clip(&self, gradients: &mut Gradients<T>) {
         if let Some(max_norm) = self.clip_norm {
             gradients.clip_norm(max_norm);
@@ -112,7 +112,7 @@ impl<T: Float> Settings<'_, T> {
         Ok(true)
     }
 
-    /// Exchanges the weights of `model` with the average.
+    /// Exchanges the weights of `model` with the average. Does nothing if there is no average.
     pub(super) fn swap_average(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         match &mut self.average {
             Some((_, average)) => average.try_swap(model),

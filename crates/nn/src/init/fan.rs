@@ -63,7 +63,7 @@ pub fn try_fans(shape: &Shape) -> Result<(usize, usize), Error> {
     fans_at(shape, Site::here("fans"))
 }
 
-/// Returns the fans of a weight for the operation at `at`; see [`try_fans`].
+/// Returns the fan in and the fan out of a weight of shape `shape`. Errors name the operation at `at`; see [`try_fans`].
 pub(super) fn fans_at(shape: &Shape, at: Site) -> Result<(usize, usize), Error> {
     match *shape.sizes() {
         [outputs, inputs, ref kernel @ ..] => {

@@ -1,9 +1,9 @@
-//! Uniform and normal distributions that do not depend on the shape.
+//! Initial values from uniform and normal distributions whose parameters do not depend on the shape of the weight.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 
-/// Draws from U(`low`, `high`), which excludes `high`. PyTorch: `uniform_`.
+/// Draws from the uniform distribution U(`low`, `high`), which excludes `high`. PyTorch: `uniform_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

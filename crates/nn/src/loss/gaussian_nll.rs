@@ -41,7 +41,7 @@ impl Default for GaussianNll {
 }
 
 impl GaussianNllLoss {
-    /// Adds ln(2π) / 2 to each loss; false by default.
+    /// Sets whether ln(2π) / 2 is added to each loss; false by default.
     pub fn full(self, full: bool) -> Self {
         Self { formula: GaussianNll { full, ..self.formula }, ..self }
     }

@@ -101,7 +101,7 @@ macro_rules! metrics {
         }
 
         impl $metric {
-            /// Returns the same metric with the result of `number` as its value.
+            /// Returns this metric, but with the result of `number` as its value.
             pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
                 By { metric: self, number: Box::new(number) }
             }

@@ -21,7 +21,7 @@ const LOGARITHMIC: f64 = 1e4;
 /// The colour of the line for random guesses.
 const CHANCE: RGBColor = RGBColor(170, 170, 170);
 
-/// A chart: its lines with their names, and its settings.
+/// A chart: its title, the names of its axes, its lines with their names, and its settings.
 pub(super) struct Chart<'c> {
     pub(super) title: &'c str,
     pub(super) x: &'c str,
@@ -187,7 +187,7 @@ impl Chart<'_> {
         Ok(())
     }
 
-    /// Draws the lines and markers, each with its entry of the legend.
+    /// Draws the lines and markers, and an entry of the legend for each line.
     fn draw_lines<'s, V: Ranged<ValueType = f64>>(
         &self,
         chart: &mut ChartContext<'s, SVGBackend<'s>, Cartesian2d<RangedCoordf64, V>>,

@@ -68,7 +68,7 @@ impl CosineAnnealingWarmRestarts {
         CosineAnnealingWarmRestarts { eta_min, ..self }
     }
 
-    /// Sets the length of each period, relative to the one before; 1 by default.
+    /// Sets the factor by which each period is longer than the period before it; 1 by default.
     ///
     /// # Panics
     ///

@@ -5,7 +5,7 @@
 
 use std::ops::{Add, Div, Mul};
 
-/// The maximum number of coefficients.
+/// The maximum number of coefficients of a jet.
 pub(crate) const TERMS: usize = 16;
 
 /// A Taylor series: the coefficients of εⁱ δʲ of a function of (a + ε, b + δ), where i and j run from 0 to the two `orders`.
@@ -92,7 +92,7 @@ impl Jet {
         (1..(self.orders[0] + 1) * (self.orders[1] + 1)).map(relative).fold(0.0, f64::max)
     }
 
-    /// Returns the same jet, with the coefficients times `factor`.
+    /// Returns the jet with all coefficients multiplied by `factor`.
     pub(crate) fn scaled(mut self, factor: f64) -> Self {
         self.coefficients.iter_mut().for_each(|c| *c *= factor);
         self
