@@ -240,7 +240,7 @@ fn operations_that_would_compute_for_hours_are_refused() {
     }
 }
 
-/// The positions along a dimension of equal elements need no copy of the dimension.
+/// The position of an extreme along a dimension of equal elements is found without a copy of the dimension.
 #[test]
 fn extremes_along_an_expanded_dimension() {
     let x = Tensor::from([[1.0f32], [f32::NAN], [3.0]]).expand([3, TEBI]);
@@ -271,7 +271,7 @@ fn a_size_beyond_isize_is_refused_even_without_elements() {
     assert_eq!(Tensor::<f64>::zeros([0, isize::MAX as usize]).shape(), &[0, isize::MAX as usize]);
 }
 
-/// Adding or multiplying each of the terms would take hours.
+/// Equal terms are added or multiplied at once. A loop over each of the terms would take hours.
 #[test]
 fn many_equal_terms_are_computed_at_once() {
     let half = Tensor::<f64>::scalar(0.5).expand([3, TEBI]);

@@ -10,7 +10,7 @@ use wengert::tensor::ops::{
 
 use crate::sources::text;
 
-/// The file has 12 digits, of numbers of at most 100.
+/// The cases have numbers of at most 100, written with 12 digits.
 const TOLERANCE: f64 = 1e-9;
 
 fn number(value: &Value) -> f64 {
@@ -146,7 +146,7 @@ fn assert_close(what: &str, got: &Tensor<f64>, expected: &Tensor<f64>) {
     }
 }
 
-/// Checks the error of a case, by its first line.
+/// Checks that the first line of a case's error is `sentence`.
 fn assert_sentence(what: &str, sentence: &str, got: Option<Error>) {
     let got = got.unwrap_or_else(|| panic!("{what} is no error")).sentence();
     assert_eq!(got.lines().next(), Some(sentence), "{what}");

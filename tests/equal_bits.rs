@@ -96,7 +96,7 @@ fn trained<M: Module>(mut model: M, steps: usize, loss: impl for<'t> Fn(&M, &'t 
     hash(&model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect::<Vec<_>>())
 }
 
-/// Returns the classes `[count]` of the samples of a step.
+/// Returns the classes `[count]` of the samples of the step with the number `step`.
 fn classes(count: usize, step: usize) -> Tensor<i64> {
     Tensor::from_fn([count], |i| ((i[0] * 7 + step * 3) % 10) as i64)
 }

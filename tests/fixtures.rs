@@ -48,7 +48,7 @@ pub fn initial(layer: &str) -> &'static Value {
 pub struct Fixture {
     /// The name of the case.
     pub name: String,
-    /// The entry in `nn.json`.
+    /// The entry of the case in `nn.json`.
     pub about: &'static Value,
 }
 
@@ -71,7 +71,7 @@ impl Fixture {
         self.read(tensor, Dtype::BOOL, |[byte]: [u8; 1]| byte != 0)
     }
 
-    /// Returns whether the case has this tensor.
+    /// Returns true if the case has this tensor.
     pub fn has(&self, tensor: &str) -> bool {
         TENSORS.tensor(&self.key(tensor)).is_ok()
     }

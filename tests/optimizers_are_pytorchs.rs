@@ -39,7 +39,7 @@ impl Problem {
     }
 }
 
-/// Returns a numeric option, or `default`.
+/// Returns an option of the case that is a number, or `default` if the case does not have it.
 fn option(case: &Fixture, name: &str, default: f64) -> f64 {
     case.about["options"].get(name).map_or(default, |value| value.as_f64().unwrap())
 }

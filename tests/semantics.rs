@@ -307,7 +307,7 @@ mod compatibility {
         assert_eq!(other_way, counting(&[8]).mul(2.0));
         assert_eq!(texts(&warnings)[0], format!("{}:{line}: UserWarning: {FALLING_BACK}", file!()));
         assert_eq!(warnings.warnings().len(), 2);
-        // Shapes that broadcast are broadcast. Other numbers of elements are refused.
+        // Operands whose shapes broadcast are broadcast. Operands with different numbers of elements are refused.
         assert_eq!(ones(&[4, 1]).add(ones(&[4])), Tensor::full([4, 4], 2.0));
         assert!(ones(&[4, 2]).try_add(ones(&[7])).is_err());
     }

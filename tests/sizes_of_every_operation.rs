@@ -40,7 +40,7 @@ const HUGE: usize = 1 << 40;
 /// hours.
 const MOST_DATA: usize = 1 << 20;
 
-/// Returns the shapes on which operations on any shape run.
+/// Returns the shapes for operations that take any shape.
 fn shapes() -> Vec<Vec<usize>> {
     let most = isize::MAX as usize;
     let mut deep = vec![2; 59];
@@ -154,7 +154,7 @@ impl Case {
         format!("{name} {case} of {:?} ({kind}): {}", self.shapes, call.join(" "))
     }
 
-    /// Returns the operands, or `None` if no tensor has one of the shapes.
+    /// Returns the operands of the case on a tape, or `None` if no tensor can have one of the shapes.
     fn inputs<'t>(&self, tape: &'t Tape<f64>) -> Option<Vec<V<'t>>> {
         let input = |(number, (shape, &domain)): (usize, (&Vec<usize>, &Domain))| {
             let number = tensor(Plain(&[1]), domain, 0.37 * number as f64).reshape(());

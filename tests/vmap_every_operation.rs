@@ -223,14 +223,14 @@ fn operands(row: &Row) -> Vec<Given> {
     }
 }
 
-/// Returns one operand of every form.
+/// Returns the operands of checks with one operand: one check for each form.
 fn of_one(domain: Domain) -> Vec<Given> {
     // The elements of an expanded tensor are equal, which this domain does not allow.
     let is_possible = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
     forms().filter(is_possible).map(|form| vec![(form, domain)]).collect()
 }
 
-/// Returns every pair of forms that broadcasts.
+/// Returns the operands of checks with two operands: one check for each pair of forms that broadcasts.
 fn of_two(first: Domain, second: Domain) -> Vec<Given> {
     pairs().map(|(left, right)| vec![(left, first), (right, second)]).collect()
 }

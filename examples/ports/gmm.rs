@@ -45,7 +45,7 @@ fn mixture(options: &Options) -> Result {
 }
 
 fn picture(options: &Options, points: Tensor<f64>, roots: Tensor<f64>, means: Tensor<f64>) -> Result {
-    // The points of an ellipse are two deviations from the mean.
+    // Each point of an ellipse is two standard deviations away from the mean.
     let angles = Tensor::<f64>::linspace(0.0, std::f64::consts::TAU, 100);
     let circle = stack(&[angles.cos(), angles.sin()], 1) * 2.0;
     let ellipses = circle.matmul(roots) + means.unsqueeze(1);

@@ -12,7 +12,7 @@ use crate::sources::text;
 /// A program with one mistake.
 struct Mistake {
     name: &'static str,
-    /// Items before `main`.
+    /// The items of the program before `main`.
     items: &'static str,
     /// The statements of `main`.
     body: &'static str,
@@ -280,7 +280,7 @@ fn frequent_mistakes_are_explained() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The remedies that the messages and the page name compile.
+/// Checks that the remedies compile that the messages and the page name.
 #[test]
 fn the_remedies_compile() {
     let compiler = Compiler::new();

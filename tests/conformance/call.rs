@@ -82,7 +82,7 @@ impl<'c, A: Array> Call<'c, A> {
         self.not_built(&format!("this kind of '{name}'"))
     }
 
-    /// Returns whether the argument is a tensor.
+    /// Returns true if the argument at `position` or of this name is a tensor.
     pub fn is_tensor(&self, position: usize, name: &str) -> bool {
         matches!(self.given(position, name), Some(Given::Tensor(_)))
     }
@@ -193,7 +193,7 @@ impl<'c, A: Array> Call<'c, A> {
         self.integer(position, name)?.ok_or_else(|| self.not_built(&format!("no '{name}'")))
     }
 
-    /// Returns a required argument that is a size, not negative.
+    /// Returns a required argument that is a size, which must not be negative.
     pub fn size(&self, position: usize, name: &str) -> Result<usize, Stop> {
         usize::try_from(self.needed_integer(position, name)?)
             .map_err(|_| self.not_built(&format!("a negative '{name}'")))

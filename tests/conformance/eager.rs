@@ -8,7 +8,7 @@ use super::program::{Machine, Program, copied};
 use super::store::{Store, Stores};
 use super::value::{Array, Stop, Value};
 
-/// The machine that computes with eager tensors.
+/// The machine that computes a case's program with eager tensors.
 pub struct Eager<T>(std::marker::PhantomData<T>);
 
 impl<T: Float> Machine for Eager<T> {

@@ -12,7 +12,7 @@ use wengert_tensor::DType;
 use super::json::{Object, brief};
 use super::store::Store;
 
-/// A whole set.
+/// A whole conformance set: its cases, and the stored tensors.
 pub struct Set {
     /// The program that computed the expected values, for example `torch 2.15.0 cpu`.
     pub reference: String,
@@ -91,7 +91,7 @@ pub enum Literal {
     List(Vec<Literal>),
 }
 
-/// A result to compare.
+/// A result of a case's program that is compared.
 pub struct Output {
     pub name: String,
     pub dtype: DType,
@@ -114,7 +114,7 @@ pub struct SecondValues {
     pub grad_grad_outputs: Vec<Option<String>>,
 }
 
-/// An expected error.
+/// An error that a case expects.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub phase: Phase,

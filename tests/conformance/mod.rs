@@ -37,7 +37,7 @@ use self::report::{Report, Verdict};
 use self::value::Stop;
 use wengert_tensor::DType;
 
-/// Runs the set with the arguments of the process.
+/// Runs the set, with the filter and the options in the arguments of the process.
 pub fn run() -> ExitCode {
     // PyTorch, the reference, gives no compatibility warning, so the runner gives none.
     wengert_tensor::compat::set_process(wengert_tensor::compat::Rules::pytorch());
@@ -49,7 +49,7 @@ pub fn run() -> ExitCode {
             option if option.starts_with("--every=") => {
                 every = option["--every=".len()..].parse().ok().filter(|&every| every > 0).unwrap_or(1);
             }
-            // An option of the test runner.
+            // Ignores an option of the test runner.
             option if option.starts_with('-') => {}
             text => filter = text.to_owned(),
         }

@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 use super::store::Stores;
 use super::value::{Array, Stop, Value};
 
-/// The machine that records on a tape.
+/// The machine that records a case's program on a tape.
 pub struct Recorder<'t, T: Float>(&'t Tape<T>);
 
 impl<'t, T: Float> Machine for Recorder<'t, T> {
@@ -296,7 +296,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
     }
 }
 
-/// An inner product and the sum of the magnitudes of its terms.
+/// An inner product, and the sum of the magnitudes of its terms, which is the scale of its rounding error.
 #[derive(Default)]
 struct Dot {
     sum: f64,

@@ -13,12 +13,12 @@ use super::value::{Array, Given, Stop, Value};
 /// The named arguments of a call.
 type Keywords<'c, A> = Vec<(&'c str, Given<A>)>;
 
-/// The place where a case is computed: eager tensors or a tape.
+/// The place where a case's program is computed: eager tensors, or a tape.
 pub trait Machine {
-    /// The floating-point values of this place.
+    /// The type of the floating-point values: tensors or variables.
     type Array: Array;
 
-    /// Returns plain data as a value.
+    /// Returns plain data as a floating-point value of this place.
     fn constant(&self, data: &Tensor<<Self::Array as TensorLike>::Elem>) -> Self::Array;
 
     /// Returns a copy of the values, as PyTorch's `clone` does.
@@ -33,7 +33,7 @@ pub struct Program<'c, M: Machine> {
 }
 
 impl<'c, M: Machine> Program<'c, M> {
-    /// Makes a program without names.
+    /// Returns a program in which no name has a value.
     pub fn new(machine: &'c M) -> Self {
         Program { machine, cells: Vec::new(), names: HashMap::new() }
     }

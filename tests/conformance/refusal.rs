@@ -16,7 +16,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Reads an error.
+    /// Reads the categories and the first line of an error of the library.
     pub fn new(error: &(dyn StdError + 'static)) -> Self {
         if let Some(error) = error.downcast_ref::<Error>() {
             return Refusal { categories: categories(error), sentence: error.sentence() };

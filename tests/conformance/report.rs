@@ -70,7 +70,7 @@ impl Report {
         format!("{passed} cases pass, {} fail, and {skipped} ({share:.1}%) are skipped.", self.failed)
     }
 
-    /// Prints the counts and returns whether no case failed.
+    /// Prints the counts. Returns true if no case failed.
     pub fn finish(self) -> bool {
         let share = |count: usize| 100.0 * count as f64 / self.total().max(1) as f64;
         if !self.not_built.is_empty() {

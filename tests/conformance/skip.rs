@@ -33,7 +33,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Returns the reason for which the design excludes `case`.
+/// Returns the reason why the design excludes `case`, or `None` if the case is run.
 pub fn ruled_out(case: &Case) -> Option<Reason> {
     let category = case.error.as_ref().map_or("", |error| error.category.as_str());
     if case.group == "promotion" || matches!(category, "dtype" | "dtype_cast") || mixes_floats(case) {
@@ -61,7 +61,7 @@ fn mixes_floats(case: &Case) -> bool {
     has(DType::F32) && has(DType::F64)
 }
 
-/// Operations that return views of the buffer of their first argument.
+/// The operations that return views of the buffer of their first argument.
 const VIEWS: &[&str] = &[
     "broadcast_to",
     "chunk",

@@ -9,7 +9,7 @@ use wengert_tensor::{DType, Element, Tensor};
 
 use super::format::Window;
 
-/// All tensors by name.
+/// All stored tensors of the set by name.
 pub struct Store(HashMap<String, Stored>);
 
 struct Stored {
@@ -86,7 +86,7 @@ impl Store {
     }
 }
 
-/// An element type of the file.
+/// An element type that tensors of the file may have.
 pub trait Stores: Element {
     /// Returns an element from its little-endian bytes.
     fn from_bytes(bytes: &[u8]) -> Self;

@@ -72,7 +72,7 @@ impl<E: std::error::Error + 'static> From<E> for Stop {
     }
 }
 
-/// The results of a call.
+/// The results of a call, or the reason why it gave none.
 pub type Results<A> = Result<Vec<Value<A>>, Stop>;
 
 /// The results of a call, or `None` if the family does not have the operation.

@@ -12,7 +12,7 @@ pub type V<'t> = Var<'t, f64>;
 pub struct Row {
     /// The name of the operation.
     pub name: &'static str,
-    /// A name for this row, if the operation has several rows.
+    /// A name that distinguishes this row from other rows of the operation; empty if there are none.
     pub case: &'static str,
     /// The call, as written in the table.
     pub call: &'static str,
@@ -208,7 +208,7 @@ pub fn is_refused(name: &str, result: Result<V<'_>, Error>) {
     assert!(value.is_err(), "{name} has a value");
 }
 
-/// Returns whether the operation refuses floating-point numbers.
+/// Returns true if the operation refuses floating-point numbers.
 pub fn is_for_integers(domain: Domain) -> bool {
     matches!(domain, Integers)
 }

@@ -9,7 +9,7 @@ use super::scopes::{Module, Path, Scope, scopes};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     pub from: String,
-    /// A file of the crate, or the path of an item of another crate.
+    /// The imported file of the crate, or the path of the imported item of another crate.
     pub to: String,
     line: usize,
     path: String,
@@ -24,7 +24,7 @@ pub struct Crate {
     pub external: Vec<Import>,
 }
 
-/// A file and the tokens of its code.
+/// The path of a file, its module, and the tokens of its code.
 type Code<'s> = (&'s str, Module, Vec<Token<'s>>);
 
 /// Returns the module of a file: `kernel/conv/mod.rs` is `["kernel", "conv"]`.
@@ -90,7 +90,7 @@ impl Crate {
         Crate { files, imports: imports.into_values().collect(), external: external.into_iter().collect() }
     }
 
-    /// Returns the imports of `path` by the files of `folder`.
+    /// Returns the imports of `path` in the files of `folder`.
     ///
     /// `folder` is a path from the crate's `src` to a folder or a file without `.rs`; an empty one is the whole crate. `path` is
     /// a module of the crate (`shape::compat`), or an item of another crate (`std::thread`).

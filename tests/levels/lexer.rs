@@ -39,7 +39,7 @@ pub fn without_comments_and_literals(source: &str) -> String {
     out
 }
 
-/// Returns whether a text ends in a letter, a digit or `_`.
+/// Returns true if a text ends in a letter, a digit or `_`.
 fn ends_in_word(text: &str) -> bool {
     text.ends_with(|c: char| c.is_alphanumeric() || c == '_')
 }

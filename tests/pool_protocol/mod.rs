@@ -53,7 +53,7 @@ macro_rules! scenarios {
             })
         }
 
-        /// Returns the bytes and the number of the buffers in the pool.
+        /// Returns the number of bytes and the number of buffers in the pool.
         fn held(pool: &Shared<Buffer>) -> (usize, usize) {
             let buffers = pool.lock();
             (buffers.bytes, buffers.count)

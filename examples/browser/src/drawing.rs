@@ -6,7 +6,7 @@
 /// The number of squares in a row or column of the grid.
 pub const SIDE: usize = 8;
 
-/// The number of squares.
+/// The number of squares of the grid, which is the number of inputs of the network.
 pub const SQUARES: usize = SIDE * SIDE;
 
 /// The side of a square, in pixels of the scaled digit.

@@ -26,7 +26,7 @@ const MOST_INK: f32 = 16.0;
 
 type Batch = (Tensor, Tensor<i64>);
 
-/// A training in progress.
+/// A training in progress: the network, its optimiser and its data.
 pub struct Trainer {
     model: Sequential,
     adam: Adam,

@@ -5,9 +5,9 @@
 
 use wengert::prelude::*;
 
-/// The number of words of the state.
+/// The number of 32-bit words of the generator's state.
 const WORDS: usize = 624;
-/// The distance between words that are mixed.
+/// The distance in the state between the words that `renew` mixes.
 const DISTANCE: usize = 397;
 
 /// A generator that gives the same numbers as NumPy's class of this name.
@@ -78,7 +78,7 @@ impl RandomState {
         word ^ word >> 18
     }
 
-    /// Replaces all words of the state.
+    /// Computes all words of the state anew from the old words.
     fn renew(&mut self) {
         for k in 0..WORDS {
             let joined = self.words[k] & 0x8000_0000 | self.words[(k + 1) % WORDS] & 0x7fff_ffff;
