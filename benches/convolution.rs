@@ -1,5 +1,5 @@
-//! Times convolutions with both gradients. The speed is in flops: two for each multiplication and addition of the definition. For poolings,
-//! it is in bytes.
+//! Times convolutions with both gradients. The speed is in flops: a multiplication and an addition of the definition of a convolution count
+//! as two. For poolings, the speed is in bytes.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use wengert_benches::{against_peak, peak_flops};
 
 type Step<'a> = Box<dyn Fn() + 'a>;
 
-/// A convolution of images `[n, c, size, size]`. With stride 1, the padding keeps the size.
+/// A convolution of the images `x` `[n, c, size, size]` with the kernels `w`. `z` is the result. With stride 1, the padding keeps the size.
 struct Case {
     name: &'static str,
     x: Tensor<f32>,

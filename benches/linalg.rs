@@ -1,4 +1,5 @@
-//! Times linear algebra: kind, type, n, batch, library, microseconds. `linalg.py` prints the same lines for other libraries.
+//! Times linear algebra. A printed line has the operation, the element type, the size n of the matrices, their number, the library, and the
+//! time in microseconds. `linalg.py` prints the same lines for other libraries.
 //!
 //! ```text
 //! cargo run --release -p wengert-benches --example linalg -- FILTER
@@ -10,7 +11,7 @@ use std::time::Instant;
 use wengert::linalg::prelude::*;
 use wengert::prelude::*;
 
-/// The sizes of the matrices, and the number of matrices.
+/// Pairs of the number of rows and columns of each matrix, and the number of matrices in a batch.
 const SIZES: [(usize, usize); 7] = [(4, 1), (8, 1), (32, 1), (128, 1), (512, 1), (4, 4096), (8, 4096)];
 
 fn main() {

@@ -1,5 +1,5 @@
-//! Times whole training steps and derivatives beside PyTorch and jax, with the protocol of `runner.rs`. A row of the table is
-//! `[kind, numbers]`; each kind explains its numbers.
+//! Times whole training steps and derivatives beside PyTorch and jax, with the protocol of `runner.rs`. A row of the table of
+//! workloads is `[kind, numbers]`. The meaning of the numbers depends on the kind.
 //!
 //! ```text
 //! echo 'gpt/tiny' | WORKLOADS=models.json cargo run --release --example models
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     answer(build, Duration::from_millis(700))
 }
 
-/// Returns a training step: loss, gradients, update.
+/// Returns a training step: it computes the loss and its gradients, and updates the model.
 fn training<M: Module + 'static>(
     mut model: M,
     mut optimizer: impl Optimizer + 'static,
@@ -49,7 +49,7 @@ fn computing<V>(f: impl Fn() -> V + 'static) -> Step {
     })
 }
 
-/// A block of a transformer.
+/// A block of a transformer: causal attention and two linear layers. Each part is added to its input.
 #[derive(Module)]
 struct Block {
     ln1: LayerNorm,
@@ -79,7 +79,7 @@ impl Block {
     }
 }
 
-/// A transformer over characters.
+/// A transformer that maps characters `[batch, time]` to scores of the next characters.
 #[derive(Module)]
 struct Gpt {
     tok: Embedding,

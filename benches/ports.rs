@@ -1,6 +1,7 @@
-//! Times the ports of `examples/ports`, on request of `benches/ports.py`: a line `NAME objective` or `NAME fit` is answered with seconds.
+//! Times the ports of `examples/ports`. `benches/ports.py` sends lines `NAME objective` or `NAME fit`, and this program answers each line
+//! with a time in seconds.
 
-#![allow(dead_code)] // The programs' functions that only draw.
+#![allow(dead_code)] // The functions of the ports that only draw pictures are not called here.
 
 use std::hint::black_box;
 use std::io::{BufRead as _, Write as _, stdin, stdout};
@@ -20,7 +21,7 @@ mod ica;
 #[path = "../examples/ports/mixture_variational_inference.rs"]
 mod mixture_variational_inference;
 
-/// Returns the median time of a call in seconds, over samples of at least 5 ms that take 1 s.
+/// Returns the median time of a call, in seconds. Each sample lasts at least 5 ms, and samples are taken for 1 s.
 fn median(mut call: impl FnMut()) -> f64 {
     let begin = Instant::now();
     let mut samples = Vec::new();
@@ -36,7 +37,7 @@ fn median(mut call: impl FnMut()) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Returns the time of an objective and its gradient at the start.
+/// Returns the time, in seconds, to compute the objective of the port `name` and its gradient at the starting parameters.
 fn objective(name: &str) -> f64 {
     let time = |start: &Tensor<f64>, f: &dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64>| {
         median(|| drop(black_box(value_and_grad(f, start))))
@@ -72,7 +73,7 @@ fn objective(name: &str) -> f64 {
     }
 }
 
-/// Returns the time of the whole fit.
+/// Returns the time, in seconds, of the whole fit of the port `name`.
 fn fit(name: &str) -> f64 {
     let data = (gaussian_process::data(), pinwheel(100), ica::data(), pinwheel(30));
     let begin = Instant::now();

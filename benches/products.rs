@@ -1,4 +1,4 @@
-//! Times matrix products. The speed is in flops: two for each multiplication and addition.
+//! Times matrix products. The speed is in flops: each multiplication and each addition counts as one.
 
 use std::hint::black_box;
 

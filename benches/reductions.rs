@@ -1,4 +1,4 @@
-//! Times reductions. The speed is in bytes that each must read.
+//! Times reductions. The speed is in bytes of the operand, which a reduction must read once.
 
 use std::hint::black_box;
 

@@ -29,7 +29,7 @@ pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Du
             let kind = kind.as_str().ok_or("the kind of a workload is a string")?;
             Ok(timed(build(kind, numbers)?, budget))
         };
-        // A panic of the library is answered as an error.
+        // If the library panics, the program answers with an error.
         let measured = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "the computation panicked".to_owned()))
         });

@@ -48,7 +48,7 @@ fn layer_norm<'t>([a, b]: [Var<'t, f32>; 2]) -> Var<'t, f32> {
 fn gradients(c: &mut Criterion) {
     let mut group = c.benchmark_group("gradient");
     let (x, row) = (Tensor::<f32>::linspace(-1.0, 1.0, 1 << 19).reshape([1024, 512]), Tensor::<f32>::ones([512]));
-    // The benchmark reads the operands twice, forward and backward, and writes one gradient.
+    // The bytes that the benchmark moves for `x`: it reads `x` in the forward and in the backward pass, and writes the gradient.
     group.throughput(Throughput::Bytes(3 * 4 * x.numel() as u64));
     group.bench_function("layer norm", |b| {
         b.iter(|| black_box(grad(layer_norm, [&x, &row])));

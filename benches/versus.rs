@@ -93,7 +93,8 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
                 return Err("a convolution has a kernel, stride, dilation, padding and groups".to_owned());
             };
             let options = ConvOptions::default().groups(groups as usize).stride([stride as usize; 2]);
-            // A one-dimensional input is padded only at its ends.
+            // A kernel of height 1 belongs to a one-dimensional convolution, whose images have height 1. They are padded only along the
+            // width.
             let padding = [if height == 1 { 0 } else { padding as usize }, padding as usize];
             let options = options.dilation([dilation as usize; 2]).padding(padding);
             let w = uniform(&[out, first[1] / groups, height, width]);
@@ -218,8 +219,8 @@ fn binary(a: Tensor<f32>, b: Tensor<f32>, f: impl Fn(&Tensor<f32>, &Tensor<f32>)
     })
 }
 
-/// Returns a step that computes the gradients of a number with respect to both operands of `f`. The step records `f` again in each
-/// iteration.
+/// Returns a step that computes the gradients of the number f(`a`, `b`) with respect to `a` and `b`. The step records `f` again in
+/// each iteration.
 fn gradient(
     a: Tensor<f32>,
     b: Tensor<f32>,

@@ -9,7 +9,7 @@ use wengert::autograd::{Call, Error, GradCheck, Operation, assert_gradcheck, gra
 use wengert::prelude::*;
 use wengert_course::{Options, run};
 
-/// z = x y², with a correct or a wrong derivative.
+/// The operation z = x y², with a correct or a wrong derivative.
 struct TimesSquare {
     right: bool,
 }

@@ -35,7 +35,7 @@ fn child() {
     }
 }
 
-/// Checks that the file is complete: all parts are of the same write.
+/// Checks that the file is complete: all its parts come from the same write.
 fn is_whole(path: &Path) {
     let saved = Checkpoint::open(path).unwrap();
     let number = saved.integer("number").unwrap();

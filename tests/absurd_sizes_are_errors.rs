@@ -66,7 +66,7 @@ fn every_kind_of_operation() {
         x.try_to_vec().map(|_| x.clone()),
         x.try_to_ndarray().map(|_| x.clone()),
         x.try_isnan().map(|_| x.clone()),
-        // Counts a mask with as many elements.
+        // Counts the true elements of a mask that has as many elements as `x`.
         x.try_count_nonzero(..).map(|_| x.clone()),
         wengert::tensor::ops::try_cat(&[x.clone(), x.clone()], 0),
         wengert::tensor::ops::try_stack(&[x.clone(), x.clone()], 1),
@@ -240,7 +240,7 @@ fn operations_that_would_compute_for_hours_are_refused() {
     }
 }
 
-/// The positions along a dimension of equal elements need no copy of the dimension.
+/// The position of an extreme along a dimension of equal elements is found without a copy of the dimension.
 #[test]
 fn extremes_along_an_expanded_dimension() {
     let x = Tensor::from([[1.0f32], [f32::NAN], [3.0]]).expand([3, TEBI]);
@@ -271,7 +271,7 @@ fn a_size_beyond_isize_is_refused_even_without_elements() {
     assert_eq!(Tensor::<f64>::zeros([0, isize::MAX as usize]).shape(), &[0, isize::MAX as usize]);
 }
 
-/// Adding or multiplying each of the terms would take hours.
+/// Equal terms are added or multiplied at once. A loop over each of the terms would take hours.
 #[test]
 fn many_equal_terms_are_computed_at_once() {
     let half = Tensor::<f64>::scalar(0.5).expand([3, TEBI]);
@@ -281,7 +281,7 @@ fn many_equal_terms_are_computed_at_once() {
     assert_eq!(ones.addmm(&half, half.t(), 1, 1), &expected + 1.0);
     assert_eq!(Tensor::<f64>::scalar(-1.0).expand([TEBI]).prod(..).item(), 1.0);
     assert_eq!(Tensor::<f64>::scalar(0.999).expand([TEBI]).prod(..).item(), 0.0);
-    // An f32 does not represent this odd number.
+    // An f32 does not represent this odd number of elements.
     let odd = Tensor::<f32>::scalar(-1.0).expand([(1 << 25) + 1]);
     assert_eq!((odd.prod(..).item(), odd.expand([2, (1 << 25) + 1]).prod(..).item()), (-1.0, 1.0));
 }

@@ -10,7 +10,7 @@ use wengert::tensor::ops::{
 
 use crate::sources::text;
 
-/// The file has 12 digits, of numbers of at most 100.
+/// The cases have numbers of at most 100, written with 12 digits.
 const TOLERANCE: f64 = 1e-9;
 
 fn number(value: &Value) -> f64 {
@@ -30,7 +30,7 @@ fn fractions(value: &Value) -> Fractions {
     }
 }
 
-/// Returns the differentiable result of a case.
+/// Returns the result of a case whose operation has a derivative.
 fn result<A>(case: &Value, inputs: &[A]) -> Result<A, A::Error>
 where
     A: TensorLike<Elem = f64>,
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// Returns the result of a case of products, distances and differences.
+/// Returns the result of a case whose operation is a product, a distance or a difference.
 fn product<A>(name: &str, arguments: &Value, inputs: &[A]) -> Result<A, A::Error>
 where
     A: TensorLike<Elem = f64>,
@@ -120,7 +120,7 @@ where
     }
 }
 
-/// Returns the results of an operation without a derivative, as numbers. Returns `None` for other operations.
+/// Returns the results of a case whose operation has no derivative, converted to f64. Returns `None` for other operations.
 fn plain(case: &Value, inputs: &[Tensor<f64>]) -> Option<Result<Vec<Tensor<f64>>, Error>> {
     let arguments = &case["arguments"];
     let right = arguments["right"].as_bool().unwrap_or_default();
@@ -146,7 +146,7 @@ fn assert_close(what: &str, got: &Tensor<f64>, expected: &Tensor<f64>) {
     }
 }
 
-/// Checks the error of a case, by its first line.
+/// Checks that the first line of a case's error is `sentence`.
 fn assert_sentence(what: &str, sentence: &str, got: Option<Error>) {
     let got = got.unwrap_or_else(|| panic!("{what} is no error")).sentence();
     assert_eq!(got.lines().next(), Some(sentence), "{what}");
@@ -179,7 +179,7 @@ fn values_gradients_and_sentences() {
         let variables: Vec<Var<'_, f64>> = inputs.iter().map(|input| tape.var(input)).collect();
         let z = result(case, &variables).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_close(&format!("{what}, recorded"), &z.value(), &expected[0]);
-        // The samples of the nearest pixels do not depend on the grid.
+        // The result of sampling the nearest pixels does not depend on the grid. So a gradient that does not exist counts as zeros.
         let slopes = (z * tensor::<f64>(&case["weights"])).sum(..).try_grad_or_zeros(&variables).expect("derivatives");
         for (k, (slope, expected)) in slopes.iter().zip(gradients).enumerate() {
             assert_close(&format!("{what}, gradient {k}"), &slope.value(), &tensor(expected));

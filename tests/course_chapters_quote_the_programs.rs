@@ -28,7 +28,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns whether the lines of a piece follow each other in a program.
+/// Returns true if the lines of a piece follow each other in a program.
 fn contains(program: &[&str], piece: &[&str]) -> bool {
     program.windows(piece.len()).any(|window| window == piece)
 }

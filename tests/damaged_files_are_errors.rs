@@ -13,7 +13,7 @@ use wengert::nn::{
 use wengert::prelude::*;
 use zip::write::SimpleFileOptions;
 
-/// The name of a format, the contents of a valid file, and a function that reads a file and returns whether it accepted it.
+/// The name of a format, the contents of a valid file, and a function that reads a file and returns true if the file was accepted.
 type Format = (&'static str, Vec<u8>, fn(&Path) -> bool);
 
 /// Returns a small linear model.
@@ -21,7 +21,7 @@ fn model() -> Linear {
     Linear::new(3, 2, &mut Generator::new(1))
 }
 
-/// Reads everything in the checkpoint of [`checkpoint`].
+/// Reads every part of the checkpoint that [`checkpoint`] writes.
 fn read_checkpoint(path: &Path) -> wengert::nn::Result<()> {
     let (saved, mut model) = (Checkpoint::open(path)?, model());
     // Each part is read, also after an error of another part.
@@ -49,7 +49,7 @@ fn checkpoint(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Returns an image in a format.
+/// Returns the bytes of a small image in the given format.
 fn image(format: ImageFormat) -> Vec<u8> {
     let mut bytes = Vec::new();
     let image = RgbImage::from_fn(9, 7, |x, y| image::Rgb([20 * x as u8, 30 * y as u8, 99]));
@@ -72,7 +72,7 @@ fn zipped(npy: &[u8]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// Returns each format with a valid file. A reader returns whether it accepted the file.
+/// Returns each format with a valid file and a function that reads it.
 fn formats() -> Vec<Format> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");

@@ -35,7 +35,7 @@ fn train(step: usize) {
     assert_eq!(gradients.of(w).numel(), shape[9]);
 }
 
-/// Returns the bits of the results of some programs.
+/// Returns the bits of the results of a few small and large programs.
 fn bits() -> Vec<u32> {
     let shapes = [[3usize, 4], [700, 300], [40_000, 3]];
     let program = |shape| {

@@ -40,7 +40,8 @@ fn sample<T: Float>() -> Vec<T> {
     all.map(T::from_f64).collect()
 }
 
-/// Returns the hash of all elementwise functions of one number. Sizes that are no multiple of a vector's are included.
+/// Returns the hash of all elementwise functions of one number. The number of elements is no multiple of the length of a processor's
+/// vector.
 fn functions<T: Float>() -> u64 {
     let x = Tensor::from(sample::<T>());
     let results = Unary::ALL.iter().filter(|&&op| op != Unary::Not).map(|&op| x.apply_unary(op, Site::here("test")));
@@ -62,7 +63,8 @@ fn functions_of_two<T: Float>() -> u64 {
     hash(&results.collect::<Result<Vec<_>, _>>().unwrap())
 }
 
-/// Returns the hash of products of every kind: by the definition, in registers, of few columns, in panels; and sums.
+/// Returns the hash of sums and matrix products. The shapes of the products select every algorithm: the definition, registers, few columns,
+/// panels.
 fn products() -> u64 {
     let mut generator = Generator::new(5);
     let mut results = Vec::new();
@@ -94,7 +96,7 @@ fn trained<M: Module>(mut model: M, steps: usize, loss: impl for<'t> Fn(&M, &'t 
     hash(&model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect::<Vec<_>>())
 }
 
-/// Returns the classes `[count]` of the samples of a step.
+/// Returns the classes `[count]` of the samples of the step with the number `step`.
 fn classes(count: usize, step: usize) -> Tensor<i64> {
     Tensor::from_fn([count], |i| ((i[0] * 7 + step * 3) % 10) as i64)
 }

@@ -47,7 +47,7 @@ fn fault() -> ! {
     panic!("a fault of the caller")
 }
 
-/// The operation x + 0. The method with this name panics.
+/// The operation x + 0. The method whose name the field has panics.
 struct Faulty(&'static str);
 
 impl Faulty {
@@ -175,7 +175,7 @@ fn threads_that_panic_and_end_disturb_no_other_thread() {
     assert_eq!(bits(), expected);
 }
 
-/// Computes when it is dropped, and stores the bits.
+/// A value that computes [`bits`] when it is dropped, and stores them.
 struct AtTheEnd(Arc<Mutex<Vec<Vec<u64>>>>);
 
 impl Drop for AtTheEnd {
@@ -227,7 +227,7 @@ fn child() {
     let _ = Tensor::<f64>::ones([4, 1]).add(Tensor::ones([4]));
 }
 
-/// Runs [`child`] with the given changes.
+/// Runs [`child`] in another process, whose command `change` modifies.
 fn run_child(change: impl FnOnce(&mut Command) -> &mut Command) {
     let mut command = Command::new(env::current_exe().expect("this program has a path"));
     command.args(["--exact", "faults::child", "--test-threads=1"]).env(EXPECTED, format!("{:?}", bits()));

@@ -48,7 +48,7 @@ pub fn initial(layer: &str) -> &'static Value {
 pub struct Fixture {
     /// The name of the case.
     pub name: String,
-    /// The entry in `nn.json`.
+    /// The entry of the case in `nn.json`.
     pub about: &'static Value,
 }
 
@@ -71,18 +71,18 @@ impl Fixture {
         self.read(tensor, Dtype::BOOL, |[byte]: [u8; 1]| byte != 0)
     }
 
-    /// Returns whether the case has this tensor.
+    /// Returns true if the case has this tensor.
     pub fn has(&self, tensor: &str) -> bool {
         TENSORS.tensor(&self.key(tensor)).is_ok()
     }
 
-    /// Returns an option by its PyTorch name.
+    /// Returns an option of the case by its PyTorch name.
     #[track_caller]
     pub fn option(&self, name: &str) -> &'static Value {
         self.about["options"].get(name).unwrap_or_else(|| panic!("{}: there is no option '{name}'", self.name))
     }
 
-    /// Returns an option that is a number.
+    /// Returns an option of the case that is a number.
     #[track_caller]
     pub fn number(&self, name: &str) -> f64 {
         self.option(name).as_f64().unwrap_or_else(|| panic!("{}: '{name}' is no number", self.name))

@@ -10,8 +10,8 @@ fn front_page(source: &str) -> String {
     source.lines().map_while(|line| line.strip_prefix("//!")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the names in `pub use` lines at the margin whose path begins with one of `paths` (all for none), without the items that
-/// the documentation hides and without `try_` twins.
+/// Returns the names in the `pub use` lines at the margin whose path begins with one of `paths`. If `paths` is empty, all lines
+/// count. Leaves out the items that the documentation hides, and `try_` twins.
 fn exports(source: &str, paths: &[&str]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for statement in source.split_inclusive(';') {

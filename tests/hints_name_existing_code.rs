@@ -42,7 +42,7 @@ fn called(text: &str) -> Vec<String> {
     names
 }
 
-/// Returns the texts of hints in a source: what follows `hint` or `note =` in a string, up to the end of the statement.
+/// Returns the texts of hints in a source: the text after `hint` or `note =` in a string, up to the end of the statement.
 fn hints(source: &str) -> Vec<&str> {
     let begins = ["hint: ", "let hint = ", "with_hint(", "note = ", "label = "];
     let starts = begins.iter().flat_map(|word| source.match_indices(word).map(|(start, word)| start + word.len()));
@@ -64,7 +64,7 @@ fn the_code_in_hints_exists() {
     for (_, source) in &sources {
         for name in defined(source) {
             known.insert(name.clone());
-            // The attribute `twins` writes these.
+            // The attribute `twins` generates functions with these names.
             if let Some(plain) = name.strip_prefix("try_") {
                 known.extend([plain.to_owned(), format!("{plain}_keepdim"), format!("{plain}_")]);
             }

@@ -17,7 +17,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const MEBI: usize = 1 << 20;
 
-/// The decompressed size that is allowed for any file, and some bytes more.
+/// A size in bytes that is a little above 16 MiB, the decompressed size that readers allow for any file.
 const TOO_MUCH: usize = 17 * MEBI;
 
 /// Returns the largest memory in bytes that `read` needed at a time, and whether it succeeded.

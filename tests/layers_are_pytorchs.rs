@@ -33,12 +33,12 @@ fn try_option(case: &Fixture, name: &str) -> Option<&'static Value> {
     case.about["options"].get(name)
 }
 
-/// Returns a boolean option, or its default.
+/// Returns an option of the case that is a boolean, or `default` if the case does not have it.
 fn flag(case: &Fixture, name: &str, default: bool) -> bool {
     try_option(case, name).map_or(default, |value| value.as_bool().unwrap())
 }
 
-/// Returns an option that is one size or several sizes.
+/// Returns an option of the case that is one size or several sizes, or `default` if the case does not have it.
 fn sizes(case: &Fixture, name: &str, default: isize) -> Vec<isize> {
     match try_option(case, name) {
         None => vec![default],
@@ -61,7 +61,7 @@ fn generator() -> Generator {
     Generator::new(1)
 }
 
-/// Returns the settings that convolutions and transposed convolutions share.
+/// Applies the case's settings that convolutions and transposed convolutions share to `builder`.
 fn convolution<const D: usize, const TRANSPOSED: bool>(
     case: &Fixture,
     builder: ConvBuilder<D, TRANSPOSED>,
@@ -207,7 +207,7 @@ fn layer(case: &Fixture) -> Option<Box<dyn Layer<f64>>> {
     })
 }
 
-/// Sets the parameters to the values of the case, and checks that they have the names of the case.
+/// Sets the parameters of the model to the values of the case, and checks that their names are the names in the case.
 fn load(case: &Fixture, model: &mut (impl Module<f64> + ?Sized)) {
     let names: Vec<String> = model.named_parameters().into_iter().map(|(path, _)| path).collect();
     let expected = case.about["parameters"].as_array().map_or(&[][..], Vec::as_slice);
@@ -221,7 +221,7 @@ fn load(case: &Fixture, model: &mut (impl Module<f64> + ?Sized)) {
     }
 }
 
-/// Compares the output and the gradients of the inputs and the parameters.
+/// Compares the output, and the gradients of the inputs and the parameters, with the case.
 fn check(case: &Fixture, model: &(impl Module<f64> + ?Sized), output: Var<'_, f64>, inputs: &[(&str, Var<'_, f64>)]) {
     case.check("output", &output.value());
     let gradients = (output * case.get("upstream")).sum(..).backward();
@@ -240,7 +240,7 @@ fn check(case: &Fixture, model: &(impl Module<f64> + ?Sized), output: Var<'_, f6
     }
 }
 
-/// Returns whether one of the functions below compares the case.
+/// Returns true if one of the functions below compares the case.
 fn has_its_own_test(case: &Fixture) -> bool {
     let apart = ["batch_norm", "bilinear/", "embedding", "instance_norm2d/statistics"];
     apart.iter().any(|prefix| case.name.starts_with(prefix))
@@ -378,7 +378,7 @@ fn instance_norm_with_statistics() {
     );
 }
 
-/// The layers in the entry `initial` of `nn.json`.
+/// The layers whose initial values the entry `initial` of `nn.json` describes.
 const BEGUN: [&str; 18] = [
     "Linear",
     "Bilinear",
@@ -424,8 +424,9 @@ fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     }
 }
 
-/// Checks the moments of the parameters of 300 layers. The variance of n values (at least 900) lies within 6 standard deviations, each at
-/// most √(2 / n) of it for a normal distribution. The mean lies within 6 · σ / √n.
+/// Checks the mean and the variance of the parameters of 300 layers. A parameter has n values (at least 900) in total. Their variance
+/// must be within 6 standard deviations of the expected variance. For a normal distribution this standard deviation is √(2 / n) times the
+/// variance, and for the others it is smaller. The mean must be within 6 · σ / √n of the expected mean.
 #[test]
 fn initial_values() {
     for kind in BEGUN {

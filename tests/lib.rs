@@ -31,7 +31,7 @@ pub struct Thinning {
 }
 
 impl Thinning {
-    /// Returns the reduced shape, which broadcasts to `shape`.
+    /// Returns the thinned shape, which broadcasts to `shape`.
     pub fn of(&self, shape: &[usize]) -> Vec<usize> {
         let kept = shape.iter().zip(&self.ones).skip(self.dropped.min(shape.len()));
         kept.map(|(&size, &one)| if one { 1 } else { size }).collect()
@@ -49,7 +49,7 @@ pub fn thinnings() -> impl Strategy<Value = Thinning> {
 pub struct Recipe {
     /// For each dimension: the number of elements before it, the step, and whether it is reversed.
     axes: Vec<(usize, usize, bool)>,
-    /// The dimensions from the largest stride to the smallest.
+    /// The dimensions of the tensor, from the largest stride to the smallest stride.
     order: Vec<usize>,
 }
 
@@ -61,7 +61,7 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
 }
 
 impl Recipe {
-    /// Returns a tensor of shape `shape`. `element` fills its whole buffer.
+    /// Returns a tensor of shape `shape` with this layout. Calls of `element` give the elements of the whole buffer.
     pub fn tensor(&self, shape: &[usize], mut element: impl FnMut() -> f64) -> Tensor<f64> {
         let order: Vec<usize> = self.order.iter().copied().filter(|&axis| axis < shape.len()).collect();
         let extent = |axis: usize| self.axes[axis].0 + shape[axis] * self.axes[axis].1;

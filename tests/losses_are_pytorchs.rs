@@ -26,7 +26,7 @@ fn reduction(case: &Fixture) -> LossReduction {
     }
 }
 
-/// Returns a loss type with an option that is a tensor, if the case has this option.
+/// Sets the listed options of a loss, which are tensors, if the case has them. Returns the loss.
 macro_rules! with_tensor {
     ($loss:expr, $case:expr, $($option:ident),*) => {{
         let mut loss = $loss;

@@ -30,7 +30,7 @@ fn check(found: &Tensor<f64>, expected: &Value, what: &str) {
     assert!(error <= TOLERANCE * largest, "{what}: {error:e}\n{found}\n{expected}");
 }
 
-/// Makes the steps of a case: element k begins at k / 4 - 1/2, and its gradient in step t is sin((k + 1)(0.7 + t)) + p.
+/// Makes the steps of a case. Element k begins at k / 4 - 1/2. Its gradient in step t is sin((k + 1)(0.7 + t)) + w, where w is its value.
 fn follow(mut optimizer: impl Optimizer<f64>, case: &Value) {
     let steps = case["values"].as_array().expect("a list");
     let shape = tensor(&steps[0]).shape().clone();
@@ -84,7 +84,7 @@ fn muon() {
     }
 }
 
-/// Makes three steps of gradient descent on the sum of the squared outputs, then evaluates.
+/// Makes three steps of gradient descent on the sum of the squared outputs, then evaluates the layer. Compares the results with the case.
 fn train<M: Module<f64>>(mut norm: M, case: &Value, weight: impl for<'t> Fn(&M, &'t Tape<f64>) -> Var<'t, f64>) {
     let (x, generator) = (tensor(&case["x"]), &mut Generator::new(0));
     let about = format!("{} {}", case["kind"], case["options"]);

@@ -10,7 +10,7 @@ pub(crate) fn check(preemptions: usize, scenario: impl Fn() + Send + Sync + 'sta
     builder.check(scenario);
 }
 
-/// Runs ignored tests of broken protocols, which must fail with a complaint. `broken` has the name of each test and its complaint.
+/// Runs ignored tests of broken protocols, which must fail. `broken` has the name of each test and a part of its failure message.
 ///
 /// Each test runs in a separate process, because the failed check may abort.
 pub(crate) fn assert_finds(module: &str, broken: &[(&str, &str)]) {

@@ -39,7 +39,7 @@ impl Problem {
     }
 }
 
-/// Returns a numeric option, or `default`.
+/// Returns an option of the case that is a number, or `default` if the case does not have it.
 fn option(case: &Fixture, name: &str, default: f64) -> f64 {
     case.about["options"].get(name).map_or(default, |value| value.as_f64().unwrap())
 }
@@ -168,8 +168,8 @@ fn a_hundred_steps_are_pytorchs() {
                 let lbfgs = lbfgs.history_size(case.number("history_size") as usize);
                 let searches = case.about["options"].get("line_search_fn").is_some();
                 let mut lbfgs = if searches { lbfgs.strong_wolfe() } else { lbfgs };
-                // Without a line search the path is unstable, so only 10 steps are compared. If a weight begins 1e-15 away, PyTorch's own
-                // result differs by 0.01.
+                // Without a line search the path of the optimiser is unstable, so only 10 steps are compared. If a weight begins 1e-15
+                // away from its start value, PyTorch's own result differs by 0.01.
                 for step in 1..=if searches { 100 } else { 10 } {
                     let mut model = std::mem::replace(&mut problem.model, Problem::new().model);
                     lbfgs.step(&mut model, |model| problem.measured(model));

@@ -19,7 +19,7 @@ const PAGES: [&str; 7] = [
     "tests/fixtures/README.md",
 ];
 
-/// Returns the pages above and those under `docs/`, with their texts.
+/// Returns the pages of [`PAGES`] and the pages under `docs/`, with their texts.
 fn pages() -> Vec<(String, String)> {
     let mut names: Vec<String> = PAGES.map(str::to_owned).into();
     for folder in ["docs", "docs/guide", "docs/guide/course"] {

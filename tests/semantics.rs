@@ -26,8 +26,8 @@ fn counting(shape: &[usize]) -> Tensor<f64> {
     Tensor::from_vec((0..count).map(|value: usize| value as f64).collect(), shape)
 }
 
-/// Checks a sum element by element. Each result reads the operands at its own index, counted from the last dimension, or at 0
-/// if the operand has size 1.
+/// Checks a sum element by element. Each element of the sum reads the operands at its own index, counted from the last
+/// dimension, or at 0 if the operand has size 1.
 #[track_caller]
 fn assert_adds(left: &[usize], right: &[usize], expected: &[usize]) {
     let (x, y) = (counting(left), counting(right).mul(100.0));
@@ -87,7 +87,7 @@ mod general_rule {
         assert!(matches!(x.try_add_(ones(&[])), Err(Error::ZeroDim { operand: 1, .. })));
         let mask = Tensor::<bool>::ones([2, 2]);
         assert!(matches!(ops::try_where_(&mask, &x, ones(&[])), Err(Error::ZeroDim { operand: 2, .. })));
-        // The rule is for tensors, and a plain number is not a tensor.
+        // The rule for tensors without dimensions does not apply to a plain number.
         assert_eq!(x.add(1.0), Tensor::full([2, 2], 2.0));
         assert_eq!(ones(&[]).add(1.0).item(), 2.0);
         assert_adds(&[1], &[2, 2], &[2, 2]);
@@ -307,7 +307,7 @@ mod compatibility {
         assert_eq!(other_way, counting(&[8]).mul(2.0));
         assert_eq!(texts(&warnings)[0], format!("{}:{line}: UserWarning: {FALLING_BACK}", file!()));
         assert_eq!(warnings.warnings().len(), 2);
-        // Shapes that broadcast are broadcast. Other numbers of elements are refused.
+        // Operands whose shapes broadcast are broadcast. Operands with different numbers of elements are refused.
         assert_eq!(ones(&[4, 1]).add(ones(&[4])), Tensor::full([4, 4], 2.0));
         assert!(ones(&[4, 2]).try_add(ones(&[7])).is_err());
     }

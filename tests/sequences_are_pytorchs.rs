@@ -29,7 +29,7 @@ fn loaded<M: Module<f64>>(mut model: M, case: &Fixture) -> M {
     model
 }
 
-/// Returns a list of names from `nn.json`.
+/// Returns the list of names that the case has under `list` in `nn.json`.
 fn names(case: &Fixture, list: &str) -> Vec<String> {
     case.about[list].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }

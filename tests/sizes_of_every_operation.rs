@@ -25,21 +25,22 @@ use crate::gradcheck_every_operation::row::{Operands, Row, V};
 /// The environment variable with the number of the first case that the child runs.
 const FIRST: &str = "WENGERT_TEST_FIRST_SIZE";
 
-/// The address space of the child in KiB. A request that no result needs fails here and on every machine.
+/// The address space of the child in KiB. A request for more memory than any result needs fails with it on every machine.
 const ADDRESS_SPACE: usize = 8 << 20;
 
 /// The bytes by which one case may raise the largest address space. The results that fit are small.
 const MOST_BYTES: usize = 256 << 20;
 
-/// The time after which a case stands still. Each takes microseconds, but other tests run at the same time.
+/// The time after which a case counts as standing still. A case takes microseconds, but other tests run at the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const HUGE: usize = 1 << 40;
 
-/// Elements. Data that was expanded before it was recorded is computed element by element, so that larger data takes hours.
+/// The largest number of elements of data that is expanded before it is recorded. The operation computes each element, so larger data takes
+/// hours.
 const MOST_DATA: usize = 1 << 20;
 
-/// Returns the shapes on which operations on any shape run.
+/// Returns the shapes for operations that take any shape.
 fn shapes() -> Vec<Vec<usize>> {
     let most = isize::MAX as usize;
     let mut deep = vec![2; 59];
@@ -153,7 +154,7 @@ impl Case {
         format!("{name} {case} of {:?} ({kind}): {}", self.shapes, call.join(" "))
     }
 
-    /// Returns the operands, or `None` if no tensor has one of the shapes.
+    /// Returns the operands of the case on a tape, or `None` if no tensor can have one of the shapes.
     fn inputs<'t>(&self, tape: &'t Tape<f64>) -> Option<Vec<V<'t>>> {
         let input = |(number, (shape, &domain)): (usize, (&Vec<usize>, &Domain))| {
             let number = tensor(Plain(&[1]), domain, 0.37 * number as f64).reshape(());

@@ -102,7 +102,7 @@ pub fn files(folder: &str) -> Vec<(String, String)> {
     files.iter().map(named).collect()
 }
 
-/// Returns the folder of the workspace.
+/// Returns the path of the folder of the workspace.
 ///
 /// # Panics
 ///

@@ -18,7 +18,7 @@ use wengert::tensor::ops::{self, IndexItem, broadcast_tensors, try_where_};
 
 use crate::sources::{text, that_panic};
 
-/// Returns the lines of the tape's listing that name another file.
+/// Returns the lines of the tape's listing that name a file other than this one.
 fn foreign_lines(tape: &Tape<f64>) -> Vec<String> {
     tape.graph().to_string().lines().filter(|line| !line.contains("the_callers_line.rs:")).map(str::to_owned).collect()
 }
@@ -105,7 +105,7 @@ impl Blame {
         self.file == file!() && self.line == line
     }
 
-    /// Returns whether the text names the line too.
+    /// Returns true if the panic is at this line, and its text names the line too.
     fn points_at(&self, line: u32) -> bool {
         self.is_at(line) && self.text.contains(&format!("--> {}:{line}:", self.file))
     }

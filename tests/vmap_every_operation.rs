@@ -46,7 +46,7 @@ const LOOPS: &[&str] = &[
 /// The function that is batched: a function of an operation's operands.
 type Call<'f> = &'f dyn for<'t> Fn(&[V<'t>]) -> V<'t>;
 
-/// The operands of one check.
+/// The operands of one check: the form and the domain of each.
 type Given = Vec<(Form, Domain)>;
 
 /// The way in which a function is applied to all examples.
@@ -111,7 +111,7 @@ impl How {
     }
 }
 
-/// The values that are compared.
+/// The values that are compared, of `vmap` or of the loop.
 struct Outcome {
     values: Vec<Tensor<f64>>,
     /// True if a derivative does not exist, which is an error.
@@ -128,7 +128,7 @@ fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<us
     gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| zeros(x))).collect()
 }
 
-/// Returns the directional derivatives of the results. If a derivative does not exist, returns the results.
+/// Returns the directional derivatives of the results. If a derivative does not exist, returns the results themselves.
 fn directional<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -> V<'t> {
     let tangents: Vec<(V, V)> = inputs.iter().map(|&x| (x, numbers(x, 0.6))).collect();
     let derivatives = inputs[0].tape().try_jvp(results, &tangents).unwrap_or_else(|_| {
@@ -223,14 +223,14 @@ fn operands(row: &Row) -> Vec<Given> {
     }
 }
 
-/// Returns one operand of every form.
+/// Returns the operands of checks with one operand: one check for each form.
 fn of_one(domain: Domain) -> Vec<Given> {
     // The elements of an expanded tensor are equal, which this domain does not allow.
     let is_possible = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
     forms().filter(is_possible).map(|form| vec![(form, domain)]).collect()
 }
 
-/// Returns every pair of forms that broadcasts.
+/// Returns the operands of checks with two operands: one check for each pair of forms that broadcasts.
 fn of_two(first: Domain, second: Domain) -> Vec<Given> {
     pairs().map(|(left, right)| vec![(left, first), (right, second)]).collect()
 }

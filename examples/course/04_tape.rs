@@ -22,7 +22,7 @@ struct List {
     entries: RefCell<Vec<Entry>>,
 }
 
-/// A number that was computed: its operands, each with the derivative of this number with respect to the operand.
+/// A computed number, and its operands by index, each with the derivative of this number with respect to the operand.
 struct Entry {
     value: f64,
     operands: Vec<(usize, f64)>,

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 1000, "Number of steps"), classes)
 }
 
-/// Returns x^i y^j of degree 1 to `degree`: `[n, 2]` to `[n, features]`.
+/// Returns all products x^i y^j with i + j from 1 to `degree`: `[n, 2]` to `[n, features]`.
 fn powers(points: &Tensor, degree: i32) -> Tensor {
     let (x, y) = (points.select(1, 0), points.select(1, 1));
     let columns = (1..=degree).flat_map(|d| (0..=d).map(move |j| (d - j, j)));

@@ -63,7 +63,7 @@ fn overfit(options: &Options) -> Result {
         let [on_train, on_test] = [&part, &test].map(|part| model.forward(part.inputs()));
         let (loss, right) = (cross_entropy(&on_train, y).item(), 100.0 * accuracy(&on_test, test.targets()));
         let last = curve.last().map_or(0.0, |point| point.1);
-        // Early stopping keeps the model of this step.
+        // Early stopping keeps the model of this step, which has the lowest held-out loss.
         let lowest = curve.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
         println!("{name:<14}  {loss:>10.5}   {last:>19.4} ({:.4}, at {:>3})   {right:.1}%", lowest.1, lowest.0);
         chart =

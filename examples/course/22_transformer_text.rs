@@ -60,7 +60,7 @@ impl Block {
         }
     }
 
-    /// Maps `x` `[rows, new, WIDTH]`, the characters after the cached ones.
+    /// Maps `x` `[rows, new, WIDTH]`, the characters after the cached ones, to outputs of the same shape.
     fn forward<'t>(&self, x: Var<'t>, cache: Option<&mut Cache>) -> Var<'t> {
         let [rows, new, _] = *x.shape().sizes() else { panic!("expected [rows, length, width], got {}", x.shape()) };
         let tape = x.tape();
@@ -152,7 +152,7 @@ fn write_text(options: &Options) -> Result {
             |scores, y| cross_entropy(&scores, &y.flatten(0, 1)),
         )?;
 
-    // Each piece begins with the end of the last one.
+    // Each new piece of the text begins with the end of the last piece.
     let mut written = vocabulary.encode("MENENIUS:\n")?.to_vec();
     while written.len() < 400 {
         let start = written.split_off(written.len() - written.len().min(LENGTH / 2));

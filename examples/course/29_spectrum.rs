@@ -12,7 +12,7 @@ use wengert::fft::{Norm, prelude::*, rfftfreq};
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
-/// The samples of the recording, and samples per second.
+/// The number of samples of the recording, and the number of samples per second.
 const SAMPLES: usize = 512;
 const RATE: f64 = 64.0;
 /// The band of the tones, in Hz.

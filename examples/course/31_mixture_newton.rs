@@ -13,7 +13,7 @@ use wengert::prelude::*;
 use wengert::tensor::ops::PadMode;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
-/// The true distributions: weight, mean, deviation.
+/// The weight, the mean and the deviation of each true distribution.
 const TRUTH: [(f64, f64, f64); 3] = [(0.5, -2.0, 0.6), (0.3, 0.5, 0.4), (0.2, 2.5, 0.9)];
 
 fn main() -> ExitCode {
@@ -57,7 +57,7 @@ fn newton(gradient: &Tensor<f64>, hessian: &Tensor<f64>, mut damping: f64) -> (T
 fn mixture(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
     let x = samples(600, generator);
-    // Weights before the softmax, means, and logarithms of the deviations.
+    // The elements of `guess` are the weights before the softmax, the means, and the logarithms of the deviations.
     let guess = [Tensor::from([0.0, 0.0]), Tensor::from([-1.0, 0.0, 1.0]), Tensor::from([0.0, 0.0, 0.0])];
     let (mut theta, layout) = ravel(&guess);
     let loss = formula!(|theta| -log_density(theta.tape().constant(&x), all(theta, &layout)).mean(..));

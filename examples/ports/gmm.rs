@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 300, "Largest number of steps of Newton's method"), mixture)
 }
 
-/// Returns the parameters at the start: the logits `[10]`, the roots of the covariances `[10, 2, 2]`, the means `[10, 2]`.
+/// Returns the parameters at the start: the logits `[10]`, a root R of each covariance RᵀR `[10, 2, 2]`, and the means `[10, 2]`.
 pub fn start() -> [Tensor<f64>; 3] {
     let mut random = RandomState::new(0);
     let logits = random.randn([10]) * 0.1;
@@ -45,7 +45,7 @@ fn mixture(options: &Options) -> Result {
 }
 
 fn picture(options: &Options, points: Tensor<f64>, roots: Tensor<f64>, means: Tensor<f64>) -> Result {
-    // The points of an ellipse are two deviations from the mean.
+    // Each point of an ellipse is two standard deviations away from the mean.
     let angles = Tensor::<f64>::linspace(0.0, std::f64::consts::TAU, 100);
     let circle = stack(&[angles.cos(), angles.sin()], 1) * 2.0;
     let ellipses = circle.matmul(roots) + means.unsqueeze(1);

@@ -20,7 +20,7 @@ pub fn start() -> [Tensor<f64>; 2] {
     [Tensor::ones([10]), settings + Tensor::from([-1.0, -1.0, -5.0, -5.0])]
 }
 
-/// Returns the logarithms `[…]` of the target at points `[…, 2]`: a mean, and the logarithm of a deviation.
+/// Returns the logarithms `[…]` of the target density at points `[…, 2]`. A point consists of a mean and the logarithm of a deviation.
 pub fn log_target<'t>(x: Var<'t, f64>) -> Var<'t, f64> {
     let (mean, log_deviation) = (x.select(-1, 0), x.select(-1, 1));
     let part = |middle: f64, shift: f64| {
@@ -30,7 +30,7 @@ pub fn log_target<'t>(x: Var<'t, f64>) -> Var<'t, f64> {
     part(-0.5, 0.0).logaddexp(part(0.5, 0.1))
 }
 
-/// Returns the mixture of the parts.
+/// Returns the mixture of the normal distributions that `settings` describes, weighted by softmax(`logits`).
 pub fn mixture<'t>(
     [logits, settings]: [Var<'t, f64>; 2],
 ) -> MixtureSameFamily<Independent<Normal<Var<'t, f64>>>, Var<'t, f64>> {

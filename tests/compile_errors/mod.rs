@@ -12,7 +12,7 @@ use crate::sources::text;
 /// A program with one mistake.
 struct Mistake {
     name: &'static str,
-    /// Items before `main`.
+    /// The items of the program before `main`.
     items: &'static str,
     /// The statements of `main`.
     body: &'static str,
@@ -197,7 +197,7 @@ const MISTAKES: &[Mistake] = &[
 const OPENING: &str = "#![allow(unused)]\nuse wengert::autograd::transforms::*;\nuse wengert::prelude::*;\n\
                        fn parameters<M: Module>(model: &M) -> usize { model.num_parameters() }\n";
 
-/// Runs rustc on programs.
+/// Runs rustc on programs that use the library.
 struct Compiler {
     folder: tempfile::TempDir,
     library: PathBuf,
@@ -280,7 +280,7 @@ fn frequent_mistakes_are_explained() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The remedies that the messages and the page name compile.
+/// Checks that the remedies compile that the messages and the page name.
 #[test]
 fn the_remedies_compile() {
     let compiler = Compiler::new();

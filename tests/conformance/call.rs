@@ -11,7 +11,7 @@ use wengert_tensor::{Dims, Scalar, Sizes, Tensor};
 use super::skip::Reason;
 use super::value::{Array, Given, Stop, Value};
 
-/// A call with its arguments.
+/// A call of an operation with its arguments.
 pub struct Call<'c, A: Array> {
     /// PyTorch's name of the operation.
     pub op: &'c str,
@@ -30,7 +30,7 @@ pub enum Pair<A: Array> {
 }
 
 impl<'c, A: Array> Call<'c, A> {
-    /// Makes a call. `constant` turns plain data into an operand.
+    /// Makes a call. `constant` converts plain data to an operand.
     pub fn new(
         op: &'c str,
         args: Vec<Given<A>>,
@@ -41,7 +41,7 @@ impl<'c, A: Array> Call<'c, A> {
         Call { op, args, kwargs, seen, constant }
     }
 
-    /// Returns the name of an argument that was not read.
+    /// Returns the name of an argument that was given but not read, or `None` if all were read.
     pub fn unread(&self) -> Option<String> {
         let position = self.seen.borrow().iter().position(|seen| !seen)?;
         Some(match position.checked_sub(self.args.len()) {
@@ -73,7 +73,7 @@ impl<'c, A: Array> Call<'c, A> {
         (self.constant)(data)
     }
 
-    /// Returns the result that this form of the operation does not exist.
+    /// Returns the verdict that the library does not have this form of the operation.
     pub fn not_built(&self, form: &str) -> Stop {
         Stop::NotBuilt(if form.is_empty() { self.op.to_owned() } else { format!("{} ({form})", self.op) })
     }
@@ -82,12 +82,12 @@ impl<'c, A: Array> Call<'c, A> {
         self.not_built(&format!("this kind of '{name}'"))
     }
 
-    /// Returns whether the argument is a tensor.
+    /// Returns true if the argument at `position` or of this name is a tensor.
     pub fn is_tensor(&self, position: usize, name: &str) -> bool {
         matches!(self.given(position, name), Some(Given::Tensor(_)))
     }
 
-    /// Returns a tensor of any type.
+    /// Returns an argument that is a tensor of any element type.
     pub fn value(&self, position: usize, name: &str) -> Result<&Value<A>, Stop> {
         match self.given(position, name) {
             Some(Given::Tensor(value)) => Ok(value),
@@ -95,7 +95,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns a floating-point tensor.
+    /// Returns an argument that is a floating-point tensor.
     pub fn float(&self, position: usize, name: &str) -> Result<A, Stop> {
         match self.value(position, name)? {
             Value::Float(x) => Ok(x.clone()),
@@ -193,7 +193,7 @@ impl<'c, A: Array> Call<'c, A> {
         self.integer(position, name)?.ok_or_else(|| self.not_built(&format!("no '{name}'")))
     }
 
-    /// Returns a required argument that is a size, not negative.
+    /// Returns a required argument that is a size, which must not be negative.
     pub fn size(&self, position: usize, name: &str) -> Result<usize, Stop> {
         usize::try_from(self.needed_integer(position, name)?)
             .map_err(|_| self.not_built(&format!("a negative '{name}'")))
@@ -258,7 +258,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns the items of a list.
+    /// Returns the items of an argument that is a list.
     pub fn items(&self, position: usize, name: &str) -> Result<&[Given<A>], Stop> {
         match self.given(position, name) {
             Some(Given::List(items)) => Ok(items),

@@ -11,7 +11,7 @@ pub fn tensors<T: Element>(what: &str, got: &Tensor<T>, want: &Tensor<T>, mode: 
     let mut worst: Option<(f64, usize, T, T)> = None;
     for (position, (x, y)) in got.iter().zip(want.iter()).enumerate() {
         let (own, other) = (x.to_f64(), y.to_f64());
-        // An f32 is exact in f64, so rounded values can be compared. Large integers are not, so integers must be equal.
+        // An f32 is exact in f64, so rounded values can be compared in f64. Large integers are not exact in f64, so integers must be equal.
         let float = matches!(T::DTYPE, DType::F32 | DType::F64);
         let same = if float { agree(own, other, mode) } else { x == y };
         if same {
@@ -42,7 +42,7 @@ pub fn shapes(what: &str, got: &Shape, want: &Shape) -> Result<(), String> {
     if got == want { Ok(()) } else { Err(format!("{what}: got shape {got}, expected {want}")) }
 }
 
-/// Compares the strides of dimensions of size above 1 in a tensor with elements.
+/// Compares the strides and the offset of a view. Only dimensions of size above 1 count, in a tensor that has elements.
 pub fn layout(what: &str, shape: &[usize], got: (&[isize], usize), want: (&[isize], usize)) -> Result<(), String> {
     if shape.contains(&0) {
         return Ok(());

@@ -8,7 +8,7 @@ use super::program::{Machine, Program, copied};
 use super::store::{Store, Stores};
 use super::value::{Array, Stop, Value};
 
-/// The machine that computes with eager tensors.
+/// The machine that computes a case's program with eager tensors.
 pub struct Eager<T>(std::marker::PhantomData<T>);
 
 impl<T: Float> Machine for Eager<T> {
@@ -102,7 +102,7 @@ pub enum Forward {
     Refused,
 }
 
-/// Performs the steps and compares an error with the expected error.
+/// Performs the steps of a case. If a step is refused, compares the error with the expected error.
 pub fn forward<'c, M: Machine<Array: Array>>(program: &mut Program<'c, M>, case: &'c Case) -> Result<Forward, Trouble> {
     let expected = case.error.as_ref().filter(|error| error.phase == Phase::Forward);
     for (number, step) in case.steps.iter().enumerate() {
@@ -129,7 +129,7 @@ pub fn forward<'c, M: Machine<Array: Array>>(program: &mut Program<'c, M>, case:
     }
 }
 
-/// Returns an input of an element type that is plain data on every machine, or `None` for a floating-point type.
+/// Returns an input as plain data if its element type is an integer or a boolean, or `None` if the type is a floating-point type.
 pub fn plain<A>(window: &super::format::Window, store: &Store) -> Result<Option<Value<A>>, String> {
     Ok(match window.dtype {
         DType::I64 => Some(Value::Int(store.window(window)?)),

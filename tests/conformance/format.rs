@@ -12,7 +12,7 @@ use wengert_tensor::DType;
 use super::json::{Object, brief};
 use super::store::Store;
 
-/// A whole set.
+/// A whole conformance set: its cases, and the stored tensors.
 pub struct Set {
     /// The program that computed the expected values, for example `torch 2.15.0 cpu`.
     pub reference: String,
@@ -43,7 +43,7 @@ pub struct Case {
     pub second_mode: Mode,
 }
 
-/// An operation on shapes alone, with the arguments of the index.
+/// A call that compares only shapes, layouts or errors. `fields` has the fields of the case in `cases.json`.
 pub struct ShapeCase {
     pub id: String,
     pub function: String,
@@ -60,7 +60,7 @@ pub struct Window {
     pub offset: usize,
 }
 
-/// A named input.
+/// A named input of a case.
 pub struct Input {
     pub name: String,
     pub window: Window,
@@ -68,7 +68,7 @@ pub struct Input {
     pub grad: bool,
 }
 
-/// A call.
+/// A step of a case's program: a call of an operation.
 pub struct Step {
     pub op: String,
     pub args: Vec<Literal>,
@@ -76,7 +76,7 @@ pub struct Step {
     pub out: Vec<String>,
 }
 
-/// An argument as written.
+/// An argument of a step as the set writes it, before names are replaced by values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     None,
@@ -91,7 +91,7 @@ pub enum Literal {
     List(Vec<Literal>),
 }
 
-/// A result to compare.
+/// A result of a case's program that is compared.
 pub struct Output {
     pub name: String,
     pub dtype: DType,
@@ -102,23 +102,23 @@ pub struct Output {
     pub view: Option<(Vec<isize>, usize)>,
 }
 
-/// Second-order values, or the expected error.
+/// The expected second-order values, or the expected error.
 pub struct Second {
     pub v: Vec<Option<String>>,
     pub expected: Result<SecondValues, Expected>,
 }
 
-/// The gradients of the product of the gradients with `v`; `None` is zero.
+/// The expected gradients of the sum of the first gradients times `v`, by inputs and by upstream gradients. `None` stands for zeros.
 pub struct SecondValues {
     pub grad_inputs: Vec<Option<String>>,
     pub grad_grad_outputs: Vec<Option<String>>,
 }
 
-/// An expected error.
+/// An error that a case expects.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub phase: Phase,
-    /// The failing step in the forward phase.
+    /// The index of the failing step, for an error in the forward phase.
     pub step: Option<usize>,
     pub category: String,
     pub message: String,
@@ -132,7 +132,7 @@ pub enum Phase {
     DoubleBackward,
 }
 
-/// The comparison of floating-point numbers.
+/// The way in which floating-point numbers are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     Bits,
@@ -336,7 +336,7 @@ fn check_names(inputs: &[Input], steps: &[Step]) -> Result<(), String> {
 }
 
 impl Literal {
-    /// Returns the names in the argument.
+    /// Returns the names of inputs and earlier results in the argument, also inside of lists.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Literal::Name(name) => vec![name],

@@ -4,11 +4,11 @@
 //! cargo test -p wengert-tests --test conformance -- [--verbose] [--every=N] [FILTER]
 //! ```
 //!
-//! The set is `conformance/data`, or the folder in the environment variable `CONFORMANCE_DIR`. `conformance/data/FORMAT.md`
-//! describes the format. A filter selects the cases whose id contains it. `--every=N` selects one case in N of them. Every case runs on eager tensors, and also on a tape
-//! if an input requires a gradient. It passes if both agree with PyTorch. `conformance/skip.rs` lists the cases that the design
-//! excludes, with reasons. Operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`.
-//! The exit code is 1 if a case failed or the set could not be read.
+//! The set is in the folder `conformance/data`, or in the folder that the environment variable `CONFORMANCE_DIR` names.
+//! `conformance/data/FORMAT.md` describes the format. A filter selects the cases whose id contains it. `--every=N` runs only every Nth of
+//! the selected cases. Every case runs on eager tensors, and also on a tape if an input requires a gradient. It passes if both agree with
+//! PyTorch. `conformance/skip.rs` lists the cases that the design excludes, with reasons. Operations that do not exist are skipped by name.
+//! The last line is `N passed, M failed, K skipped`. The exit code is 1 if a case failed or the set could not be read.
 //!
 //! The runner is a module of the library, so its generic operations are compiled once. The other tests link these instances.
 
@@ -37,9 +37,9 @@ use self::report::{Report, Verdict};
 use self::value::Stop;
 use wengert_tensor::DType;
 
-/// Runs the set with the arguments of the process.
+/// Runs the set, with the filter and the options in the arguments of the process.
 pub fn run() -> ExitCode {
-    // The reference gives no compatibility warning, so the runner gives none.
+    // PyTorch, the reference, gives no compatibility warning, so the runner gives none.
     wengert_tensor::compat::set_process(wengert_tensor::compat::Rules::pytorch());
     let mut report = Report::default();
     let (mut filter, mut every) = (String::new(), 1);
@@ -49,7 +49,7 @@ pub fn run() -> ExitCode {
             option if option.starts_with("--every=") => {
                 every = option["--every=".len()..].parse().ok().filter(|&every| every > 0).unwrap_or(1);
             }
-            // An option of the test runner.
+            // Ignores an option of the test runner.
             option if option.starts_with('-') => {}
             text => filter = text.to_owned(),
         }
@@ -88,7 +88,7 @@ pub fn run() -> ExitCode {
     if report.finish() && are_pages_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns whether README.md and the guide state the counts of this run, and prints the right sentence if they do not.
+/// Returns true if README.md and the guide state the counts of this run. Prints the right sentence if they do not.
 fn pages_agree(report: &Report) -> bool {
     let page =
         |path: &str| std::fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_default();

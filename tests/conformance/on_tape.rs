@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 use super::store::Stores;
 use super::value::{Array, Stop, Value};
 
-/// The machine that records on a tape.
+/// The machine that records a case's program on a tape.
 pub struct Recorder<'t, T: Float>(&'t Tape<T>);
 
 impl<'t, T: Float> Machine for Recorder<'t, T> {
@@ -36,7 +36,7 @@ impl<T: Float> Array for Var<'_, T> {
     }
 }
 
-/// Returns whether the case runs on a tape.
+/// Returns true if the case runs on a tape.
 pub fn applies(case: &Case) -> bool {
     let wants = case.inputs.iter().any(|input| input.grad);
     // Cases about strides and shared memory are only for eager tensors.
@@ -111,7 +111,7 @@ pub fn run<T: Float + Stores>(case: &Case, set: &Set) -> Result<(), Trouble> {
     }
 }
 
-/// Returns the error that is expected after the forward phase.
+/// Returns the error that is expected in a phase after the forward phase.
 fn expected(case: &Case) -> Option<&Expected> {
     let second = case.second.as_ref().and_then(|second| second.expected.as_ref().err());
     case.error.as_ref().filter(|error| error.phase != Phase::Forward).or(second)
@@ -125,7 +125,7 @@ fn is_reached<'t, T: Float>(tape: &'t Tape<T>, output: Var<'t, T>, sources: &[Va
     }
 }
 
-/// The reason why a later phase ended early.
+/// The reason why a phase after the forward phase ended early.
 enum Halt {
     Refused(Phase, Error),
     Differs(String),
@@ -185,7 +185,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         }
     }
 
-    /// Checks the gradients of the gradients, with respect to the inputs and to the upstream gradients.
+    /// Compares the second-order gradients, with respect to the inputs and to the upstream gradients.
     fn second(
         &self,
         second: &Second,
@@ -218,7 +218,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         self.modes_agree("forward mode over reverse", &pairs, &sources, &results)
     }
 
-    /// Returns the position among the sources of the input at `position`.
+    /// Returns the position in `sources` of the input with the index `position`.
     fn place(&self, position: usize) -> usize {
         self.sources.iter().take_while(|&&(other, _)| other < position).count()
     }
@@ -249,8 +249,9 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         }
     }
 
-    /// Checks ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for tangents `v`. This needs no expected values. Non-finite values are skipped. It runs only in f64,
-    /// because f32 has the same rules.
+    /// Compares reverse mode with forward mode: ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for the Jacobian J, random tangents v of the inputs, and the
+    /// upstream gradients u. This needs no expected values. Non-finite values are skipped. The check runs only in f64, because f32 has
+    /// the same rules.
     fn modes_agree(
         &self,
         what: &str,
@@ -295,7 +296,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
     }
 }
 
-/// An inner product and the sum of the magnitudes of its terms.
+/// An inner product, and the sum of the magnitudes of its terms, which is the scale of its rounding error.
 #[derive(Default)]
 struct Dot {
     sum: f64,

@@ -13,19 +13,19 @@ use super::value::{Array, Given, Stop, Value};
 /// The named arguments of a call.
 type Keywords<'c, A> = Vec<(&'c str, Given<A>)>;
 
-/// The place where a case is computed: eager tensors or a tape.
+/// The place where a case's program is computed: eager tensors, or a tape.
 pub trait Machine {
-    /// The floating-point values of this place.
+    /// The type of the floating-point values: tensors or variables.
     type Array: Array;
 
-    /// Returns plain data as a value.
+    /// Returns plain data as a floating-point value of this place.
     fn constant(&self, data: &Tensor<<Self::Array as TensorLike>::Elem>) -> Self::Array;
 
-    /// Copies the values: PyTorch's `clone`.
+    /// Returns a copy of the values, as PyTorch's `clone` does.
     fn copy(&self, x: &Self::Array) -> Result<Self::Array, Stop>;
 }
 
-/// The names of a case. Several names may denote one tensor, because an in-place operation returns its first argument.
+/// The values of a case's program by name. Several names may denote one tensor, because an in-place operation returns its first argument.
 pub struct Program<'c, M: Machine> {
     machine: &'c M,
     cells: Vec<Value<M::Array>>,
@@ -33,7 +33,7 @@ pub struct Program<'c, M: Machine> {
 }
 
 impl<'c, M: Machine> Program<'c, M> {
-    /// Makes a program without names.
+    /// Returns a program in which no name has a value.
     pub fn new(machine: &'c M) -> Self {
         Program { machine, cells: Vec::new(), names: HashMap::new() }
     }
@@ -75,7 +75,8 @@ impl<'c, M: Machine> Program<'c, M> {
             }
             return Ok(());
         }
-        // The results after these are other changed arguments, which already have names: the running statistics.
+        // The remaining results are arguments that the operation changed, such as running statistics. Their names are bound to the new
+        // values.
         for (literal, value) in step.args.iter().skip(1).zip(results.drain(step.out.len().min(results.len())..)) {
             if let Literal::Name(name) = literal {
                 self.bind(name, value);
@@ -142,7 +143,7 @@ impl<'c, M: Machine> Program<'c, M> {
     }
 }
 
-/// Returns the same values in a new buffer.
+/// Returns a tensor with the same values in a new buffer.
 pub fn copied<T: Element>(x: &Tensor<T>) -> Tensor<T> {
     Tensor::from_vec(x.to_vec(), x.shape())
 }

@@ -16,7 +16,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Reads an error.
+    /// Reads the categories and the first line of an error of the library.
     pub fn new(error: &(dyn StdError + 'static)) -> Self {
         if let Some(error) = error.downcast_ref::<Error>() {
             return Refusal { categories: categories(error), sentence: error.sentence() };
@@ -33,8 +33,8 @@ impl Refusal {
         Refusal { categories: &[], sentence: error.to_string() }
     }
 
-    /// Checks that this is the expected error: the phase, the step and the category. The message is compared too, if the format
-    /// says that it is regular.
+    /// Checks that this is the expected error: its phase, its step and its category. Compares the message too, if the format
+    /// says that the messages of the category are regular.
     pub fn check(&self, phase: Phase, step: Option<usize>, expected: &Expected) -> Result<(), String> {
         if phase != expected.phase || expected.step.is_some() && step != expected.step {
             return Err(format!(

@@ -63,14 +63,14 @@ impl Report {
         self.ruled_out.values().sum::<usize>() + self.not_built.values().sum::<usize>()
     }
 
-    /// Returns the sentence of README.md about the counts.
+    /// Returns the sentence about the counts that README.md must contain.
     pub fn sentence(&self) -> String {
         let share = 100.0 * self.skipped() as f64 / self.total().max(1) as f64;
         let [passed, skipped] = [self.passed, self.skipped()].map(thousands);
         format!("{passed} cases pass, {} fail, and {skipped} ({share:.1}%) are skipped.", self.failed)
     }
 
-    /// Prints the counts and returns whether no case failed.
+    /// Prints the counts. Returns true if no case failed.
     pub fn finish(self) -> bool {
         let share = |count: usize| 100.0 * count as f64 / self.total().max(1) as f64;
         if !self.not_built.is_empty() {

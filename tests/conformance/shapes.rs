@@ -41,7 +41,7 @@ fn negative(expected: &Json) -> bool {
     sizes.is_some_and(|sizes| sizes.iter().any(|size| size.as_i64().is_some_and(|size| size < 0)))
 }
 
-/// The result of a call: its shape, and on request its layout and whether it is a view of the input.
+/// The result of a call: its shape, and, if the case compares it, its layout and a flag that is true for a view of the input.
 struct Outcome {
     shape: Shape,
     layout: Option<(Vec<isize>, usize, bool)>,
@@ -223,7 +223,7 @@ fn in_place(op: &str, shape: &Shape, others: Vec<Given<Zeros>>) -> Result<Outcom
     Ok(Outcome { shape, layout: None })
 }
 
-/// Returns the first result.
+/// Returns the first result of the operation `op`, which must be a floating-point tensor.
 fn first<'r>(op: &str, results: &'r [Value<Zeros>]) -> Result<&'r Zeros, Stop> {
     match results.first() {
         Some(Value::Float(x)) => Ok(x),

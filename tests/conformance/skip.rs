@@ -33,7 +33,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Returns the reason for which the design excludes `case`.
+/// Returns the reason why the design excludes `case`, or `None` if the case is run.
 pub fn ruled_out(case: &Case) -> Option<Reason> {
     let category = case.error.as_ref().map_or("", |error| error.category.as_str());
     if case.group == "promotion" || matches!(category, "dtype" | "dtype_cast") || mixes_floats(case) {
@@ -55,13 +55,13 @@ pub fn ruled_out_shape(case: &ShapeCase) -> Option<Reason> {
     matches!(case.function.as_str(), "result_type" | "can_cast").then_some(Reason::MixedTypes)
 }
 
-/// Returns whether both floating-point types occur.
+/// Returns true if the inputs of the case have both floating-point types.
 fn mixes_floats(case: &Case) -> bool {
     let has = |dtype| case.inputs.iter().any(|input| input.window.dtype == dtype);
     has(DType::F32) && has(DType::F64)
 }
 
-/// Operations that return views of the buffer of their first argument.
+/// The operations that return views of the buffer of their first argument.
 const VIEWS: &[&str] = &[
     "broadcast_to",
     "chunk",
@@ -88,7 +88,7 @@ const VIEWS: &[&str] = &[
     "view",
 ];
 
-/// Returns whether a name is read after a write to another name of the same memory.
+/// Returns true if a name is read after a write to another name of the same memory.
 fn sees_a_write(case: &Case) -> bool {
     // For each name: the index of its tensor, and the index of that tensor's buffer.
     let mut names: Vec<(&str, usize, usize)> = Vec::new();

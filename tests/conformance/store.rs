@@ -9,7 +9,7 @@ use wengert_tensor::{DType, Element, Tensor};
 
 use super::format::Window;
 
-/// All tensors by name.
+/// All stored tensors of the set by name.
 pub struct Store(HashMap<String, Stored>);
 
 struct Stored {
@@ -44,12 +44,12 @@ impl Store {
         self.0.len()
     }
 
-    /// Refuses a name that the file does not have.
+    /// Returns an error if the file has no tensor with the name `key`.
     pub fn check_key(&self, key: &str) -> Result<(), String> {
         if self.0.contains_key(key) { Ok(()) } else { Err(format!("there is no tensor '{key}'")) }
     }
 
-    /// Refuses a window that exceeds its base.
+    /// Returns an error if the window has another element type than its base, or exceeds the base.
     pub fn check(&self, window: &Window) -> Result<(), String> {
         let base = self.0.get(&window.base).ok_or_else(|| format!("there is no tensor '{}'", window.base))?;
         if base.dtype != window.dtype {
@@ -71,7 +71,7 @@ impl Store {
         Tensor::try_from_strided(data, &window.shape[..], &window.strides, offset).map_err(|error| error.sentence())
     }
 
-    /// Returns a stored tensor.
+    /// Returns the stored tensor with the name `key`.
     pub fn tensor<T: Stores>(&self, key: &str) -> Result<Tensor<T>, String> {
         let shape = &self.0.get(key).ok_or_else(|| format!("there is no tensor '{key}'"))?.shape;
         Tensor::try_from_vec(self.data::<T>(key)?, &shape[..]).map_err(|error| error.sentence())
@@ -86,7 +86,7 @@ impl Store {
     }
 }
 
-/// An element type of the file.
+/// An element type that tensors of the file may have.
 pub trait Stores: Element {
     /// Returns an element from its little-endian bytes.
     fn from_bytes(bytes: &[u8]) -> Self;

@@ -8,7 +8,7 @@ use super::skip::Reason;
 
 /// Floating-point tensors or recorded variables, with all operations.
 pub trait Array: TensorLike<Elem: Float> + InPlace + Windowed {
-    /// PyTorch's `view`, which refuses a tensor if its strides do not allow the view.
+    /// Does what PyTorch's `view` does: returns an error if the tensor's strides do not allow the view.
     fn view(&self, sizes: Sizes) -> Result<Self, Self::Error>;
 }
 
@@ -37,7 +37,7 @@ impl<A: Array> Value<A> {
     }
 }
 
-/// An argument of a call, after names are replaced by values.
+/// An argument of a call, after names were replaced by values.
 #[derive(Clone)]
 pub enum Given<A> {
     None,
@@ -72,7 +72,7 @@ impl<E: std::error::Error + 'static> From<E> for Stop {
     }
 }
 
-/// The results of a call.
+/// The results of a call, or the reason why it gave none.
 pub type Results<A> = Result<Vec<Value<A>>, Stop>;
 
 /// The results of a call, or `None` if the family does not have the operation.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::sources::{self, text};
 use wengert::tensor::{Binary, Compare, Reduction, Unary};
 
-/// A line of `docs/operations.md`.
+/// A line of a table in `docs/operations.md`, which describes one operation.
 #[derive(Debug)]
 pub struct Line {
     pub name: String,

@@ -10,7 +10,8 @@ use super::grid::{
 };
 use super::row::{Row, in_place, one, two};
 
-/// The intervals on which the gamma function and its derivatives are checked. The trigamma function has as few terms as PyTorch's.
+/// The intervals on which the gamma function and its derivatives are checked. The trigamma function is inexact, because it sums as few
+/// terms as PyTorch's.
 const GAMMA: Domain = Approximate(&[(0.5, 4.0), (-1.8, -1.2)]);
 
 /// Returns the domain of a primitive of one operand.

@@ -23,7 +23,7 @@ pub enum Domain {
 
 pub use Domain::{Approximate, Distinct, Fixed, Integers, Single, Smooth};
 
-/// Values away from 0.
+/// Positive and negative values away from 0.
 pub const REAL: Domain = Smooth(&[(0.15, 1.6), (-1.7, -0.2)]);
 pub const POSITIVE: Domain = Smooth(&[(0.3, 2.5)]);
 pub const BETWEEN_ONES: Domain = Smooth(&[(0.1, 0.85), (-0.8, -0.15)]);
@@ -38,9 +38,9 @@ pub const NEAR_ONE: Domain = Smooth(&[(0.95, 1.05)]);
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     Plain(&'static [usize]),
-    /// A transposed tensor with this shape.
+    /// A tensor with this shape that is the transposed view of another tensor.
     Transposed(usize, usize),
-    /// The first shape expanded to the second.
+    /// A tensor of the first shape, expanded to the second shape.
     Expanded(&'static [usize], &'static [usize]),
 }
 
@@ -74,10 +74,10 @@ const PAIRED: &[Form] = &[
     Expanded(&[3, 1], &[3, 4]),
 ];
 
-/// The additional forms for operations on one operand.
+/// The forms on which only operations on one operand are checked, in addition to the paired forms.
 const ALONE: &[Form] = &[Plain(&[2, 0]), Plain(&[1, 2, 1]), Transposed(3, 2), Expanded(&[3], &[2, 3])];
 
-/// Returns every form.
+/// Returns every form: the paired forms and the additional ones.
 pub fn forms() -> impl Iterator<Item = Form> {
     PAIRED.iter().chain(ALONE).copied()
 }

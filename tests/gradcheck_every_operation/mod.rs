@@ -25,7 +25,7 @@ use self::elementwise::{domain_of_binary, domain_of_unary};
 use self::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, UNEQUAL, tensor};
 use self::row::{Operands, Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
 
-/// All tables.
+/// All tables of checked operations.
 pub const TABLES: &[&[Row]] = &[
     elementwise::ONE,
     elementwise::TWO,

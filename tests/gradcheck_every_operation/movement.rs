@@ -180,12 +180,12 @@ pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     };
 };
 
-/// Returns a `[3, 2]` matrix made from an operand of any shape.
+/// Returns a `[3, 2]` matrix that depends on every element of an operand of any shape.
 fn matrix(x: V<'_>) -> V<'_> {
     x.exp().sum(..) * x.tape().constant(Tensor::from([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]))
 }
 
-/// Returns a `[2, 2]` matrix made from an operand of any shape.
+/// Returns a `[2, 2]` matrix that depends on every element of an operand of any shape.
 fn source(x: V<'_>) -> V<'_> {
     (x.sin().sum(..) * x.tape().constant(Tensor::from([[1.0, 2.0], [3.0, 4.0]]))).exp()
 }

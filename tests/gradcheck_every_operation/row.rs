@@ -12,7 +12,7 @@ pub type V<'t> = Var<'t, f64>;
 pub struct Row {
     /// The name of the operation.
     pub name: &'static str,
-    /// A name for this row, if the operation has several rows.
+    /// A name that distinguishes this row from other rows of the operation; empty if there are none.
     pub case: &'static str,
     /// The call, as written in the table.
     pub call: &'static str,
@@ -142,7 +142,8 @@ impl Row {
     }
 }
 
-/// Returns the check for the grid. If there are many elements, it checks one random sum of them, which an error in one element changes.
+/// Returns the check for the grid. If there are many elements, it checks one randomly weighted sum of them. An error in one element
+/// changes this sum.
 fn on_the_grid(domain: Domain) -> GradCheck {
     claiming(GradCheck::new().full_up_to(4).projections(1), domain)
 }
@@ -207,7 +208,7 @@ pub fn is_refused(name: &str, result: Result<V<'_>, Error>) {
     assert!(value.is_err(), "{name} has a value");
 }
 
-/// Returns whether the operation refuses floating-point numbers.
+/// Returns true if the operation refuses floating-point numbers.
 pub fn is_for_integers(domain: Domain) -> bool {
     matches!(domain, Integers)
 }

@@ -9,7 +9,7 @@ use super::scopes::{Module, Path, Scope, scopes};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     pub from: String,
-    /// A file of the crate, or the path of an item of another crate.
+    /// The imported file of the crate, or the path of the imported item of another crate.
     pub to: String,
     line: usize,
     path: String,
@@ -24,7 +24,7 @@ pub struct Crate {
     pub external: Vec<Import>,
 }
 
-/// A file and the tokens of its code.
+/// The path of a file, its module, and the tokens of its code.
 type Code<'s> = (&'s str, Module, Vec<Token<'s>>);
 
 /// Returns the module of a file: `kernel/conv/mod.rs` is `["kernel", "conv"]`.
@@ -90,7 +90,7 @@ impl Crate {
         Crate { files, imports: imports.into_values().collect(), external: external.into_iter().collect() }
     }
 
-    /// Returns the imports of `path` by the files of `folder`.
+    /// Returns the imports of `path` in the files of `folder`.
     ///
     /// `folder` is a path from the crate's `src` to a folder or a file without `.rs`; an empty one is the whole crate. `path` is
     /// a module of the crate (`shape::compat`), or an item of another crate (`std::thread`).
@@ -105,7 +105,7 @@ impl Crate {
         inner.chain(outer).filter(|import| is_inside(&import.from)).map(Import::to_string).collect()
     }
 
-    /// Returns the imports that point up. `levels` are the names of folders and files, lowest first.
+    /// Returns the imports that point from a lower to a higher level. `levels` are the names of folders and files, lowest first.
     pub fn upward(&self, levels: &[String]) -> Vec<String> {
         let level = |file: &str| {
             let name = file.split('/').next().unwrap_or_default().trim_end_matches(".rs");

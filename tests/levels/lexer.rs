@@ -39,12 +39,12 @@ pub fn without_comments_and_literals(source: &str) -> String {
     out
 }
 
-/// Returns whether a text ends in a letter, a digit or `_`.
+/// Returns true if a text ends in a letter, a digit or `_`.
 fn ends_in_word(text: &str) -> bool {
     text.ends_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// Returns the length of a block comment, which may contain other block comments.
+/// Returns the length of the block comment at the beginning of `rest`. The comment may contain other block comments.
 fn block_comment(rest: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
@@ -65,7 +65,8 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Returns the length of a raw string literal, with or without the prefix `b` or `c`.
+/// Returns the length of the raw string literal at the beginning of `rest`, with or without the prefix `b` or `c`. Returns `None` if there
+/// is none.
 fn raw_string(rest: &str) -> Option<usize> {
     let after = rest.trim_start_matches(['b', 'c']).strip_prefix('r')?;
     let hashes = after.len() - after.trim_start_matches('#').len();
@@ -75,7 +76,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(inside.find(&close).map_or(rest.len(), |end| start + end + close.len()))
 }
 
-/// Returns the length of a quoted literal with its quotes.
+/// Returns the length of the quoted literal at the beginning of `rest`, with its quotes.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in rest.char_indices().skip(1) {
@@ -89,7 +90,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// Returns whether a `'` begins a character literal and not a lifetime.
+/// Returns true if the `'` at the beginning of `rest` begins a character literal and not a lifetime.
 fn is_character(rest: &str) -> bool {
     let mut characters = rest.chars().skip(1);
     match characters.next() {

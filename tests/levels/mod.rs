@@ -21,7 +21,7 @@ use crate::sources::{files, text};
 /// The upper limit of `unsafe` blocks in the workspace.
 const UNSAFE_BLOCKS: usize = 45;
 
-/// Returns the lines of the block of levels in a page.
+/// Returns the lines of the page's code block of levels, which has the language `levels`.
 fn block(page: &str) -> Vec<&str> {
     let lines = page.lines().skip_while(|line| *line != "```levels").skip(1);
     lines.take_while(|line| *line != "```").collect()
@@ -152,7 +152,7 @@ fn every_folder_has_a_row() {
     }
 }
 
-/// Returns the path of a folder of a crate on this machine.
+/// Returns the absolute path of a folder in the sources of a crate.
 fn folder_of(name: &str, folder: &str) -> String {
     format!("{}/../crates/{name}/src/{folder}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -205,7 +205,7 @@ fn synthetic(files: &[(&str, &str)]) -> Crate {
     Crate::read(&files.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect::<Vec<_>>())
 }
 
-/// Returns all imports between the files of a crate.
+/// Returns all imports between the files of a crate as texts.
 fn all(read: &Crate) -> Vec<String> {
     read.imports.iter().map(Import::to_string).collect()
 }

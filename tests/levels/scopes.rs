@@ -88,7 +88,7 @@ pub fn scopes<'s>(tokens: &[Token<'s>], module: &Module) -> Vec<Scope<'s>> {
     done
 }
 
-/// Returns whether a token is a name.
+/// Returns true if a token is a name.
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }

@@ -11,7 +11,7 @@ mod unordered_lock;
 
 use crate::model_check::{assert_finds, check};
 
-/// Defines the scenarios for the module `shared` beside the call.
+/// Defines the scenarios in the module that calls this macro. They run on the module `shared` beside the call.
 macro_rules! scenarios {
     () => {
         use loom::sync::Arc;
@@ -19,8 +19,8 @@ macro_rules! scenarios {
 
         use shared::{Buffers, Shared};
 
-        /// A buffer of one element. Loom fails if two threads access it without an order between the accesses. Counts itself when it is
-        /// dropped.
+        /// A buffer of one element. Loom fails if two threads access it without an order between the accesses. A dropped buffer adds 1
+        /// to the count `dropped`.
         struct Buffer {
             element: AtomicUsize,
             dropped: Arc<AtomicUsize>,
@@ -53,7 +53,7 @@ macro_rules! scenarios {
             })
         }
 
-        /// Returns the bytes and the number of the buffers in the pool.
+        /// Returns the number of bytes and the number of buffers in the pool.
         fn held(pool: &Shared<Buffer>) -> (usize, usize) {
             let buffers = pool.lock();
             (buffers.bytes, buffers.count)

@@ -16,7 +16,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::model_check::{assert_finds, check};
 
-/// Defines the scenarios for the module `team` beside the call.
+/// Defines the scenarios in the module that calls this macro. They run on the module `team` beside the call.
 macro_rules! scenarios {
     () => {
         use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Times linear algebra with nalgebra or faer: kind, type, n, batch, library, microseconds, as `benches/linalg.rs` does.
+//! Times linear algebra with nalgebra or faer, and prints the same columns as `benches/linalg.rs`: operation, element type, size of the
+//! matrices, number of matrices, library, microseconds.
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/peers/Cargo.toml -- nalgebra|faer FILTER
@@ -14,10 +15,10 @@ use faer::prelude::*;
 use faer::{Mat, Side};
 use nalgebra::{DMatrix, RealField};
 
-/// The sizes of the matrices, and the number of matrices.
+/// Pairs of the number of rows and columns of each matrix, and the number of matrices in a batch.
 const SIZES: [(usize, usize); 7] = [(4, 1), (8, 1), (32, 1), (128, 1), (512, 1), (4, 4096), (8, 4096)];
 
-/// The operations of the comparison.
+/// The operations that the libraries are compared on.
 const KINDS: [&str; 8] = ["cholesky", "solve", "inv", "det", "triangular", "qr", "eigh", "svd"];
 
 fn main() {

@@ -5,10 +5,10 @@
 //! cargo run -p wengert-distributed --example reductions -- --plot docs/distributed.svg
 //! ```
 //!
-//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn. There are two sums. The first has the
-//! same bits on any number of ranks. In it, each rank sends 2 (N - 1) messages with 2 (N - 1) / N of the vector in total, and N - 1
-//! messages to check that the ranks agree. In the second, MPI's own sum, each rank sends at best 2 log₂ N messages and the same number of
-//! bytes.
+//! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn seconds. Two kinds of sums of a vector
+//! over N ranks are compared. The first kind has the same bits on any number of ranks. Each rank sends 2 (N - 1) messages, which together
+//! have 2 (N - 1) / N times the bytes of the vector. It also sends N - 1 messages to check that the ranks agree. The second kind is MPI's
+//! own sum. Each rank sends at best 2 log₂ N messages and the same number of bytes.
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -30,7 +30,8 @@ const NETWORKS: [(&str, f64, f64); 2] =
 const MODELS: [(&str, f64, f64); 3] =
     [("10 thousand parameters, 5 ms", 1e4, 5e-3), ("10 million, 200 ms", 1e7, 0.2), ("1 billion, 20 s", 1e9, 20.0)];
 
-/// Returns the predicted time, in seconds, of a sum of `bytes` over `ranks`.
+/// Returns the predicted time, in seconds, of a sum of vectors of `bytes` bytes over `ranks` ranks. A message of n bytes takes `alpha` +
+/// `beta` n seconds.
 fn predicted(ranks: f64, bytes: f64, alpha: f64, beta: f64, by_mpi: bool) -> f64 {
     let messages = if by_mpi { 2.0 * ranks.log2() } else { 3.0 * (ranks - 1.0) };
     messages * alpha + 2.0 * (ranks - 1.0) / ranks * bytes * beta
@@ -89,7 +90,7 @@ fn measure(group: &Group) -> Result<(), Box<dyn StdError>> {
         return Ok(());
     }
     for (name, by_mpi) in [("tree", false), ("MPI's", true)] {
-        // Fits a straight line through the points, by least squares of the relative errors.
+        // Fits a straight line through the times of all sizes, by least squares of the relative errors.
         let time = |&(_, tree, own): &(f64, f64, f64)| if by_mpi { own } else { tree };
         let [mut s, mut sx, mut sxx, mut sy, mut sxy] = [0.0; 5];
         for point in &points {
@@ -123,8 +124,8 @@ fn efficiency(ranks: f64, model: (&str, f64, f64), network: (&str, f64, f64), st
     compute / (compute + predicted(ranks, 4.0 * model.1, network.1, network.2, by_mpi))
 }
 
-/// The width and height of the picture in pixels, and the units of the drawing in a pixel: plotters rounds each coordinate to a whole
-/// unit.
+/// The width and height of the picture in pixels, and the number of drawing units per pixel. plotters rounds each coordinate to a
+/// whole unit.
 const SIZE: (u32, u32) = (1100, 520);
 const UNITS: u32 = 10;
 

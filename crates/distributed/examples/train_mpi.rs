@@ -128,11 +128,11 @@ trait Task {
     fn rows(&self) -> usize;
     fn batch(&self, rows: &[usize]) -> wengert_nn::Result<(Tensor<Self::Input>, Tensor<i64>)>;
     fn model(&self, generator: &mut Generator) -> Self::Model;
-    /// Records the logits `[n, classes]`, and returns them with their targets.
+    /// Records the logits `[n, classes]` of the model for a batch of inputs.
     fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
 }
 
-/// The task to classify handwritten digits, `[n, 64]`.
+/// The task to classify handwritten digits. Its inputs are images `[n, 64]`.
 struct Digits {
     samples: Samples,
     network: fn(&mut Generator) -> Sequential,
@@ -355,7 +355,7 @@ fn take_steps<K: Task, O: Optimizer>(
         }
     }
     report(group, parallel, model, (began, before, step - timed), batch);
-    // A checkpoint of a finished training leaves no step to make, and so no loss of a step.
+    // If the checkpoint is of a finished training, no step is made, so there is no loss to report.
     Ok(Some(loss.map_or("no step was left to make".to_owned(), |loss| format!("loss {loss:.6}"))))
 }
 

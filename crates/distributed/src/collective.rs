@@ -10,7 +10,7 @@ use crate::transport::Exchange;
 use crate::tree::{Node, Sums, part};
 use crate::{Error, Result};
 
-/// The reduction of the elements that the ranks have at the same place of their tensors.
+/// The operation that combines the tensors of all ranks: it reduces the elements that have the same index in the ranks' tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// The sum, added in a fixed order: pairs of neighbouring ranks, then pairs of pairs.
@@ -33,7 +33,7 @@ impl Reduce {
         }
     }
 
-    /// Reduces `left` and `right` elementwise into `left`. The division for the mean follows later.
+    /// Reduces `left` and `right` elementwise into `left`. For `Mean`, this function only adds, and the caller divides the sum later.
     fn join<T: Float>(self, left: &mut [T], right: &[T]) {
         for (left, &right) in left.iter_mut().zip(right) {
             *left = match self {
@@ -77,8 +77,8 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the `count` elements of rank `root` on every rank. In round k, the first 2ᵏ ranks (counted from the root) send to the next
-    /// 2ᵏ ranks.
+    /// Returns the `count` elements of rank `root` on every rank. In round k, each of the first 2ᵏ ranks, counted from the root, sends
+    /// the elements to one of the next 2ᵏ ranks.
     pub(crate) fn spread<E: Element>(
         &self,
         during: &'static str,
@@ -192,7 +192,8 @@ impl Group {
         Ok(std::array::from_fn(|_| sums.next().unwrap_or_default()))
     }
 
-    /// Returns this rank's part of the reduction. `part(rank)` is the range that a rank owns.
+    /// Reduces the vectors `own` of all ranks elementwise, and returns this rank's part of the result. `part(rank)` is the range of
+    /// elements that a rank owns.
     fn reduce_parts<T: Float>(
         &self,
         during: &'static str,
@@ -225,7 +226,8 @@ impl Group {
         Ok(total)
     }
 
-    /// Returns the parts of all ranks. `count(rank)` is the number of elements of a rank's part.
+    /// Returns the parts of all ranks, in the order of the ranks. `own` is this rank's part, and `count(rank)` is the number of elements of
+    /// a rank's part.
     pub(crate) fn gather_parts<E: Element>(
         &self,
         during: &'static str,

@@ -1,11 +1,11 @@
-//! The order of the rows that the ranks read.
+//! A data set of row indices, which gives the order of the rows that the ranks read.
 
 use wengert_nn::Dataset;
 
-/// A data set whose samples are row indices. A [`DataLoader`](wengert_nn::DataLoader) over it gives the order of an epoch. The order is the
-/// same on all ranks with the same seed, and each rank reads only the rows of its [shards](crate::Shard). If the rows do not divide evenly,
-/// the last batch is smaller. The sizes of its shards then differ by one row, or some shards are empty. `drop_last` leaves that batch out.
-/// PyTorch: `DistributedSampler`.
+/// A data set whose samples are row indices. A [`DataLoader`](wengert_nn::DataLoader) over it gives the order of the rows in an epoch.
+/// Ranks that use the same seed get the same order. Each rank reads only the rows of its [shards](crate::Shard). If the rows do not divide
+/// evenly, the last batch is smaller. The sizes of its shards then differ by one row, or some shards are empty. `drop_last` leaves that
+/// batch out. PyTorch: `DistributedSampler`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

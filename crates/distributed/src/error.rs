@@ -73,7 +73,7 @@ pub enum Error {
     /// A tensor cannot be divided into equal parts along its first dimension.
     #[error("{operation}: a first dimension of {rows} cannot be divided among {size} ranks")]
     Indivisible {
-        /// The operation.
+        /// The name of the operation.
         operation: &'static str,
         /// The size of the first dimension.
         rows: usize,
@@ -84,7 +84,7 @@ pub enum Error {
     /// The operation cannot sum elements of this type.
     #[error("{operation}: elements of type {dtype} cannot be reduced")]
     NotReducible {
-        /// The operation.
+        /// The name of the operation.
         operation: &'static str,
         /// The element type.
         dtype: DType,
@@ -135,7 +135,7 @@ pub enum Error {
     /// MPI did not start, or was started before.
     #[error("cannot start MPI: {reason}")]
     Start {
-        /// The reason.
+        /// The reason why MPI did not start.
         reason: &'static str,
     },
 

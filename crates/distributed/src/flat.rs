@@ -1,4 +1,4 @@
-//! The vector that the ranks sum in a step: gradients, statistics for buffers, and the loss.
+//! The vector that the ranks sum in a step. It consists of the gradients, the statistics that update buffers, and the loss.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -36,13 +36,13 @@ impl Leaves {
         leaves
     }
 
-    /// Returns the index of each parameter in the list, by its id.
+    /// Returns the index of each parameter in `parameters`, by the parameter's id.
     fn places(&self) -> HashMap<u64, usize> {
         self.parameters.iter().enumerate().map(|(position, (id, _))| (*id, position)).collect()
     }
 
-    /// Returns the leaves that occur in `gradients`, without a model: the parameters in the order of their ids, and the buffers in the
-    /// order of their first changes.
+    /// Returns the parameters and buffers that occur in `gradients`, for a caller without a model. The parameters are in the order of
+    /// their ids, and the buffers in the order of their first changes.
     pub(crate) fn of_gradients<T: Float>(gradients: &Gradients<T>) -> Self {
         let parameters = gradients.iter().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
         let mut buffers: Vec<(u64, Shape)> = Vec::new();
@@ -59,7 +59,8 @@ impl Leaves {
     }
 }
 
-/// The layout of a step's vector. It refers to leaves by their index, because ids may differ between ranks, but indices do not.
+/// The layout of the vector that the ranks sum in a step. It refers to parameters and buffers by their index, because ids may differ
+/// between ranks, but indices do not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Layout {
     /// The index and size of each parameter that has a gradient.
@@ -186,7 +187,7 @@ impl Layout {
         layout
     }
 
-    /// Returns the vector of one shard. Every element is multiplied by `weight`.
+    /// Returns one shard's vector of gradients, statistics and loss. Every element is multiplied by `weight`.
     pub(crate) fn flatten<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut flat = Vec::with_capacity(self.length());
         gradients_of(leaves, gradients).iter().for_each(|(_, gradient)| push(&mut flat, gradient, weight));
@@ -194,7 +195,7 @@ impl Layout {
         flat
     }
 
-    /// Returns the part of the vector after the gradients: statistics, and the loss.
+    /// Returns the part of a shard's vector after the gradients: the statistics, and the loss.
     pub(crate) fn tail<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut tail = Vec::new();
         for (id, change) in gradients.changes() {
@@ -236,7 +237,7 @@ impl Layout {
     }
 }
 
-/// Appends the elements of a tensor, each times `weight`.
+/// Appends the elements of a tensor, each multiplied by `weight`, to `flat`.
 pub(crate) fn push<T: Float>(flat: &mut Vec<T>, tensor: &Tensor<T>, weight: T) {
     match tensor.as_slice() {
         Some(elements) => flat.extend(elements.iter().map(|&element| element * weight)),
@@ -244,7 +245,7 @@ pub(crate) fn push<T: Float>(flat: &mut Vec<T>, tensor: &Tensor<T>, weight: T) {
     }
 }
 
-/// Returns the share with which a statistic enters its buffer, or `None` for a counter.
+/// Returns the weight that a new statistic gets in its buffer (a running average), or `None` for a counter.
 fn share_of<V>(change: &Change<V>) -> Option<Share> {
     match change {
         Change::Blend { share, .. } => Some(*share),
@@ -252,7 +253,7 @@ fn share_of<V>(change: &Change<V>) -> Option<Share> {
     }
 }
 
-/// Returns the gradients of the model's parameters, each with the parameter's index.
+/// Returns the gradients of the model's parameters, each with the index of the parameter in `leaves`.
 fn gradients_of<'g, T: Float>(leaves: &Leaves, gradients: &'g Gradients<T>) -> Vec<(usize, &'g Tensor<T>)> {
     let places = leaves.places();
     let mut found: Vec<(usize, &Tensor<T>)> =

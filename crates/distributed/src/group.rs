@@ -58,7 +58,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// A started exchange, with the name of its operation.
+/// An exchange of messages that has been started but not awaited, with the name of the operation that needs it.
 pub(crate) struct Started {
     pending: Box<dyn Pending>,
     during: &'static str,
@@ -143,7 +143,7 @@ impl Group {
         Group { rank, size, transport, deadline: Cell::new(DEADLINE), sent: Cell::default() }
     }
 
-    /// Returns the index of this process, from 0.
+    /// Returns the index of this process among the ranks, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -192,7 +192,7 @@ impl Group {
         log::warn!("rank {} of {}: {text}", self.rank, self.size);
     }
 
-    /// Starts an exchange of the operation `during`.
+    /// Starts an exchange of messages for the operation named `during`, and adds its messages and bytes to the traffic.
     pub(crate) fn start(&self, during: &'static str, exchange: Exchange) -> Started {
         let Traffic { mut messages, mut bytes } = self.sent.get();
         messages += exchange.sends.len() as u64;
@@ -206,7 +206,7 @@ impl Group {
         Started { pending: self.transport.start(exchange), during }
     }
 
-    /// Waits for an exchange, but not longer than the deadline.
+    /// Waits for a started exchange, but not longer than the deadline, and returns it with the received messages.
     pub(crate) fn finish(&self, started: Started) -> Result<Exchange> {
         let (during, waited) = (started.during, self.deadline.get());
         let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, during, waited, silent, late };
@@ -224,8 +224,8 @@ impl Group {
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    /// Returns the bytes of every rank. Rank `r` has `sizes[r]` bytes. This method makes a single exchange and does not check that the
-    /// ranks agree.
+    /// Sends the bytes `own` to all ranks, and returns the bytes of every rank. Rank `r` sends `sizes[r]` bytes. This method makes a
+    /// single exchange and does not check that the ranks agree.
     pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
         let own = Arc::new(Payload::Bytes(own));
         let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
@@ -239,7 +239,7 @@ impl Group {
         Ok(all)
     }
 
-    /// Checks that all ranks called `during` with the same `description`.
+    /// Checks that all ranks called the operation `during`, and with the same `description` of its arguments.
     ///
     /// # Errors
     ///
@@ -254,7 +254,7 @@ impl Group {
         if digests.iter().all(|other| *other == digests[0]) {
             return Ok(());
         }
-        // After a mismatch, a second exchange sends the texts themselves for the error message.
+        // After a mismatch, a second exchange sends the descriptions themselves, and not only their hashes, for the error message.
         let length =
             |digest: &Vec<u8>| digest.as_chunks::<8>().0.get(1).map_or(0, |&length| u64::from_le_bytes(length));
         let sizes: Vec<usize> = digests.iter().map(|digest| length(digest) as usize).collect();
@@ -284,7 +284,7 @@ impl Group {
         Ok(flags.iter().any(|flag| flag[..] == [1]))
     }
 
-    /// Returns the text of rank `root` on every rank.
+    /// Sends the text of rank `root` to all ranks, and returns it. The other ranks' `text` is ignored.
     pub(crate) fn text_of(&self, root: usize, text: &str) -> Result<String> {
         let own = if self.rank == root { text.as_bytes().to_vec() } else { Vec::new() };
         let lengths = self.all_bytes("text", (own.len() as u64).to_le_bytes().to_vec(), &vec![8; self.size])?;
@@ -302,7 +302,7 @@ pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     hasher.finish()
 }
 
-/// Returns the value of the first of these environment variables that contains a number.
+/// Returns the value of the first environment variable in `names` that contains a number.
 fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }

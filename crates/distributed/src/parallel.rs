@@ -24,8 +24,8 @@ const BUCKET: usize = 4 << 20;
 const SHARDS: usize = 8;
 
 impl Group {
-    /// Replaces `gradients`, and statistics for buffers, by their mean over all ranks. Each rank has computed them from its own batch, and
-    /// all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
+    /// Replaces `gradients`, and the statistics for buffers that they contain, by their mean over all ranks. Each rank has computed them
+    /// from its own batch, and all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
     ///
     /// All ranks get the same bits, in every run with this number of ranks. With another number of ranks, the order of the additions
     /// differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several batches (`gradients += …`)
@@ -71,9 +71,9 @@ impl Group {
         Ok(())
     }
 
-    /// Returns sums over all rows of a batch or a data set, such as the counts and totals of a metric. Each rank computes its shards.
-    /// `compute` returns the sums over a range of rows. The sums of the shards are added in f64, with the same bits on any number of ranks
-    /// up to `shards`.
+    /// Returns sums over all rows of a batch or a data set, such as the counts and totals of a metric. The `rows` rows are divided into
+    /// `shards` shards, and the shards among the ranks. `compute` returns the sums over a range of rows. The sums of the shards are added
+    /// in f64, with the same bits on any number of ranks up to `shards`.
     ///
     /// ```
     /// use wengert_distributed::Group;
@@ -140,7 +140,7 @@ pub struct Shard {
     pub generator: Generator,
 }
 
-/// The division of a batch into shards, and the seed of their random numbers.
+/// The division of a batch into shards and of the shards among the ranks, and the seed of the shards' random numbers.
 pub(crate) struct Planned {
     pub(crate) count: usize,
     pub(crate) seed: u64,
@@ -172,8 +172,8 @@ pub struct Step {
     pub norm: Option<f64>,
 }
 
-/// An optimiser of a model that is the same on all ranks and learns from batches that are divided among them. PyTorch:
-/// `DistributedDataParallel` and `ZeroRedundancyOptimizer`.
+/// An optimiser for data-parallel training: all ranks have the same model, and each batch is divided among them.
+/// PyTorch: `DistributedDataParallel` and `ZeroRedundancyOptimizer`.
 ///
 /// A batch is divided into a fixed number of shards (8 by default), whatever the number of ranks. The gradients of the
 /// shards are summed in one fixed tree, within a rank and across ranks. **Training has the same bits on any number of
@@ -437,7 +437,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let group = self.group;
         let Planned { count, seed, plan } = self.planned(rows, generator)?;
         let leaves = Leaves::of(model);
-        // This closure computes a node of the summation tree: the sum over some of this rank's shards.
+        // This closure computes a node of the summation tree: the sum of the vectors of some of this rank's shards.
         let mut layout = None;
         let mut node = |layout: &mut Option<Layout>, round: usize| -> Result<Vec<T>> {
             let mut sums = Sums::new();
@@ -482,7 +482,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.fast && self.group.sums() && self.group.size() > 1
     }
 
-    /// Returns the division of a batch of `rows` rows into shards.
+    /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks.
     pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
         let size = self.group.size();
         let shards = if self.fast { size } else { self.shards };
@@ -520,7 +520,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss, norm })
     }
 
-    /// Returns the layout of this step's vector, and checks that all ranks have the same layout.
+    /// Returns the layout of the vector that the ranks sum in this step, and checks that all ranks have the same layout.
     pub(crate) fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {
@@ -545,7 +545,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(layout)
     }
 
-    /// Updates the parameters in this rank's slice, and sends them to all ranks.
+    /// Updates the parameters in this rank's slice of the vector of all parameters, and sends the new values to all ranks.
     pub(crate) fn step_slice<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -652,7 +652,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// Returns the vector that this rank computed, or zeros if this rank has no rows.
+/// Returns the vector that this rank computed with `flat_of`, or `length` zeros if this rank has no rows.
 fn first_or_zeros<T: Float>(
     mut flat_of: impl FnMut(usize) -> Result<Vec<T>>,
     has_rows: bool,
@@ -661,12 +661,12 @@ fn first_or_zeros<T: Float>(
     if has_rows { flat_of(0) } else { Ok(vec![T::ZERO; length]) }
 }
 
-/// Returns the sum of squares of each block of gradients. The blocks are the same for any number of ranks.
+/// Divides the gradients into blocks, and returns the sum of squares of each block. The blocks are the same for any number of ranks.
 fn blocks<T: Float>(gradients: &[T]) -> Vec<f64> {
     gradients.chunks(BLOCK).map(|block| block.iter().map(|g| g.to_f64() * g.to_f64()).sum()).collect()
 }
 
-/// Scales the gradients as [`Gradients::clip_norm`] does.
+/// Scales the gradients, whose norm is `norm`, so that the norm is at most `max_norm`, as [`Gradients::clip_norm`] does.
 fn scale<T: Float>(gradients: &mut [T], max_norm: f64, norm: f64) {
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 || factor.is_nan() {

@@ -17,7 +17,8 @@ use crate::Result;
 use crate::flat::Leaves;
 use crate::reduction::Division;
 
-/// This rank's slice of a model's parameters. It has one vector for each parameter, with the same path. A vector may be empty.
+/// This rank's slice of the vector of a model's parameters. It consists of one shard for each parameter, with the parameter's path. A shard
+/// may be empty.
 pub(crate) struct ParameterShards<T: Float> {
     parameter_shards: Vec<ParameterShard<T>>,
     /// True if the values are stored here and not in the model (stage 3).
@@ -26,11 +27,11 @@ pub(crate) struct ParameterShards<T: Float> {
 
 struct ParameterShard<T: Float> {
     path: String,
-    /// The shard as a separate parameter, for the optimiser.
+    /// The elements of the parameter that this rank has, as a parameter for the optimiser.
     parameter: Parameter<T>,
-    /// The range of the whole parameter in the vector; empty for a frozen parameter.
+    /// The range of the whole parameter in the vector of all parameters; empty for a frozen parameter.
     place: Range<usize>,
-    /// The range of this shard in the vector.
+    /// The range of this shard in the vector of all parameters.
     part: Range<usize>,
 }
 
@@ -45,7 +46,7 @@ impl<T: Float> Module<T> for ParameterShards<T> {
 }
 
 impl<T: Float> ParameterShards<T> {
-    /// Returns the shards in this rank's `slice` of the parameters that are not frozen.
+    /// Returns the shards of all parameters. `slice` is this rank's range in the vector of the parameters that are not frozen.
     pub(crate) fn new(model: &(impl Module<T> + ?Sized), slice: Range<usize>) -> Self {
         let mut at = 0;
         let parameter_shards = model.named_parameters().into_iter().map(|(path, own)| {
@@ -67,15 +68,15 @@ impl<T: Float> ParameterShards<T> {
         trained.map(|parameter| parameter.value.numel()).sum()
     }
 
-    /// Returns true if the frozen parameters of `model` are the same as when the shards were made.
+    /// Returns true if the same parameters of `model` are frozen as when the shards were made.
     pub(crate) fn fits(&self, model: &(impl Module<T> + ?Sized)) -> bool {
         let parameters = model.parameters();
         let same = |(shard, own): (&ParameterShard<T>, &&Parameter<T>)| shard.parameter.is_frozen() == own.is_frozen();
         parameters.len() == self.parameter_shards.len() && self.parameter_shards.iter().zip(&parameters).all(same)
     }
 
-    /// Updates this rank's slice. `sums` begins with the gradients of the slice. They are replaced by the new parameters, unless the values
-    /// are stored here.
+    /// Updates this rank's slice. `sums` begins with the gradients of the slice. The update replaces these gradients by the new parameters,
+    /// unless the parameters are stored here.
     pub(crate) fn step(
         &mut self,
         model: &(impl Module<T> + ?Sized),
@@ -127,18 +128,18 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Returns the size, in bytes, of the values on this rank.
+    /// Returns the size, in bytes, of the parameter values that this rank stores.
     pub(crate) fn value_bytes(&self) -> usize {
         self.parameter_shards.iter().map(|shard| shard.parameter.value.numel() * size_of::<T>()).sum()
     }
 
-    /// Returns the position of each parameter that is not frozen, by its id in `leaves`.
+    /// Returns the position of each parameter that is not frozen among the shards. The key is the parameter's id in `leaves`.
     pub(crate) fn positions(&self, leaves: &Leaves) -> HashMap<u64, usize> {
         let positions = self.parameter_shards.iter().enumerate().filter(|(_, shard)| !shard.parameter.is_frozen());
         positions.map(|(position, _)| (leaves.parameters[position].0, position)).collect()
     }
 
-    /// Returns the range of the parameter at `position` that `rank` owns, relative to the parameter's first element.
+    /// Returns the range of elements that `rank` owns of the parameter at `position`, relative to the parameter's first element.
     pub(crate) fn part(&self, position: usize, rank: usize, division: &Division<'_>) -> Range<usize> {
         let (place, slice) = (&self.parameter_shards[position].place, division.slice(rank));
         let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
@@ -153,7 +154,7 @@ impl<T: Float> ParameterShards<T> {
         Ok(Tensor::try_from_vec(parts.concat(), shape)?)
     }
 
-    /// Sets the model's parameters from the vector of all parameters.
+    /// Sets the model's parameters from `flat`, the vector of all parameters that are not frozen.
     pub(crate) fn put(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters_mut()) {
             if !whole.is_frozen() {
@@ -198,7 +199,7 @@ impl<T: Float> ParameterShards<T> {
         let states = |shard: &ParameterShard<T>| optimizer.common().states(&shard.parameter).cloned();
         let own: Vec<Option<States<T>>> = self.parameter_shards.iter().map(states).collect();
         let most = own.iter().flatten().map(|states| states.tensors.len()).max().unwrap_or_default();
-        // The states of one kind, for example all momenta, become one vector, like the parameters.
+        // The states of one kind, for example all momenta, become one vector, as the values of the parameters do.
         let mut whole = Vec::with_capacity(most);
         for number in 0..most {
             let mut flat = vec![T::ZERO; slice.len()];
@@ -246,7 +247,7 @@ impl<T: Float> ParameterShard<T> {
     }
 }
 
-/// Returns `part` relative to the start of `slice`.
+/// Returns the range `part` relative to the start of the range `slice`; 0..0 if `part` is empty.
 fn within(part: &Range<usize>, slice: &Range<usize>) -> Range<usize> {
     if part.is_empty() { 0..0 } else { part.start - slice.start..part.end - slice.start }
 }

@@ -14,7 +14,7 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// Returns the elements of a tensor as a payload. Types of one byte are sent as bytes.
+    /// Returns the elements of a tensor as a payload. Elements of one byte (`u8`, `bool`) are sent as bytes.
     pub(crate) fn from_elements<E: Element>(elements: Vec<E>) -> Payload {
         match E::DTYPE {
             DType::F32 => Payload::F32(same(elements)),
@@ -24,7 +24,7 @@ impl Payload {
         }
     }
 
-    /// Returns the elements of the payload.
+    /// Returns the elements of the payload, or no elements if they have another type than `E`.
     pub(crate) fn into_elements<E: Element>(self) -> Vec<E> {
         match self {
             Payload::F32(elements) => same(elements),

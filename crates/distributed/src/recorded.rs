@@ -99,7 +99,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.step_whole(model, &leaves, &layout, flat)
     }
 
-    /// Evaluates the gradients of this rank's shards, and returns their sum. The complete buckets of the sum are already being sent.
+    /// Evaluates the gradients of this rank's shards, and returns their sum. Complete buckets (parts) of the sum are already being sent
+    /// when this function returns.
     fn summed<'d, 't>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -143,19 +144,19 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// Records the losses of this rank's shards with their gradients.
+/// A recorder of the losses of this rank's shards, and of their gradients.
 struct Recorder<'s, 't, T: Float, F> {
-    /// Records the loss of the shard with this index, and its gradients.
+    /// The function that records the loss of the shard with this index, and its gradients.
     loss: F,
     shards: &'s [Shard],
     /// The number of rows of the whole batch.
     rows: usize,
-    /// The gradients of the first shards, which are recorded but not evaluated.
+    /// The gradients of the first shards, which were recorded in advance but not yet evaluated.
     waiting: VecDeque<RecordedGradients<'t, T>>,
 }
 
 impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder<'_, 't, T, F> {
-    /// Returns the shard's fraction of the batch.
+    /// Returns the fraction of the batch that the shard with the index `place` has.
     fn weight(&self, place: usize) -> f64 {
         self.shards[place].rows.len() as f64 / self.rows as f64
     }
@@ -166,7 +167,7 @@ impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder
         recording(weight, || (self.loss)(place))
     }
 
-    /// Returns the gradients of the next shard, which has the index `place`.
+    /// Returns the recorded gradients of the next shard, which has the index `place`. Records the shard if it was not recorded in advance.
     fn next(&mut self, place: usize) -> Result<RecordedGradients<'t, T>> {
         match self.waiting.pop_front() {
             Some(gradients) => Ok(gradients),
@@ -184,9 +185,9 @@ struct Filling<'f, 'd, 'g, T> {
     waiting: Vec<&'f [T]>,
     /// The sum that sends the complete buckets.
     sent: Option<&'f mut Summing<'d, 'g, T>>,
-    /// All gradients from this position of the vector on are complete.
+    /// All gradients from this position of the vector `flat` on are complete.
     complete: usize,
-    /// The ranges of complete gradients before that position. The key is the end of a range, and the value is its start.
+    /// The ranges of complete gradients before the position `complete`. The key is the end of a range, and the value is its start.
     begun: HashMap<usize, usize>,
 }
 

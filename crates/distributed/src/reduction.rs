@@ -24,7 +24,7 @@ pub(crate) const BLOCK: usize = 1024;
 #[derive(Clone, Copy)]
 pub(crate) struct Division<'g> {
     pub(crate) group: &'g Group,
-    /// The number of elements that are divided.
+    /// The number of elements that are divided among the ranks.
     pub(crate) length: usize,
     /// The number of elements after the divided ones. All of these belong to the last rank.
     pub(crate) tail: usize,
@@ -45,7 +45,7 @@ pub(crate) enum Cut {
 }
 
 impl Division<'_> {
-    /// Returns the range that `rank` owns.
+    /// Returns the range of the vector that `rank` owns.
     pub(crate) fn slice(&self, rank: usize) -> Range<usize> {
         let own = slice(self.length, BLOCK, self.group.size(), rank);
         let more = if rank + 1 == self.group.size() { self.tail } else { 0 };
@@ -60,7 +60,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the index of the bucket at position `place` of the order of sending.
+    /// Returns the index of the bucket that is sent as number `place`, counted from 0.
     fn bucket_at(&self, place: usize) -> usize {
         match (self.cut, self.buckets()) {
             (Cut::Buckets, buckets @ 2..) if place + 1 < buckets => buckets - 2 - place,
@@ -68,7 +68,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the range of a bucket in the vector, for [`Cut::Buckets`].
+    /// Returns the range of a bucket in the vector, if the vector is cut by [`Cut::Buckets`].
     fn range(&self, bucket: usize) -> Range<usize> {
         let (length, buckets) = (self.length, self.buckets());
         match bucket + 1 {
@@ -78,7 +78,7 @@ impl Division<'_> {
         }
     }
 
-    /// Returns the part of `rank`'s range that is in a bucket.
+    /// Returns the part of the vector that `rank` owns and that is in `bucket`.
     fn chunk(&self, rank: usize, bucket: usize) -> Range<usize> {
         if self.cut == Cut::Buckets {
             let range = self.range(bucket);
@@ -90,8 +90,8 @@ impl Division<'_> {
         own.start + within.start..own.start + within.end
     }
 
-    /// Starts an exchange that sends each rank its part of `flat`. It receives this rank's parts from the ranks that have a node in
-    /// `round`.
+    /// Starts an exchange that sends each rank its part of the bucket of `flat`. It receives this rank's parts from the ranks that
+    /// have a node of the summation tree in `round`.
     fn scatter<T: Float>(&self, plan: &Plan, round: usize, flat: Option<&[T]>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if let Some(flat) = flat {
@@ -151,7 +151,7 @@ impl Division<'_> {
         sum.finish(all)
     }
 
-    /// Returns the vector of all ranks' slices. `own` is the slice of this rank.
+    /// Returns the vector that consists of all ranks' slices, on every rank. `own` is the slice of this rank.
     pub(crate) fn all<T: Float>(&self, own: Vec<T>) -> Result<Vec<T>> {
         let (rank, start) = (self.group.rank(), self.slice(self.group.rank()).start);
         let chunk = |bucket| self.chunk(rank, bucket).start - start..self.chunk(rank, bucket).end - start;
@@ -183,7 +183,7 @@ impl Division<'_> {
     }
 }
 
-/// A sum of vectors that is in progress.
+/// A sum of vectors over all ranks that is in progress.
 pub(crate) struct Summing<'d, 'g, T> {
     division: &'d Division<'g>,
     plan: &'d Plan,
@@ -204,8 +204,8 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the divided elements from this
-    /// position on are complete. `flat` is `None` if this rank has no node.
+    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the elements from position
+    /// `from` to the end of the divided elements are complete; otherwise all are. `flat` is `None` if this rank has no node.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {

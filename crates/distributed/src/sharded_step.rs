@@ -21,7 +21,7 @@ use crate::transport::Exchange;
 use crate::tree::{Plan, Sums};
 use crate::{Error, Result};
 
-/// The sums of this rank's slice of the gradients. The second field (the tail) has the sums of statistics and the loss.
+/// The sums over all shards of this rank's slice of the gradients. The field `tail` has the sums of the statistics and of the loss.
 pub(crate) struct ShardSums<T> {
     slice: Vec<T>,
     tail: Vec<T>,
@@ -84,7 +84,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
         Ok(ShardSums { slice, tail: tails.total(&mut add).unwrap_or_default() })
     }
 
-    /// Updates the parameters of this rank.
+    /// Updates the parameters that this rank owns.
     pub(crate) fn step_sharded<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -106,10 +106,10 @@ struct Lockstep<'s, 'g, T: Float> {
     leaves: &'s Leaves,
     plan: &'s Plan,
     round: usize,
-    /// The position of each sharded parameter, by its id.
+    /// The position of each sharded parameter among the parameter shards. The key is the parameter's id.
     sharded: HashMap<u64, usize>,
     weight: T,
-    /// For each gradient, the sums of this rank's part of it. The key is the parameter's position.
+    /// For each gradient, the sums of the part that this rank owns. The key is the parameter's position among the parameter shards.
     sums: BTreeMap<usize, Sums<Vec<T>>>,
     /// The exchanges that were made for this rank's last shard.
     events: Vec<Event>,
@@ -117,7 +117,7 @@ struct Lockstep<'s, 'g, T: Float> {
     failed: Option<Error>,
 }
 
-/// An exchange of values or of gradients of the parameter at this position.
+/// An exchange between the ranks: of the values, or of the gradients, of the parameter at this position.
 #[derive(Clone, Copy)]
 enum Event {
     Fetch(usize),
@@ -129,7 +129,8 @@ impl<T: Float> Lockstep<'_, '_, T> {
         self.parameter_shards.fetch(position, &self.leaves.parameters[position].1, self.division)
     }
 
-    /// Sends each rank its part of this rank's gradient, if this rank has one. Adds up the parts that the others send.
+    /// Adds up the gradients of the parameter at `position`. Sends each rank its part of `own`, this rank's gradient, if there is one. Adds
+    /// the parts that the other ranks send.
     fn add(&mut self, position: usize, own: Option<&[T]>) -> Result<()> {
         let (group, division) = (self.division.group, self.division);
         let part = |rank| self.parameter_shards.part(position, rank, division);
@@ -157,7 +158,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Repeats the exchanges of the last shard, on a rank that has no shard in this round.
+    /// Repeats the exchanges of this rank's last shard, on a rank that has no shard in this round but whose parameters other ranks need.
     fn take_part(&mut self) -> Result<()> {
         for at in 0..self.events.len() {
             match self.events[at] {

@@ -40,7 +40,7 @@ enum Kind {
     Sum,
 }
 
-/// The kind of step that runs on this thread.
+/// The kind of step that runs on this thread. A step either computes each shard at once, or records all shards first.
 enum Within {
     Computing,
     Recording { weight: f64, points: Vec<Rc<dyn Any>> },
@@ -50,7 +50,7 @@ thread_local! {
     static WITHIN: RefCell<Option<Within>> = const { RefCell::new(None) };
 }
 
-/// A guard that restores the thread's earlier state when it is dropped.
+/// A guard that restores the earlier kind of step of this thread when it is dropped.
 struct Before(Option<Within>);
 
 impl Drop for Before {
@@ -118,7 +118,7 @@ pub(crate) fn moments<'t, T: Float>(
     x.tape().try_apply(point(Kind::Moments { count }, local.shape()[1]), &[local, x])
 }
 
-/// Adds a point to the shard that is being recorded, and returns its operation.
+/// Adds a point to the shard that is being recorded, and returns the operation that records the point.
 fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
     let made = |weight| Rc::new(Point { kind, channels, weight, result: RefCell::new(None) });
     let recorded = WITHIN.try_with(|within| match &mut *within.borrow_mut() {
@@ -133,7 +133,7 @@ fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
 }
 
 impl<T: Float> Point<T> {
-    /// Returns the number of values that a shard contributes.
+    /// Returns the number of values that a shard contributes at this point.
     pub(crate) fn width(&self) -> usize {
         match self.kind {
             Kind::Moments { .. } => 2 * self.channels + 1,
@@ -149,7 +149,7 @@ impl<T: Float> Point<T> {
         count.into_iter().chain(values.iter().map(T::to_f64).collect::<Vec<_>>())
     }
 
-    /// Sets the result, from the contributions of all shards.
+    /// Sets the result of the point from `all`, the contributions of all shards.
     fn put(&self, all: &[f64]) -> Result<()> {
         let channels = self.channels;
         let shards = || all.chunks(self.width());
@@ -211,7 +211,8 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
         if input > 0 {
             return None;
         }
-        // The step multiplies each shard's gradients by its weight, so the sum is taken over weighted gradients.
+        // The step multiplies each shard's gradients by the shard's weight. So the sum is taken over weighted gradients, and then divided
+        // by the weight.
         let weight = self.0.weight;
         let gradients = g.tape().apply(point(Kind::Sum, self.0.channels), &[g * weight]) / weight;
         let Kind::Moments { count } = self.0.kind else {

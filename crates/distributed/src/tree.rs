@@ -20,7 +20,7 @@ pub(crate) fn slice(length: usize, block: usize, size: usize, rank: usize) -> Ra
     (blocks.start * block).min(length)..(blocks.end * block).min(length)
 }
 
-/// A node of the summation tree.
+/// A node of the summation tree: its level, and its index within the level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     level: u32,
@@ -96,7 +96,7 @@ impl<V> Sums<V> {
         self.open.iter().rev().map(|(_, value)| value)
     }
 
-    /// Returns the sum of all nodes, or `None` if there is none.
+    /// Returns the sum of all nodes, or `None` if no node was pushed.
     pub(crate) fn total(self, add: &mut impl FnMut(&mut V, V)) -> Option<V> {
         let mut open = self.open.into_iter().rev();
         let (_, mut total) = open.next()?;
@@ -142,7 +142,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Returns the sum of the leaves in `range` as text with brackets, by the definition.
+    /// Returns the sum of the leaves in `range` as text with brackets, by the recursive definition of the tree.
     fn definition(range: Range<usize>) -> String {
         let count = range.len();
         if count == 1 {

@@ -92,7 +92,7 @@ fn going_on_from_a_finished_training_changes_nothing() {
     assert!(fs::read(&path).unwrap() == before);
 }
 
-/// Returns the processes that `mpirun` has started, by rank.
+/// Returns the process ids of the ranks that `mpirun` has started, in the order of the ranks.
 fn ranks_of(mpirun: &Child) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {

@@ -108,7 +108,7 @@ pub struct MixtureSameFamily<D, A> {
 
 #[twins]
 impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
-    /// Returns the mixture.
+    /// Returns the mixture of `components` with the probabilities of `mixture`.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
         value.try_unsqueeze(-1 - rank)
     }
 
-    /// Returns the sum Σ pₖ xₖ over the components, where p are the mixture's probabilities.
+    /// Returns the sum Σ pₖ xₖ over the components, where pₖ is the mixture's probability of component k and xₖ is its part of `x`.
     fn weighted(&self, x: &A) -> Result<A> {
         let rank = self.components.event_shape().rank();
         let mut probs = self.mixture.probs().clone();
@@ -200,7 +200,8 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
         self.weighted(&self.components.try_mean()?)
     }
 
-    /// The sum of the mean of the variances and the variance of the means.
+    /// Returns the mean of the components' variances plus the variance of the components' means, both weighted by the mixture's
+    /// probabilities.
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
         let means = self.components.try_mean()?;

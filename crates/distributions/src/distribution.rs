@@ -9,8 +9,8 @@ use crate::support::{Parameter, Support, check_parameters, check_values, filled,
 
 /// A probability distribution over arrays of type `A`: tensors or recorded variables.
 ///
-/// A distribution consists of independent copies, one for each element of the batch shape, to which the parameters broadcast. The copies'
-/// parameters may differ. A value of one copy has the event shape, which is empty if the value is a single number. PyTorch:
+/// The parameters broadcast to the batch shape. A distribution consists of independent copies, one for each element of the batch shape.
+/// The copies' parameters may differ. A value of one copy has the event shape, which is empty if the value is a single number. PyTorch:
 /// `torch.distributions.Distribution`.
 ///
 /// ```
@@ -27,10 +27,10 @@ pub trait Distribution<A: Array> {
     /// Returns the distribution's name in PyTorch.
     fn name(&self) -> &'static str;
 
-    /// Returns the shape of the independent copies.
+    /// Returns the batch shape, in which the independent copies are arranged.
     fn batch_shape(&self) -> Shape;
 
-    /// Returns the shape of one value.
+    /// Returns the event shape: the shape of one value of one copy.
     fn event_shape(&self) -> Shape {
         Shape::scalar()
     }
@@ -76,7 +76,8 @@ pub trait Distribution<A: Array> {
     }
 
     /// Returns the x for which the probability of values up to x is `value`; NaN if `value` is outside of [0, 1]. For a discrete
-    /// distribution, returns the smallest x for which this probability is at least `value`. Its derivative is 0. PyTorch: `icdf`.
+    /// distribution, returns the smallest x for which this probability is at least `value`. The derivative of this x is 0.
+    /// PyTorch: `icdf`.
     ///
     /// # Errors
     ///
@@ -128,8 +129,8 @@ pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str
     refused(at, format!("{name} has no {function}"))
 }
 
-/// The formulas of a distribution of one variable. They need to hold only inside of the support. The methods of [`Distribution`] are
-/// computed from them.
+/// The formulas of a distribution of one variable. They need to hold only for values inside of the support. The methods of
+/// [`Distribution`] are computed from them.
 pub trait Family: Clone {
     /// The type of the parameters: tensors or variables.
     type Array: Array;
@@ -158,11 +159,11 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn density(&self, x: &Self::Array) -> Result<Self::Array>;
 
-    /// Returns the distribution function at `x`.
+    /// Returns the distribution function at `x`: the probability of values up to `x`.
     #[doc(hidden)]
     fn distribution(&self, x: &Self::Array) -> Result<Self::Array>;
 
-    /// Returns the quantile function at `p`.
+    /// Returns the quantile function at `p`, which is the inverse of the distribution function.
     #[doc(hidden)]
     fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
         let _ = p;
@@ -197,12 +198,12 @@ pub struct Noise<'g, A> {
 }
 
 impl<A: Array> Noise<'_, A> {
-    /// Returns independent standard normal numbers.
+    /// Returns independent standard normal numbers, in the shape of the random arrays.
     pub(crate) fn normal(&mut self) -> Result<A> {
         Ok(self.beside.constant(&Tensor::try_randn(&*self.shape, self.generator)?))
     }
 
-    /// Returns independent uniform numbers in (0, 1).
+    /// Returns independent uniform numbers in (0, 1), in the shape of the random arrays.
     pub(crate) fn uniform(&mut self) -> Result<A> {
         let least = 1.0 / (1u64 << if A::Elem::EPSILON.to_f64() > 1e-10 { 25 } else { 54 }) as f64;
         Ok(self.beside.constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(least)?))
@@ -303,7 +304,7 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     }
 }
 
-/// Returns the logarithm of the density at `x`; -∞ where one of the masks `outside` is true.
+/// Returns the logarithm of the density at `x`. It is -∞ where one of the masks `outside`, of the elements outside of the support, is true.
 pub(crate) fn log_density<A: Array, D: Family<Array = A>>(family: &D, x: &A, outside: &[A::Mask]) -> Result<A> {
     let inside = family.support().moved_inside(x, outside)?;
     filled(family.density(&inside)?, outside, f64::NEG_INFINITY)
@@ -315,7 +316,7 @@ fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &m
     family.draw(Noise { shape, generator: &mut generator.fork(), beside, at })
 }
 
-/// Returns `value`, expanded with the batch shape, and the masks of the values outside of the support.
+/// Returns `value`, expanded to the shape to which it and the batch shape broadcast, and the masks of its elements outside of the support.
 fn arguments<A: Array, D: Family<Array = A>>(
     family: &D,
     value: impl Operand<A>,

@@ -18,13 +18,14 @@ use crate::families::{EULER, LN_SQRT_2PI};
 use crate::support::filled;
 use crate::vectors::{Categorical, Dirichlet};
 
-/// A pair of distribution types that has a formula for the divergence of `Self` from `Q`. A pair without a formula does not compile.
+/// The pair of the distribution types `Self` and `Q`, for which a formula for the Kullback-Leibler divergence is known. A call with a pair
+/// without a formula does not compile.
 #[diagnostic::on_unimplemented(
     message = "no formula is known for the divergence of `{Self}` from `{Q}`",
     note = "the page of `kl_divergence` lists the pairs; for others, average `p.log_prob(x) - q.log_prob(x)` over samples x of p"
 )]
 pub trait Divergence<A: Array, Q> {
-    /// Returns the divergence.
+    /// Returns the divergence KL(self ‖ q) in nats.
     ///
     /// # Errors
     ///
@@ -153,7 +154,8 @@ divergences! {
     };
 }
 
-/// Returns the divergence for a single trial: the sum of p (ln p - ln q) over success and failure.
+/// Returns the divergence of one trial from another: the sum of P (ln P - ln Q) over success and failure. `probs` is the probability of a
+/// success. `p` and `q` have the logarithms of both probabilities of the first and the second trial.
 fn trials<A: Array>(probs: &A, p: &[A; 2], q: &[A; 2]) -> Result<Expr<A>, A::Error> {
     let difference = |k: usize| (of(&p[k]) - &q[k]).get();
     Ok(times(probs, &difference(0)?)? + times(&(1.0 - of(probs)).get()?, &difference(1)?)?)

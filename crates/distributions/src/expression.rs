@@ -20,7 +20,7 @@ impl<A: Array> From<Result<A>> for Expr<A> {
 }
 
 impl<A: Array> Expr<A> {
-    /// Returns the array.
+    /// Returns the result of the formula.
     pub(crate) fn get(self) -> Result<A> {
         self.0
     }
@@ -30,37 +30,37 @@ impl<A: Array> Expr<A> {
         Expr(self.0.and_then(operation))
     }
 
-    /// Returns x to the power `y`.
+    /// Returns the formula's value to the power `y`.
     #[track_caller]
     pub(crate) fn pow(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_pow(&y)))
     }
 
-    /// Returns x ln y, and 0 at x = 0.
+    /// Returns x ln y, where x is the value of this formula; 0 at x = 0.
     #[track_caller]
     pub(crate) fn xlogy(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_xlogy(&y)))
     }
 
-    /// Returns x ln(1 + y), and 0 at x = 0.
+    /// Returns x ln(1 + y), where x is the value of this formula; 0 at x = 0.
     #[track_caller]
     pub(crate) fn xlog1py(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_xlog1py(&y)))
     }
 
-    /// Returns the array, with `value` where `mask` is true.
+    /// Returns the array of this formula, with `value` in place of the elements where `mask` is true.
     #[track_caller]
     pub(crate) fn masked(self, mask: impl MaskOperand<A>, value: f64) -> Self {
         self.then(|x| x.try_masked_fill(mask, value))
     }
 
-    /// Returns ln B(x, b).
+    /// Returns ln B(x, b), the logarithm of the beta function, where x is the value of this formula.
     #[track_caller]
     pub(crate) fn betaln(self, b: Expr<A>) -> Self {
         self.then(|x| b.get().and_then(|b| x.try_betaln(&b)))
     }
 
-    /// Returns the sum over the last `count` dimensions.
+    /// Returns the sum of this formula's array over the last `count` dimensions.
     #[track_caller]
     pub(crate) fn sum_last(self, count: usize) -> Self {
         let dims: Vec<isize> = (1..=count as isize).map(|dim| -dim).collect();

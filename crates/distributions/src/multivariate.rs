@@ -14,8 +14,8 @@ use crate::families::gamma::Beta;
 use crate::support::{joint, refused};
 
 /// The normal distribution of vectors of n numbers. The mean is `loc` `[…, n]`. The covariance is L Lᵀ, where L = `scale_tril` `[…, n, n]`
-/// is lower triangular with a positive diagonal. The density is exp(-|L⁻¹ (x - loc)|² / 2) / (|L| (2π)^(n/2)). PyTorch:
-/// `MultivariateNormal`.
+/// is lower triangular with a positive diagonal. The density is exp(-‖L⁻¹ (x - loc)‖² / 2) / (|L| (2π)^(n/2)), where |L| is the
+/// determinant. PyTorch: `MultivariateNormal`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -94,13 +94,13 @@ fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(
     joint::<A::Error>(&[lead(loc, 1), lead(matrix, 2)], at).map(|_| ())
 }
 
-/// Returns the shape without the last `count` dimensions.
+/// Returns the shape of `x` without the last `count` dimensions.
 fn lead<A: Array>(x: &A, count: usize) -> Shape {
     let shape = x.shape();
     Shape::from(&shape[..shape.rank() - count])
 }
 
-/// Returns columns `[…, k]` with the dimension k moved to the front and reshaped to the shape `lead`.
+/// Moves the last dimension of `columns` `[…, k]` to the front and splits it into the dimensions `lead`: the result is `[lead…, …]`.
 fn rows<A: Array>(columns: &A, lead: &Shape) -> Result<A> {
     let rows = columns.try_movedim(-1, 0)?;
     let shape: Shape = lead.iter().chain(&rows.shape()[1..]).copied().collect();
@@ -113,7 +113,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         &self.loc
     }
 
-    /// Returns the Cholesky factor of the covariance.
+    /// Returns the Cholesky factor L of the covariance.
     pub fn scale_tril(&self) -> &A {
         &self.scale_tril
     }
@@ -133,7 +133,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         Ok((x.try_reshape(&*flat)?.try_movedim(0, -1)?, lead))
     }
 
-    /// Returns |L⁻¹ x|² for vectors `x` `[…, n]`.
+    /// Returns ‖L⁻¹ x‖², the squared length of the solved vector, for each of the vectors `x` `[…, n]`.
     fn squared_distance(&self, x: &A) -> Result<A> {
         let (columns, lead) = self.columns(x)?;
         let solved = self.scale_tril.try_solve_triangular(&columns, Triangle::Lower)?;
@@ -209,10 +209,10 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
     }
 }
 
-/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices. The density of the matrices is proportional to |L
-/// Lᵀ|^(η - 1) with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the identity (D. Lewandowski, D.
-/// Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method", 2009). `rsample` has gradients,
-/// but PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
+/// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to
+/// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the
+/// identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
+/// 2009). `rsample` has gradients, but PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -245,7 +245,7 @@ impl<A: Array> LkjCholesky<A> {
 }
 
 impl<A: Array> LkjCholesky<A> {
-    /// Returns the vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …, the same for each copy.
+    /// Returns vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …. All copies of the distribution get the same vector.
     fn constants(&self, value: impl Fn(f64) -> f64) -> Result<A> {
         let numbers = (0..self.dim - 1).map(|k| A::Elem::from_f64(value(k as f64))).collect();
         let vector = self.concentration.constant(&Tensor::try_from_vec(numbers, [self.dim - 1])?);

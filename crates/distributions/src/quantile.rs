@@ -62,7 +62,7 @@ impl Elementwise for Counts {
 }
 
 impl Counts {
-    /// Returns the probability of counts up to `k`.
+    /// Returns the probability of counts up to `k` for the first parameter `x` and the second parameter `y`.
     fn probability_up_to(self, k: f64, [x, y]: [f64; 2]) -> f64 {
         match self {
             Counts::Poisson => numbers::gammaincc(k + 1.0, x),
@@ -73,7 +73,8 @@ impl Counts {
         }
     }
 
-    /// Returns a number near the mean, and a number near the standard deviation. The first number is NaN if a parameter is out of range.
+    /// Returns a number near the distribution's mean, and a number near its standard deviation. The first number is NaN if a parameter is
+    /// out of range.
     fn scale(self, [x, y]: [f64; 2]) -> [f64; 2] {
         let is_share = (0.0..=1.0).contains(&y);
         let (mean, variance) = match self {

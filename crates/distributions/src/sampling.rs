@@ -20,9 +20,9 @@ pub(crate) struct Draw {
 /// The distributions that can be drawn from, with the meaning of their parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// The gamma distribution with rate 1. The parameter is the shape.
+    /// The gamma distribution with rate 1. The parameter is its shape parameter a.
     Gamma,
-    /// The beta distribution with its two parameters.
+    /// The beta distribution. The parameters are a and b.
     Beta,
     /// The Poisson distribution. The parameter is the rate.
     Poisson,
@@ -73,13 +73,13 @@ impl Elementwise for Draw {
     }
 }
 
-/// Returns the smallest positive normal number of the type.
+/// Returns the smallest positive normal number of the type `T`.
 fn tiny<T: Float>() -> f64 {
     if T::EPSILON.to_f64() > 1e-10 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
 }
 
-/// Draws the logarithm of a number with the density xᵃ⁻¹ e⁻ˣ / Γ(a) (G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
-/// variables", 2000). NaN unless `a` is above 0.
+/// Draws the logarithm of a gamma number x with the density xᵃ⁻¹ e⁻ˣ / Γ(a) (G. Marsaglia and W. W. Tsang, "A simple method for generating
+/// gamma variables", 2000). NaN unless `a` is above 0 and finite.
 fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
     if a.is_nan() || a <= 0.0 || a.is_infinite() {
         return f64::NAN;
@@ -104,15 +104,15 @@ fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
     }
 }
 
-/// Draws from the beta distribution: x / (x + y) for two gamma draws x and y.
+/// Draws from the beta distribution: x / (x + y) for gamma draws x and y with the parameters `a` and `b`.
 fn beta(a: f64, b: f64, generator: &mut Generator) -> f64 {
     let (x, y) = (standard_gamma(a, generator), standard_gamma(b, generator));
     1.0 / (1.0 + (y - x).exp())
 }
 
-/// Draws from the binomial distribution by counting the uniform numbers below `p` among `trials` of them. A beta draw is the middle one of
-/// many sorted uniform numbers. It halves their number in each step (L. Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.4). NaN
-/// unless `trials` is a whole number in [0, 1e15) and `p` is in [0, 1].
+/// Draws from the binomial distribution: the count of the numbers below `p` among `trials` uniform numbers. Most of these numbers are not
+/// drawn. The middle one of the sorted numbers has a beta distribution, and a draw of it halves the numbers that remain (L. Devroye,
+/// "Non-Uniform Random Variate Generation", 1986, X.4.4). NaN unless `trials` is a whole number in [0, 1e15) and `p` is in [0, 1].
 fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
     if !(0.0..=1.0).contains(&p) || !(0.0..1e15).contains(&trials) || trials.fract() != 0.0 {
         return f64::NAN;
@@ -136,9 +136,9 @@ fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
     count + (0..left as usize).filter(|_| generator.uniform() < p).count() as f64
 }
 
-/// Draws from the Poisson distribution by counting the events of a Poisson process in the time `rate`. A gamma draw is the time of a late
-/// event and shortens the interval (J. H. Ahrens and U. Dieter, "Computer methods for sampling from gamma, beta, Poisson and binomial
-/// distributions", 1974). NaN unless `rate` is in [0, 1e15).
+/// Draws from the Poisson distribution: the count of the events of a Poisson process in the time `rate`. The time of a late event has a
+/// gamma distribution, and a draw of it shortens the time that remains (J. H. Ahrens and U. Dieter, "Computer methods for sampling from
+/// gamma, beta, Poisson and binomial distributions", 1974). NaN unless `rate` is in [0, 1e15).
 fn poisson(rate: f64, generator: &mut Generator) -> f64 {
     if !(0.0..1e15).contains(&rate) {
         return f64::NAN;

@@ -13,15 +13,15 @@ use crate::expression::{Expr, of};
 pub enum Support<A> {
     /// All numbers.
     Real,
-    /// x > 0
+    /// The numbers x > 0.
     Positive,
-    /// x ≥ 0
+    /// The numbers x ≥ 0.
     Nonnegative,
-    /// low ≤ x ≤ high
+    /// The numbers x with low ≤ x ≤ high, where low is the first array and high is the second array.
     Interval(A, A),
-    /// 0, 1, 2, …
+    /// The counts 0, 1, 2, …
     Counts,
-    /// The integers from 0 to the array's elements.
+    /// The integers from 0 to a bound. Each element of the array is the bound of one copy of the distribution.
     CountsTo(A),
 }
 
@@ -31,7 +31,7 @@ impl<A: Array> Support<A> {
         matches!(self, Support::Counts | Support::CountsTo(_))
     }
 
-    /// Returns the masks of the elements of `x` that are outside of the support.
+    /// Returns masks of the elements of `x` that are outside of the support. An element is outside if any of the masks is true.
     pub(crate) fn outside(&self, x: &A) -> Result<Vec<A::Mask>, A::Error> {
         let mut masks = self.below(x)?.into_iter().chain(self.above(x)?).collect::<Vec<_>>();
         if self.is_discrete() {
@@ -86,28 +86,28 @@ impl<A: Array> Support<A> {
     }
 }
 
-/// Returns `values`, with `value` where one of the masks is true.
+/// Returns `values`, with `value` in place of the elements where one of the masks is true.
 pub(crate) fn filled<A: Array>(values: A, masks: &[A::Mask], value: f64) -> Result<A> {
     masks.iter().fold(of(&values), |values: Expr<A>, mask| values.masked(mask, value)).get()
 }
 
-/// The range of a parameter.
+/// The range of a parameter: the set of values that each element x may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(hidden)]
 pub enum Range {
     /// All numbers.
     Real,
-    /// x > 0
+    /// The numbers x > 0.
     Positive,
-    /// x ≥ 0
+    /// The numbers x ≥ 0.
     Nonnegative,
-    /// 0 ≤ x ≤ 1
+    /// The numbers x with 0 ≤ x ≤ 1.
     Unit,
-    /// 0, 1, 2, …
+    /// The counts 0, 1, 2, …
     Count,
-    /// Vectors of positive numbers.
+    /// Vectors of positive numbers along the last dimension.
     Positives,
-    /// Vectors of probabilities. The constructor divides them by their sum.
+    /// Vectors of probabilities along the last dimension. The constructor divides them by their sum.
     Probabilities,
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn check_parameters<A: Array>(
     Ok(())
 }
 
-/// Returns PyTorch's error if a mask of `outside` is true for a value, or a value is NaN. Evaluates recorded variables.
+/// Returns PyTorch's error if a mask of `outside` is true for an element of `x`, or an element is NaN. Evaluates recorded variables.
 pub(crate) fn check_values<A: Array>(
     (name, constraint): (&str, &str),
     parameters: &[Parameter<'_, A>],
@@ -210,7 +210,7 @@ pub(crate) fn check_values<A: Array>(
     ))
 }
 
-/// Returns the error with the text `message`.
+/// Returns the error of an argument with the text `message`, for the call at `at`.
 pub(crate) fn refused<E: From<Error>>(at: Site, message: impl Into<String>) -> E {
     Error::Argument { message: message.into(), at }.into()
 }

@@ -26,20 +26,20 @@ use crate::support::filled;
 /// ```
 #[derive(Clone, Debug)]
 pub enum Transform<A> {
-    /// loc + scale x, where scale is not 0. PyTorch: `AffineTransform`.
+    /// Maps x to loc + scale x, where scale is not 0. PyTorch: `AffineTransform`.
     Affine {
         /// The constant.
         loc: A,
         /// The factor.
         scale: A,
     },
-    /// eˣ. PyTorch: `ExpTransform`.
+    /// Maps x to eˣ. PyTorch: `ExpTransform`.
     Exp,
-    /// 1 / (1 + e⁻ˣ). PyTorch: `SigmoidTransform`.
+    /// Maps x to 1 / (1 + e⁻ˣ). PyTorch: `SigmoidTransform`.
     Sigmoid,
-    /// ln(1 + eˣ). PyTorch: `SoftplusTransform`.
+    /// Maps x to ln(1 + eˣ). PyTorch: `SoftplusTransform`.
     Softplus,
-    /// The hyperbolic tangent. PyTorch: `TanhTransform`.
+    /// Maps x to its hyperbolic tangent. PyTorch: `TanhTransform`.
     Tanh,
     /// Maps K - 1 numbers in the last dimension to K positive numbers with the sum 1. Each input determines the share of the remaining sum
     /// that its output takes. PyTorch: `StickBreakingTransform`.
@@ -127,12 +127,13 @@ fn logarithms_of_offsets<A: Array>(x: &A) -> Result<A> {
 }
 
 impl<A: Array> Transform<A> {
-    /// Returns the number of last dimensions that the transform treats as one value.
+    /// Returns the number of last dimensions that the transform treats as one value: 1 for stick-breaking, else 0.
     fn event_rank(&self) -> usize {
         usize::from(matches!(self, Transform::StickBreaking))
     }
 
-    /// Returns the shape of the transform of a value with the shape `event`. For `by` = -1, returns the shape of the inverse instead.
+    /// Returns the shape of the transform of a value with the shape `event`, for `by` = 1. For `by` = -1, returns the shape of its inverse
+    /// transform.
     fn shape(&self, mut event: Shape, by: isize) -> Shape {
         if let (Transform::StickBreaking, Some(last)) = (self, event.last_mut()) {
             *last = last.saturating_add_signed(by);
@@ -140,7 +141,7 @@ impl<A: Array> Transform<A> {
         event
     }
 
-    /// Returns the bounds of the image. The bounds are infinite for transforms of vectors.
+    /// Returns the bounds of the image: the set of values that the transform returns. The bounds are infinite for transforms of vectors.
     fn image(&self) -> [f64; 2] {
         match self {
             Transform::Affine { .. } | Transform::StickBreaking => [f64::NEG_INFINITY, f64::INFINITY],
@@ -157,7 +158,7 @@ impl<A: Array> Transform<A> {
         Ok([below, high.is_finite().then(|| y.try_ge(high)).transpose()?])
     }
 
-    /// Returns `y`, with a value inside of the image where one of the masks is true.
+    /// Returns `y`, with a value inside of the image in place of the elements where one of the masks is true.
     fn moved_inside(&self, y: &A, outside: &[Option<A::Mask>; 2]) -> Result<A> {
         let [low, high] = self.image();
         let masks: Vec<A::Mask> = outside.iter().flatten().cloned().collect();
@@ -196,7 +197,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         ranks.fold(self.base.event_shape().rank(), usize::max)
     }
 
-    /// Returns the logarithm of the density of the values after the first `count` transforms.
+    /// Returns the logarithm of the density at `y` of the values after the first `count` transforms.
     fn density(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else {
             let added = self.event_rank() - self.base.event_shape().rank();
@@ -212,7 +213,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         (Expr::from(self.density(last, &x)) - slope).get()
     }
 
-    /// Returns the distribution function of the values after the first `count` transforms.
+    /// Returns the distribution function at `y` of the values after the first `count` transforms.
     fn share(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_cdf(y) };
         let transform = &self.transforms[last];
@@ -226,7 +227,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         }
     }
 
-    /// Returns the quantile function of the values after the first `count` transforms.
+    /// Returns the quantile function at `p` of the values after the first `count` transforms.
     fn quantile(&self, count: usize, p: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_icdf(p) };
         let transform = &self.transforms[last];
@@ -237,7 +238,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         transform.try_forward(&self.quantile(last, &p)?)
     }
 
-    /// Returns an array on the tape of the distribution.
+    /// Returns an array on the tape of the distribution. The methods convert values that are numbers to arrays on the same tape.
     fn beside(&self) -> Result<A> {
         self.base.try_mean()
     }

@@ -171,8 +171,8 @@ impl<A: Array> Validate for Categorical<A> {
     }
 }
 
-/// The multinomial distribution of the counts x of K classes in n = `total_count` draws: n! Π pₖ^xₖ / xₖ!. The parameters have the shape
-/// `[…, K]`. PyTorch: `Multinomial`.
+/// The multinomial distribution: the counts xₖ of K classes in n = `total_count` draws have the probability n! Π pₖ^xₖ / xₖ!. The
+/// parameters have the shape `[…, K]`. PyTorch: `Multinomial`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -288,7 +288,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }
 
-    /// Returns -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!. The distribution of a single count xₖ is binomial.
+    /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!, where E is the mean. The distribution of a single count xₖ is binomial.
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
         let (probs, n) = (self.probs(), self.total_count as f64);
@@ -320,7 +320,7 @@ impl<A: Array> Validate for Multinomial<A> {
     }
 }
 
-/// The Dirichlet distribution over vectors x of K non-negative numbers with the sum 1: Γ(Σ aₖ) Π xₖ^(aₖ - 1) / Γ(aₖ).
+/// The Dirichlet distribution over vectors x of K non-negative numbers with the sum 1. Its density is Γ(Σ aₖ) Π xₖ^(aₖ - 1) / Γ(aₖ).
 /// a = `concentration` > 0 has the shape `[…, K]`. Gradients of `rsample` are implicit gradients of gamma draws. PyTorch: `Dirichlet`.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Every distribution against figures of PyTorch and SciPy (`tools/distribution_cases.py`).
+//! Compares every distribution with figures of PyTorch and SciPy, which `tools/distribution_cases.py` computed.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -11,7 +11,7 @@ fn cases() -> Value {
     serde_json::from_str(include_str!("cases.json")).unwrap()
 }
 
-/// Returns a list of numbers, in which infinities and NaN are words.
+/// Returns the numbers of a JSON list, in which infinities and NaN are strings.
 fn numbers(list: &Value) -> Vec<f64> {
     let number = |x: &Value| x.as_f64().unwrap_or_else(|| x.as_str().unwrap().parse().unwrap());
     list.as_array().unwrap().iter().map(number).collect()
@@ -30,7 +30,8 @@ fn vector(list: &Value) -> Data {
     Tensor::from_vec(list, [n])
 }
 
-/// Compares with a relative tolerance, absolute below 1.
+/// Asserts that the elements of `got` equal `want`. The tolerance is relative for numbers above 1 in magnitude, and absolute for the
+/// others.
 #[track_caller]
 fn assert_near(what: &str, got: &Data, want: &Value, tolerance: f64) {
     let want = numbers(want);
@@ -42,7 +43,8 @@ fn assert_near(what: &str, got: &Data, want: &Value, tolerance: f64) {
     }
 }
 
-/// Compares all functions of a family. The parameters are columns, the values a row.
+/// Compares all functions of a distribution with the figures of the case `name`. The parameters are columns and the values are a row, so
+/// that they broadcast.
 fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
     let case = &cases()["families"][name];
     let parameters: Vec<Data> =
@@ -217,7 +219,7 @@ fn outside_of_the_support() {
         Multinomial::new(2, &Tensor::from([0.5, 0.5])).log_prob(Tensor::from([[1.0, 2.0], [3.0, -1.0]])).to_vec(),
         [-inf; 2]
     );
-    // The gradient is 0 there, not NaN.
+    // The gradient at a value outside of the support is 0, not NaN.
     let tape = Tape::<f64>::new();
     let rate = tape.var(one);
     let [slope] = Gamma::new(rate, rate).log_prob(&Tensor::from([-2.0, 1.0])).narrow(0, 0, 1).sum(..).grad([rate]);
@@ -236,7 +238,7 @@ fn degenerate_trials() {
 
 #[test]
 fn errors_are_pytorchs_sentences() {
-    // The values stand on a line of their own, below the line of code.
+    // The refused values stand on the last line of the error's text, below the line of code.
     let sentence = |error: wengert_tensor::Error| {
         assert!(error.to_string().ends_with("[-1.0]"), "{error}");
         error.sentence()
@@ -267,7 +269,7 @@ fn errors_are_pytorchs_sentences() {
     assert_eq!(error.sentence(), "Truncated needs a distribution with a density, but Poisson is discrete");
 }
 
-/// The sentences are PyTorch's, which continue with all values instead of the invalid ones.
+/// The sentence at the start of each error is PyTorch's. PyTorch then lists all values, and this crate lists the invalid ones.
 #[test]
 fn vectors_are_validated() {
     let sentence = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();

@@ -1,10 +1,10 @@
-//! The derivatives of logarithms of densities, to second order, and of samples.
+//! Checks the derivatives of logarithms of densities, to second order, and the derivatives of samples.
 
 use wengert_autograd::prelude::*;
 use wengert_autograd::{GradCheck, assert_gradcheck, transforms};
 use wengert_distributions::prelude::*;
 
-/// The tensor's trigamma function has nine digits.
+/// Returns a check of derivatives with an accuracy of 1e-8, because the trigamma function of tensors has only nine correct digits.
 fn check() -> GradCheck {
     GradCheck::new().accuracy(1e-8)
 }
@@ -36,7 +36,7 @@ log_probs! {
     dirichlet: |x, a| Dirichlet::new(a).base_check(), [0.2, 0.3, 0.5], [0.7, 2.5, 1.0];
 }
 
-/// A point of the simplex is moved off it by the check of derivatives, so the logarithm is taken at a normalised point.
+/// Computes `log_prob` at a normalised point. The check of derivatives moves a point off the simplex, where the density is not defined.
 trait BaseCheck<A> {
     fn base_check(self) -> Normalised<Self>
     where
@@ -91,7 +91,7 @@ fn distribution_functions_and_combinations() {
     let (x, a, b) = (Tensor::from([[0.0], [0.5], [2.5]]), Tensor::from([0.0, 1.2]), Tensor::from([0.7, 1.5]));
     let once = || check().order(1);
     let df = Tensor::from([0.8, 5.0]);
-    // At x = a, the formula of the distribution function has no derivative of its own.
+    // At x = a, the location, the formula of the distribution function has no derivative of its own.
     assert_gradcheck!(once(), |d, x, a, b| StudentT::new(d, a, b).cdf(x), &df, &x, &a, &b);
     let p = Tensor::from([[0.1], [0.45], [0.97]]);
     assert_gradcheck!(once(), |d, p, a, b| StudentT::new(d, a, b).icdf(p), &df, &p, &a, &b);
@@ -170,7 +170,7 @@ fn derivatives_of_samples_have_the_right_means() {
         );
     };
     let tape = Tape::<f64>::new();
-    // One parameter for each sample, so that the gradient has one derivative for each.
+    // Each sample has a parameter of its own, so that the gradient has one derivative for each sample.
     let df = tape.var(&Tensor::full([N], 12.0));
     let x = StudentT::new(df, 0.0, 1.0).rsample([], &mut Generator::new(1));
     let [slopes] = x.square().sum(..).grad([df]);

@@ -1,4 +1,5 @@
-//! Values and derivatives of orders 1 and 2 that `tools/derivative_cases.py` computed with PyTorch, and batches of the same cases.
+//! Compares values and derivatives of orders 1 and 2 with figures that `tools/derivative_cases.py` computed with PyTorch. Also compares
+//! batches of the same cases with loops.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -8,7 +9,7 @@ use wengert_distributions::prelude::*;
 
 type V<'t> = Var<'t, f64>;
 
-/// Returns the tensors of a list, `None` for null.
+/// Returns the tensors of a JSON list. A null becomes `None`.
 fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     let numbers = |list: &Value| list.as_array().unwrap().clone();
     let one = |value: &Value| {
@@ -24,7 +25,7 @@ fn takes_value(function: &str) -> bool {
     matches!(function, "log_prob" | "cdf" | "icdf")
 }
 
-/// Calls a function of a distribution made from the inputs after the value.
+/// Calls a function of a distribution. The first input is the function's value if it takes one, and the others are the parameters.
 macro_rules! call {
     ($function:expr, $x:expr, |$p:ident| { $($name:literal => $make:expr,)* }, $family:expr) => {{
         let (value, $p) = if takes_value($function) { (Some($x[0]), &$x[1..]) } else { (None, &$x[..]) };
@@ -46,7 +47,7 @@ macro_rules! call {
     }};
 }
 
-/// Returns the divergence of two distributions of one family. The second half of `p` has the parameters of the second one.
+/// Returns the divergence of two distributions of one family. The second half of `p` has the parameters of the second distribution.
 fn divergence<'t>(family: &str, p: &[V<'t>]) -> V<'t> {
     macro_rules! of_one_family {
         ($($name:ident: $($first:literal)+, $($second:literal)+;)*) => {
@@ -62,7 +63,7 @@ fn divergence<'t>(family: &str, p: &[V<'t>]) -> V<'t> {
     }
 }
 
-/// Returns the result of the case `name`: a family and a function.
+/// Returns the result of the case `name`, which consists of a family and a function, for the inputs `x`.
 fn result<'t>(name: &str, x: &[V<'t>]) -> V<'t> {
     let (family, function) = name.split_once(' ').unwrap();
     if function == "kl" {
@@ -99,7 +100,7 @@ fn result<'t>(name: &str, x: &[V<'t>]) -> V<'t> {
     )
 }
 
-/// Returns the sum of all elements times weight(1), weight(2), …, in row-major order.
+/// Returns the sum of all elements of the arrays in `list`, times weight(1), weight(2), …, in row-major order.
 fn weighted<'t>(tape: &'t Tape<f64>, list: &[V<'t>], weight: fn(f64) -> f64) -> V<'t> {
     let (mut sum, mut count) = (tape.constant(0.0), 0.0);
     for x in list {
@@ -112,7 +113,7 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[V<'t>], weight: fn(f64) -> f64) -> 
     sum
 }
 
-/// Compares, relative to the largest element. Null stands for zeros.
+/// Asserts that `got` equals `expected`, with an error relative to the largest element. `None` stands for zeros.
 fn check(what: &str, got: V<'_>, expected: Option<&Tensor<f64>>, tolerance: f64) {
     let got = got.value();
     let expected = expected.cloned().unwrap_or_else(|| Tensor::zeros(got.shape()));

@@ -1,4 +1,4 @@
-//! Samples with fixed seeds: their moments, and the largest distance of their distribution function from the exact one.
+//! Checks samples with fixed seeds: their moments, and the largest distance of their empirical distribution function from the exact one.
 
 use wengert_autograd::prelude::*;
 use wengert_distributions::prelude::*;
@@ -7,15 +7,15 @@ type Data = Tensor<f64>;
 
 const N: usize = 20_000;
 
-/// Compares the distribution function of samples with `cdf` (A. N. Kolmogorov, 1933). By chance, the distance is larger with a probability of
-/// 2 exp(-2 · 2²) = 0.0007. For a discrete distribution the probability is smaller.
+/// Compares the empirical distribution function of samples with `cdf` (A. N. Kolmogorov, 1933). By chance, the distance is larger than the
+/// bound with a probability of 2 exp(-2 · 2²) = 0.0007. For a discrete distribution the probability is smaller.
 fn check<D: Distribution<Data>>(distribution: &D, discrete: bool) {
     let name = distribution.name();
     let samples = distribution.sample([N], &mut Generator::new(7));
     assert_eq!(samples.shape(), &[N]);
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // The last position of each value.
+    // The last position of each distinct value among the sorted samples.
     let places: Vec<usize> = (0..N).filter(|&k| k + 1 == N || sorted[k + 1] > sorted[k]).collect();
     let values: Vec<f64> = places.iter().map(|&k| sorted[k]).collect();
     let shares = distribution.cdf(Tensor::from_vec(values, [places.len()])).to_vec();
@@ -100,7 +100,7 @@ fn classes_and_counts() {
     );
     assert!(counts.sum(-1).eq(50.0).all(..).item());
     assert!((shares.sum(-1) - 1.0).abs().amax(..).item() < 1e-14);
-    // The binomial standard error of a share is at most √(1/4 / N).
+    // The standard error of the share of a class is at most √(1/4 / N), because the count of the class has a binomial distribution.
     let error = 5.0 * (0.25 / N as f64).sqrt();
     for class in 0..3 {
         let want = probs.select(1, class);
@@ -123,7 +123,7 @@ fn seeds_types_and_tapes() {
     let tape = Tape::<f64>::new();
     let recorded = Gamma::new(tape.var(&number(0.7)), 1.0).rsample([5], &mut Generator::new(1));
     assert_eq!(recorded.value(), draw(1));
-    // Small shapes give samples that are not 0 in f32.
+    // Gamma and beta draws with small shape parameters are not 0 in f32.
     let tiny = Gamma::new(&Tensor::<f32>::scalar(1e-3), 1.0).sample([1000], &mut Generator::new(1));
     assert!(tiny.gt(0.0).all(..).item() && tiny.isfinite().all(..).item());
     let beta = Beta::new(&Tensor::<f32>::scalar(1e-2), 1e-2).sample([1000], &mut Generator::new(1));

@@ -17,7 +17,7 @@ pub trait Array: TensorLike<Elem: Float> + Sealed {
     fn mapped(&self, map: Map, at: Site) -> Result<Self>;
 }
 
-/// Seals [`Array`].
+/// Seals [`Array`]: only this crate can implement it.
 pub trait Sealed {}
 
 impl<T: Float> Sealed for Tensor<T> {}

@@ -113,7 +113,7 @@ pub(crate) fn pairs<A: TensorLike>(x: &A, at: Site) -> Result<Shape, A::Error> {
     }
 }
 
-/// Returns the real and the imaginary parts.
+/// Returns the real parts and the imaginary parts of complex numbers `[…, 2]`.
 fn parts<A: TensorLike>(x: &A, at: Site) -> Result<(A, A), A::Error> {
     let axis = pairs(x, at)?.rank() - 1;
     Ok((x.element(axis, 0, at)?, x.element(axis, 1, at)?))

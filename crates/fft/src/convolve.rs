@@ -28,9 +28,10 @@ pub enum ConvolveMode {
 /// Convolution by Fourier transforms.
 #[twins]
 pub trait Convolves: Array {
-    /// Returns the convolutions z_k = Σ x_j y_(k-j) of real signals along the last dimension. The other dimensions broadcast. The error of
-    /// each element is relative to the largest elements of its signal, because rounding errors spread over the spectrum. A NaN makes its
-    /// whole signal NaN. PyTorch: `torchaudio.functional.fftconvolve`; SciPy: `signal.fftconvolve`.
+    /// Returns the convolutions z_k = Σ x_j y_(k-j) of the real signals x of `self` with the signals y of `other`, along the last
+    /// dimension. The other dimensions broadcast. The error of each element is relative to the largest elements of its signal, because
+    /// rounding errors spread over the spectrum. A NaN makes its whole signal NaN. PyTorch: `torchaudio.functional.fftconvolve`; SciPy:
+    /// `signal.fftconvolve`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }

@@ -83,7 +83,8 @@ pub trait Shifts: TensorLike {
 
 impl<A: TensorLike> Shifts for A {}
 
-/// Rotates the elements along each dimension of size n by `step(n)` places. Elements that leave at the end return at the start.
+/// Rotates the elements of `x` along each of the dimensions `dims`, of size n, by `step(n)` places. Elements that leave at the end return
+/// at the start.
 fn shifted<A: TensorLike>(x: &A, dims: &Dims, step: impl Fn(usize) -> usize, at: Site) -> Result<A> {
     let rank = x.shape().rank();
     let mut axes: Vec<usize> = if dims.is_all() { (0..rank).collect() } else { Vec::new() };

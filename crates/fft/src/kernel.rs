@@ -34,7 +34,7 @@ pub(crate) fn transformed<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result
     Ok(out)
 }
 
-/// Adds the name and the source line of the operation to an allocation error.
+/// Replaces the place of an allocation error by `at`: the name and the source line of the operation that the user called.
 fn named(error: Error, at: Site) -> Error {
     match error {
         Error::OutOfMemory { shape, dtype, .. } => Error::OutOfMemory { shape, dtype, at },
@@ -123,7 +123,7 @@ fn lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
     each_part(parts, true, |_, (source, out)| part(&plan, map, source, out));
 }
 
-/// Applies the plan to each line of `source`, which is the share of one thread.
+/// Applies the plan to each line of `source`, and writes the results to `out`. Both buffers are the share of one thread.
 fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
     let (from, to) = map.lengths();
     let pairs = source.chunks_exact(from).zip(out.chunks_exact_mut(to));

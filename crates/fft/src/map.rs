@@ -3,7 +3,7 @@
 
 use wengert_tensor::{Float, Shape, Tensor};
 
-/// The kind of a map from lines to lines, for a signal of n numbers.
+/// The kind of a map from signals x to spectra X, or back, for signals of n numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// X_k = Σ x_j e^(-2πi jk/n): `[…, n, 2]` to `[…, n, 2]`.

@@ -24,7 +24,7 @@ impl Norm {
         }
     }
 
-    /// Returns the norm that swaps the factors of the forward and the inverse transform.
+    /// Returns the normalization in which the forward and the inverse transform exchange their factors.
     pub(crate) fn swapped(self) -> Self {
         match self {
             Norm::Backward => Norm::Forward,

@@ -1,8 +1,8 @@
 //! The operation that records a map on a tape, with the adjoint map as its derivative.
 //!
-//! As a map of real numbers, the adjoint of the forward transform is the inverse transform without its factor. For real signals, only half
-//! of a spectrum is stored, and the other half mirrors it. So the adjoints of these transforms also weight the frequencies that have a
-//! mirror image. (W. L. Briggs and V. E. Henson, "The DFT", 1995, chapter 4.)
+//! As a map of real numbers, the adjoint of the forward transform is the inverse transform without its factor 1/n. For real signals, only
+//! half of a spectrum is stored, and the other half mirrors it. So the adjoints of these transforms also weight the frequencies that have
+//! a mirror image. (W. L. Briggs and V. E. Henson, "The DFT", 1995, chapter 4.)
 
 use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
 use wengert_tensor::ops::TensorLike as _;
@@ -49,7 +49,7 @@ impl<T: Float> Operation<T> for Transform {
     }
 }
 
-/// Records `map` of `x`.
+/// Records the application of `map` to `x`.
 pub(crate) fn recorded<'t, T: Float>(map: Map, x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
     x.tape().try_apply(Transform { map, at }, &[x])
 }

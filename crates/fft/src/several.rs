@@ -1,4 +1,4 @@
-//! Transforms along several dimensions, computed along one dimension after the other.
+//! Transforms along several dimensions. They are computed along one of these dimensions, then along the next, and so on.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::Result;

@@ -69,7 +69,7 @@ pub(crate) fn joined(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// Returns an error if no memory can hold the shape.
+/// Returns an error if no memory can hold a complex array of this shape.
 pub(crate) fn check_size<A: TensorLike>(shape: &Shape, at: Site) -> Result<(), Error> {
     let most = isize::MAX as usize / (2 * size_of::<A::Elem>());
     match shape.checked_numel() {

@@ -127,7 +127,7 @@ pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> 
     Ok(axis(dim, rank, at)?)
 }
 
-/// Returns the number `n` of elements, or PyTorch's error if it is 0.
+/// Returns the number `n` of elements to transform, or PyTorch's error if `n` is 0.
 fn points<A: Array>(n: usize, at: Site) -> Result<usize, A::Error> {
     if n > 0 { Ok(n) } else { Err(refused::<A>(at, "Invalid number of data points (0) specified")) }
 }

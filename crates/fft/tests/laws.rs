@@ -1,4 +1,4 @@
-//! Laws of the transforms: the definition, derivatives of both modes and orders, batches, sizes, threads.
+//! Checks laws of the transforms: equality with the definition, derivatives of both modes and orders, batches, sizes, threads.
 
 use std::f64::consts::TAU;
 
@@ -61,7 +61,7 @@ fn every_length_equals_the_definition() {
 fn derivatives_of_both_modes_and_orders() {
     for n in [1, 2, 3, 4, 5, 6] {
         for norm in NORMS {
-            // A square follows, so that the second derivative is not 0.
+            // The functions square the transform, so that the second derivative is not 0.
             gradcheck(|[x]| x.fft(None, 0, norm).square() * x, [&sample([n, 2])]).unwrap();
             gradcheck(|[x]| x.ifft(Some(4), -1, norm).square(), [&sample([n, 2])]).unwrap();
             gradcheck(|[x]| x.rfft(None, 0, norm).square(), [&sample([n, 2])]).unwrap();
@@ -200,7 +200,7 @@ fn a_wrong_derivative_is_found() {
     assert!(gradcheck(|[x]| half(x), [&sample([5])]).is_err());
 }
 
-/// Transforms when it is dropped, and sends the result.
+/// A value that computes a transform when it is dropped, and sends the result.
 struct AtTheEnd(std::sync::mpsc::Sender<Vec<f64>>);
 
 impl Drop for AtTheEnd {

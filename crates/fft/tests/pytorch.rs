@@ -82,7 +82,7 @@ fn values_gradients_and_errors() {
         let [slope] = (y.square() * weights).sum(..).grad([var]);
         let [second] = (slope * tensor(&case["direction"])).sum(..).grad([var]);
         assert_close(&format!("{what}, second derivative"), &second.value(), &tensor(&case["second"]));
-        // In single precision, with 2^29 times the error.
+        // Compares again in single precision, whose rounding error is 2^29 times larger.
         let single = call!(x.cast::<f32>(), case).unwrap().cast::<f64>();
         let error = (single - tensor(&case["output"])).abs();
         assert!(error.numel() == 0 || error.amax(..).item() < 1e-5, "{what}, in f32");

@@ -77,7 +77,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The epochs of a training, in order.
+/// The results of a training, epoch by epoch.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

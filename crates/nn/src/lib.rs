@@ -200,7 +200,7 @@
 //!
 //! | item | contents |
 //! |---|---|
-//! | [`Hooks`] | functions that see or change the outputs of layers and their gradients |
+//! | [`Hooks`] | functions that see or change the outputs of layers, and the gradients of these outputs |
 //! | [`Module`], [`Leaf`], [`LeafMut`], [`AnyBuffer`], [`update_buffers`] | parameters and buffers by path; derived for structs |
 //! | [`Layer`] | a map of one variable to another |
 //! | [`Parameter`], [`Buffer`] | a trained tensor; a tensor that no gradient changes |

@@ -4,7 +4,7 @@ use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
 
-/// A [`Tensor`] or a [`Var`] of floating-point numbers. Operations over this trait are written once for both.
+/// A [`Tensor`] or a [`Var`] of floating-point numbers. Operations over this trait are written once for both types.
 pub trait Array: TensorLike<Elem: Float> {
     /// Applies `function` to inputs of equal shapes, at least one.
     ///
@@ -22,7 +22,7 @@ pub trait Elementwise: Clone + 'static {
     /// Returns the name that error messages and drawings of the tape show.
     fn name(&self) -> &'static str;
 
-    /// Computes the values of the function.
+    /// Computes the values of the function for each element of `inputs`.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl<T: Float> Array for Var<'_, T> {
     }
 }
 
-/// An elementwise function on a tape.
+/// An elementwise function that is recorded on a tape, with the source line of the call.
 struct Recorded<F> {
     function: F,
     at: Site,

@@ -7,36 +7,37 @@ use crate::numeric::{bessel, beta, gamma, inverse, normal};
 /// An elementwise function of one to three arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Function {
-    /// ln Φ(x), where Φ is the distribution function of the standard normal distribution
+    /// ln Φ(x), where Φ is the distribution function of the standard normal distribution.
     LogNdtr,
     /// The inverse of Φ, the distribution function of the standard normal distribution.
     Ndtri,
-    /// exp(x²) erfc x
+    /// exp(x²) erfc x, the scaled complementary error function.
     Erfcx,
-    /// ln(1 - eˣ)
+    /// ln(1 - eˣ).
     Log1mexp,
     /// The modified Bessel function of the first kind, times exp(-|x|) if `scaled` is true.
     Bessel { order: usize, scaled: bool },
-    /// ln B(a, b)
+    /// ln B(a, b), the logarithm of the beta function.
     Betaln,
-    /// xᵃ⁻¹ e⁻ˣ / Γ(a)
+    /// xᵃ⁻¹ e⁻ˣ / Γ(a), the density of the gamma distribution.
     GammaDensity,
     /// The derivative of order `order` with respect to a of the regularised incomplete gamma function of (a, x): the upper one if `upper`
     /// is true, else the lower one.
     Gammainc { order: usize, upper: bool },
-    /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)
+    /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b), the density of the beta distribution.
     BetaDensity,
     /// The derivative of the regularised incomplete beta function of (a, b, x), of order `orders[0]` with respect to a and `orders[1]` with
     /// respect to b.
     Betainc { orders: [usize; 2] },
-    /// The inverse in x of the regularised incomplete gamma function: the upper one if `upper` is true, else the lower one.
+    /// The x at which the regularised incomplete gamma function of (a, x) has a given value: the upper one if `upper` is true, else the
+    /// lower one.
     GammaincInv { upper: bool },
-    /// The inverse in x of the regularised incomplete beta function.
+    /// The x at which the regularised incomplete beta function of (a, b, x) has a given value.
     BetaincInv,
 }
 
 impl Function {
-    /// Returns the name for errors and graphs.
+    /// Returns the function's name for errors and for drawings of the tape.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Function::LogNdtr => "log_ndtr",

@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::function::Function;
 use crate::numeric::jet::factorial;
 
-/// Special functions, computed for each element. The shapes of several operands broadcast.
+/// Special functions, computed for each element x of `self`. The shapes of several operands broadcast.
 ///
 /// ```
 /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }

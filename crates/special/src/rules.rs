@@ -34,7 +34,7 @@ impl Elementwise for Function {
     }
 }
 
-/// Records `function` of `inputs`.
+/// Records the application of `function` to `inputs`.
 fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> Var<'t, T> {
     match <Var<'t, T> as crate::Array>::apply_elementwise(function, inputs, Site::here(function.name())) {
         Ok(var) => var,
@@ -42,7 +42,7 @@ fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> Var<'t, T>
     }
 }
 
-/// Returns the derivative of z = `function`(inputs) with respect to one input.
+/// Returns the derivative of z = `function`(`inputs`) with respect to the input with index `input`.
 fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>, input: usize) -> Var<'t, T> {
     let x = inputs[0];
     match function {
@@ -139,7 +139,8 @@ impl<'t, T: Float> Densities<'_, 't, T> {
         sum.expect("the sum has a term")
     }
 
-    /// Records a derivative of ln p: once with respect to the shape parameter `input`, then as often as `orders` says with respect to each.
+    /// Records a derivative of ln p: once with respect to the shape parameter `input`, then with respect to each shape parameter as often
+    /// as `orders` says.
     fn logarithm(&self, input: usize, orders: [usize; 2]) -> Var<'t, T> {
         let order = orders[0] + orders[1];
         match self.of {

@@ -1,4 +1,4 @@
-//! The derivatives of every function, by central differences: orders 1 and 2, reverse and forward.
+//! Checks the derivatives of every function by central differences: orders 1 and 2, reverse and forward mode.
 
 use wengert_autograd::prelude::*;
 use wengert_autograd::{GradCheck, assert_gradcheck};
@@ -17,7 +17,7 @@ fn functions_of_one_operand() {
     assert_gradcheck!(|x| x.ndtri(), &Tensor::from([0.01, 0.3, 0.5, 0.9]));
     assert_gradcheck!(|x| x.log1mexp(), &Tensor::from([-3.0, -0.9, -0.2]));
     let positive = Tensor::from([0.6, 1.5, 4.0]);
-    // The tensor's trigamma has nine digits.
+    // The trigamma function of tensors has only nine correct digits.
     assert_gradcheck!(GradCheck::new().accuracy(1e-9), |x| x.gammaln(), &positive);
     assert_gradcheck!(|x| x.polygamma(1), &positive);
     assert_gradcheck!(|x| x.polygamma(3), &positive);
@@ -41,7 +41,7 @@ fn functions_of_two_and_three_operands() {
     assert_gradcheck!(check(), |a, b, p| a.betaincinv(b, p), &a, &b, &p);
 }
 
-/// The third derivative is compared with central differences of the second.
+/// Compares the third derivative with central differences of the second derivative.
 #[test]
 fn the_third_order() {
     let second = |a: f64| {
@@ -65,7 +65,7 @@ fn derivatives_of_log_ndtr_in_the_tails() {
     let [first] = x.log_ndtr().sum(..).grad([x]);
     let [second] = first.sum(..).grad([x]);
     let (first, second) = (first.value().to_vec(), second.value().to_vec());
-    // The first terms of the asymptotic series.
+    // The expected values are the first terms of the asymptotic series.
     assert!((first[0] / (100.0 + 0.01 - 2e-6 + 1e-9) - 1.0).abs() < 1e-11, "{first:?}");
     assert!((second[0] / (-1.0 + 1e-4 - 6e-8) - 1.0).abs() < 1e-9, "{second:?}");
     let density = (-50f64).exp() / (2.0 * std::f64::consts::PI).sqrt();

@@ -1,11 +1,12 @@
-//! Values and derivatives of orders 1 and 2 that `tools/derivative_cases.py` computed with PyTorch, and batches of the same cases.
+//! Compares values and derivatives of orders 1 and 2 with figures that `tools/derivative_cases.py` computed with PyTorch. Also compares
+//! batches of the same cases with loops.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
 use wengert_autograd::transforms::Vmap;
 use wengert_special::prelude::*;
 
-/// Returns the tensors of a list, `None` for null.
+/// Returns the tensors of a JSON list. A null becomes `None`.
 fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     let numbers = |list: &Value| list.as_array().unwrap().clone();
     let one = |value: &Value| {
@@ -38,7 +39,7 @@ fn function<'t>(name: &str, x: &[Var<'t, f64>]) -> Var<'t, f64> {
     }
 }
 
-/// Returns the sum of all elements times weight(1), weight(2), …, in row-major order.
+/// Returns the sum of all elements of the arrays in `list`, times weight(1), weight(2), …, in row-major order.
 fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f64) -> Var<'t, f64> {
     let (mut sum, mut count) = (tape.constant(0.0), 0.0);
     for x in list {
@@ -51,7 +52,7 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f
     sum
 }
 
-/// Compares, relative to the largest element. Null stands for zeros.
+/// Asserts that `got` equals `expected`, with an error relative to the largest element. `None` stands for zeros.
 fn check(what: &str, got: &Var<'_, f64>, expected: Option<&Tensor<f64>>, tolerance: f64) {
     let got = got.value();
     let expected = expected.cloned().unwrap_or_else(|| Tensor::zeros(got.shape()));

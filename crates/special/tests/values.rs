@@ -1,14 +1,16 @@
-//! The values of every function against a table that mpmath computed with 60 digits (`tools/special_cases.py`), in f64 and f32; edges.
+//! Compares the values of every function with a table that mpmath computed with 60 digits (`tools/special_cases.py`), in f64 and f32. Also
+//! checks edge cases.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
 use wengert_autograd::transforms;
 use wengert_special::prelude::*;
 
-/// A function of the columns of a table.
+/// A function of the columns of a table, which computes the expected column.
 type Columns<T> = fn(&[Tensor<T>]) -> Tensor<T>;
 
-/// The functions by the names of their tables, each with its relative error in f64, and the smallest size that the error is relative to.
+/// The functions by the names of their tables. The third entry is the largest permitted error in f64. It is relative to the result, or to
+/// the fourth entry if this is larger.
 fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
     vec![
         ("log_ndtr", |x| x[0].log_ndtr(), 3e-15, 0.0),
@@ -37,14 +39,15 @@ fn cases() -> Value {
     serde_json::from_str(include_str!("cases.json")).unwrap()
 }
 
-/// Returns the columns of a table.
+/// Returns the columns of a table as tensors. The last column has the expected values.
 fn columns<T: Float>(rows: &Value) -> Vec<Tensor<T>> {
     let rows: Vec<Vec<f64>> = serde_json::from_value(rows.clone()).unwrap();
     let column = |k: usize| Tensor::from_vec(rows.iter().map(|row| T::from_f64(row[k])).collect(), [rows.len()]);
     (0..rows[0].len()).map(column).collect()
 }
 
-/// Returns the largest error of `got`, relative to `want` or to `least`, the larger of both.
+/// Returns the largest error of the elements of `got`, and the index of this element. Each error is relative to the larger of `want` and
+/// `least`.
 fn error<T: Float>(got: &Tensor<T>, want: &Tensor<T>, least: f64) -> (f64, usize) {
     assert_eq!(got.shape(), want.shape());
     let one = |(got, want): (T, T)| {
@@ -111,7 +114,7 @@ fn inverses_undo() {
     let shares = Tensor::from([1e-200, 1e-12, 1e-3, 0.2, 0.5, 0.7, 0.99, 1.0 - 1e-9]);
     for a in [1e-2, 0.3, 1.0, 4.5, 80.0, 1e5] {
         let a = Tensor::scalar(a).expand([8]);
-        // A result that underflows to 0 has lost its share.
+        // The check leaves out results so near to 0 or 1 that rounding has destroyed the digits of their probability.
         let check = |back: Tensor<f64>, x: Tensor<f64>, share: &Tensor<f64>, what: &str| {
             for ((back, x), share) in back.iter().zip(x.iter()).zip(share.iter()) {
                 let far = (1e-290..0.999).contains(&x) || share < 0.99 && x > 1.0;

@@ -3,16 +3,16 @@
 //! The digits of the data set were made the same way (E. Alpaydin and C. Kaynak, 1998): a digit of 32 x 32 black or white pixels, divided
 //! into squares of 4 x 4. A number is the count of black pixels in a square.
 
-/// The side of the squares' grid.
+/// The number of squares in a row or column of the grid.
 pub const SIDE: usize = 8;
 
-/// The number of squares.
+/// The number of squares of the grid, which is the number of inputs of the network.
 pub const SQUARES: usize = SIDE * SIDE;
 
 /// The side of a square, in pixels of the scaled digit.
 const CELL: usize = 4;
 
-/// The smallest ink of a black pixel, of 255.
+/// The smallest ink, from 0 to 255, of a pixel that counts as black.
 const BLACK: u8 = 128;
 
 /// A square image: the ink of each pixel from 0 to 255, row by row.

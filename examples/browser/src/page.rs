@@ -53,7 +53,7 @@ impl Training {
         exception(self.0.save())
     }
 
-    /// Replaces the network by the one in a checkpoint.
+    /// Replaces the network by the network in a checkpoint.
     pub fn load(&mut self, bytes: &[u8]) -> std::result::Result<(), JsError> {
         exception(self.0.load(bytes))
     }

@@ -21,12 +21,12 @@ const HIDDEN: usize = 64;
 /// The number of samples in a step.
 const BATCH: usize = 32;
 
-/// The largest count of black pixels in a square, in the table.
+/// The largest count of black pixels in a square in the table, whose squares have 4 x 4 pixels.
 const MOST_INK: f32 = 16.0;
 
 type Batch = (Tensor, Tensor<i64>);
 
-/// A training in progress.
+/// A training in progress: the network, its optimiser and its data.
 pub struct Trainer {
     model: Sequential,
     adam: Adam,
@@ -106,7 +106,7 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// If the bytes are not a checkpoint of such a network. The network is then unchanged.
+    /// If the bytes are not a checkpoint of a network with the same layers. The network is then unchanged.
     pub fn load(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(from_bytes(&mut self.model, bytes)?)
     }
@@ -181,7 +181,8 @@ mod tests {
         assert!(trainer.save().unwrap() == saved);
     }
 
-    /// Returns an image of 280 x 280 pixels with a line of the page's width through these points, in shares of the side.
+    /// Returns an image of 280 x 280 pixels with a line of the page's width through these points. The coordinates are shares of the image's
+    /// side.
     fn drawn(points: &[(f32, f32)]) -> Vec<u8> {
         let is_near = |x: f32, y: f32| {
             points.windows(2).any(|ends| {

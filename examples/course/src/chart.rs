@@ -26,11 +26,11 @@ const PALE: RGBColor = RGBColor(232, 232, 232);
 /// The width and height of a chart in pixels: alone, beside another, and in a longer row. A row of three is readable on a page that is
 /// 850 pixels wide.
 const SIZES: [(u32, u32); 3] = [(560, 420), (440, 340), (320, 300)];
-/// The width of a letter of a title, as a share of its height.
+/// The width of a letter of a title, as a share of the height of the letter.
 const LETTER: f64 = 0.55;
-/// The units of a drawing in a pixel of its picture. plotters rounds each coordinate to a whole unit.
+/// The number of drawing units per pixel of the picture. plotters rounds each coordinate to a whole unit.
 const UNITS: u32 = 10;
-/// The lengths of a dash and of the gap after it.
+/// The length of a dash, and the length of the gap after it, in drawing units.
 const DASH: (u32, u32) = (6 * UNITS, 4 * UNITS);
 
 /// A chart: layers over two axes, drawn in the order of their addition.
@@ -309,12 +309,12 @@ impl Chart {
 /// A point at which a contour leaves a cell.
 #[derive(Clone, Copy)]
 struct Crossing {
-    /// The number of the side of the cell.
+    /// The number of the cell's side at which the contour leaves the cell.
     side: usize,
     point: (f64, f64),
 }
 
-/// Joins the straight pieces of a contour, which share their ends, to long lines.
+/// Joins the straight pieces of a contour to long lines. Neighbouring pieces share their ends.
 fn joined(pieces: &[[Crossing; 2]]) -> Vec<Vec<(f64, f64)>> {
     let mut by_side: HashMap<usize, Vec<usize>> = HashMap::new();
     for (piece, ends) in pieces.iter().enumerate() {

@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// Returns the word for the value in the help.
+    /// Returns the word that stands for the option's value in the help.
     fn word(self) -> &'static str {
         match self {
             Kind::Count(_) => " <COUNT>",
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// Writes `a count of 1 or more`, for the message about another value.
+/// Writes a description such as `a count of 1 or more`, for the error about a value of another kind.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -219,7 +219,7 @@ impl Options {
     }
 }
 
-/// Returns the value of `--seed`.
+/// Reads the value of `--seed` as a number.
 fn number(value: &str) -> std::result::Result<u64, lexopt::Error> {
     value.parse().map_err(|_| format!("--seed expects {}, got `{value}`", Kind::Count([0, usize::MAX])).into())
 }

@@ -3,8 +3,8 @@
 use wengert::autograd::transforms::{hvp, infer, value_and_grad};
 use wengert::prelude::*;
 
-/// Makes at most `steps` steps of Newton's method from `start`. Returns the last point, and the value of the function there. It ends when the
-/// elements of a step are below 1e-5 on average. SciPy: `minimize(method="Newton-CG")`, with another line search.
+/// Makes at most `steps` steps of Newton's method from `start`. Returns the last point, and the value of the function at this point. The
+/// method ends early if the elements of a step are below 1e-5 on average. SciPy: `minimize(method="Newton-CG")`, with another line search.
 ///
 /// ```
 /// use wengert::prelude::*;
@@ -23,7 +23,7 @@ pub fn newton_cg(
         let mut step = direction(&gradient, |p| hvp(&f, &point, p));
         let slope = gradient.dot(&step).item();
         let mut share = 1.0;
-        // The step is halved until the value falls by a part of what the slope promises, or nothing is left of the step.
+        // Halves the step until the value falls by at least 1e-4 times the decrease that the slope predicts, or the step is nearly 0.
         while infer(&f, &(&point + &step)).item() > value + 1e-4 * share * slope && share > 1e-12 {
             step *= 0.5;
             share *= 0.5;
@@ -37,8 +37,8 @@ pub fn newton_cg(
     (point, value)
 }
 
-/// Returns d with H d ≈ -g for the Hessian H, by conjugate gradients that end at negative curvature (R. S. Dembo and T. Steihaug, "Truncated-Newton
-/// algorithms for large-scale unconstrained optimization", 1983).
+/// Returns d with H d ≈ -g for the Hessian H and the gradient g, by conjugate gradients that end at negative curvature (R. S. Dembo and T.
+/// Steihaug, "Truncated-Newton algorithms for large-scale unconstrained optimization", 1983).
 fn direction(gradient: &Tensor<f64>, hessian_times: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Tensor<f64> {
     let (mut d, mut rest, mut p) = (gradient * 0.0, gradient.clone(), -gradient);
     let size = gradient.abs().sum(..).item();

@@ -5,12 +5,12 @@
 
 use wengert::prelude::*;
 
-/// The number of words of the state.
+/// The number of 32-bit words of the generator's state.
 const WORDS: usize = 624;
-/// The distance between words that are mixed.
+/// The distance in the state between the words that `renew` mixes.
 const DISTANCE: usize = 397;
 
-/// A generator with the numbers of NumPy's class of this name.
+/// A generator that gives the same numbers as NumPy's class of this name.
 ///
 /// ```
 /// let numbers = wengert_ports::RandomState::new(0).randn([2]);
@@ -21,7 +21,7 @@ pub struct RandomState {
     words: [u32; WORDS],
     /// The index of the next word.
     next: usize,
-    /// The polar method makes two numbers at once.
+    /// The second number of a pair, if it was not returned yet. The polar method makes two numbers at once.
     spare: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ impl RandomState {
         word ^ word >> 18
     }
 
-    /// Replaces all words of the state.
+    /// Computes all words of the state anew from the old words.
     fn renew(&mut self) {
         for k in 0..WORDS {
             let joined = self.words[k] & 0x8000_0000 | self.words[(k + 1) % WORDS] & 0x7fff_ffff;

@@ -1,6 +1,7 @@
-//! The ports compute the numbers of the originals. `tools/autograd_cases.py` writes the expected numbers with NumPy and autograd.
+//! Checks that the ports compute the numbers of the originals. `tools/autograd_cases.py` writes the expected numbers with NumPy and
+//! autograd.
 
-#![allow(dead_code)] // The programs' functions that only draw.
+#![allow(dead_code)] // The functions of the ports that only draw pictures are not called here.
 
 use std::sync::LazyLock;
 
@@ -20,8 +21,8 @@ mod ica;
 #[path = "../mixture_variational_inference.rs"]
 mod mixture_variational_inference;
 
-/// The largest difference, relative to the largest element. The programs round differently: SciPy solves with LU factors, and sums have
-/// other orders.
+/// The largest permitted difference, relative to the largest element. Ports and originals round differently: SciPy solves with LU
+/// factors, and sums have other orders.
 const TOLERANCE: f64 = 1e-10;
 
 static CASES: LazyLock<Value> =
@@ -40,7 +41,7 @@ fn assert_close(found: &Tensor<f64>, expected: &Value) {
     assert!(error < TOLERANCE, "{error:e}");
 }
 
-/// Returns the second point of the table.
+/// Returns the second point at which the table has numbers. It is near `start`.
 fn near(start: &Tensor<f64>) -> Tensor<f64> {
     start + Tensor::<f64>::arange(start.numel()).sin() * 0.1
 }
@@ -129,7 +130,8 @@ fn the_minima_are_scipys() {
     assert!((loss - lowest("ica")).abs() < 1e-6, "{loss}");
 }
 
-/// The likelihood of a mixture has many maxima, and the paths of the optimisers end at different ones. So this starts near SciPy's.
+/// The likelihood of a mixture has many maxima, and the paths of the optimisers end at different ones. So this test starts near SciPy's
+/// maximum.
 #[test]
 fn the_maximum_of_the_mixture_is_scipys() {
     let points = pinwheel(100);

@@ -7,7 +7,7 @@ use super::super::call::{Call, Pair};
 use super::super::skip::Reason;
 use super::super::value::{Array, Attempt, Stop, Value};
 
-/// Calls the method for the listed element types.
+/// Calls a method on a pair of operands if their element type is one of the listed kinds. Otherwise the call counts as not built.
 macro_rules! on {
     ($call:ident, $method:ident, $($kind:ident)*) => {
         on!(@pair $call, $call.pair()?, $method, $($kind)*)

@@ -5,7 +5,7 @@ use wengert_tensor::ops::{Arithmetic, Functions};
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Value};
 
-/// Calls the method for the listed element types.
+/// Calls a method on the operand if its element type is one of the listed kinds. Otherwise the call counts as not built.
 macro_rules! on {
     ($call:ident, $method:ident, $($kind:ident)*) => {
         match $call.value(0, "self")? {

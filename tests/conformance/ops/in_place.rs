@@ -7,7 +7,8 @@ use super::super::call::Call;
 use super::super::skip::Reason;
 use super::super::value::{Array, Given, Stop, Value};
 
-/// Calls the method with one operand for the listed element types.
+/// Calls an in-place method with one more operand if the target's element type is one of the listed kinds. Otherwise the call counts as not
+/// built.
 macro_rules! with {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {
@@ -18,7 +19,8 @@ macro_rules! with {
     };
 }
 
-/// Calls the method without an operand for the listed element types.
+/// Calls an in-place method without another operand if the target's element type is one of the listed kinds. Otherwise the call counts as
+/// not built.
 macro_rules! alone {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {
@@ -29,7 +31,7 @@ macro_rules! alone {
     };
 }
 
-/// Performs the operation on `target`; returns false if the operation is not in this family.
+/// Performs the operation on `target`. Returns false if the operation is not in this file.
 pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     match call.op {
         "add_" => with!(call, target, try_add_, Float Int Bool),
@@ -76,7 +78,7 @@ pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, 
     Ok(true)
 }
 
-/// Returns the operand for a target of each element type, multiplied by `alpha` if it is given.
+/// Functions that return the other operand for a target of each element type, multiplied by `alpha` if it is given.
 #[allow(non_snake_case)]
 pub(super) mod operands {
     use wengert_tensor::ops::Arithmetic;

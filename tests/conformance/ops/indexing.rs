@@ -51,7 +51,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// Returns the items of an index.
+/// Returns the items of an argument that is an index, such as slices and positions.
 pub fn items<A: Array>(call: &Call<A>, position: usize, name: &str) -> Result<Vec<IndexItem>, Stop> {
     let item = |given: &Given<A>| match given {
         Given::Integer(place) => Ok(IndexItem::At(*place as isize)),

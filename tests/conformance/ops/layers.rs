@@ -64,7 +64,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// The weights of a cell, as given.
+/// The two weights and the two optional biases of a recurrent cell, as the call gives them.
 struct Weights<A>([A; 2], [Option<A>; 2]);
 
 impl<A> Weights<A> {
@@ -81,7 +81,7 @@ fn weights<A: Array>(call: &Call<A>) -> Result<Weights<A>, Stop> {
     ))
 }
 
-/// Returns the result, and the running statistics if they change.
+/// Returns the result of batch normalization, and the new running statistics if the call changes them.
 fn batch_norm<A: Array>(call: &Call<A>) -> Result<Option<Vec<Value<A>>>, Stop> {
     let x = call.float(0, "input")?;
     let running = (call.float_or_none(1, "running_mean")?, call.float_or_none(2, "running_var")?);

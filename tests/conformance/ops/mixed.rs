@@ -27,7 +27,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
             x()?.try_addcdiv(&call.float(1, "tensor1")?, &call.float(2, "tensor2")?, value)?
         }
         "ldexp" => {
-            // A program converts the exponent first.
+            // The library's `ldexp` needs a floating-point exponent, so a program converts an integer exponent first.
             let exponent = match call.value(1, "other")? {
                 Value::Int(y) => call.constant(&y.try_cast()?),
                 _ => call.float(1, "other")?,

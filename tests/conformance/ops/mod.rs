@@ -29,7 +29,7 @@ mod views;
 use super::call::Call;
 use super::value::{Array, Results, Stop, Value};
 
-/// Returns the results of a call. An operation of no family is not built.
+/// Returns the results of a call. If no family has the operation, the call counts as not built.
 pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
     let families = [
         activations::attempt::<A>,

@@ -7,7 +7,7 @@ use super::super::call::Call;
 use super::super::value::{Array, Attempt, Stop, Value};
 use super::float;
 
-/// Returns the values and the positions of a method on any element type.
+/// Returns the values and the positions that a method computes, for an operand of any element type.
 macro_rules! both {
     ($call:ident, |$x:ident| $body:expr) => {
         match $call.value(0, "self")? {

@@ -7,7 +7,8 @@ use super::super::value::{Array, Given, Stop, Value};
 use super::in_place::operands;
 use super::mixed::bounds;
 
-/// Calls the method with one operand for the listed element types.
+/// Calls an in-place method with one more operand if the target's element type is one of the listed kinds. Otherwise the call counts as not
+/// built.
 macro_rules! with {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {
@@ -18,7 +19,7 @@ macro_rules! with {
     };
 }
 
-/// Performs the operation on `target`; returns false if the operation is not in this family.
+/// Performs the operation on `target`. Returns false if the operation is not in this file.
 pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     match call.op {
         "eq_" => with!(call, target, try_eq_, Float Int Bool),

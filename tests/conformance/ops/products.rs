@@ -53,7 +53,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// Returns a number of dimensions, or two lists of dimensions.
+/// Returns the argument `dims` of a contraction: a number of dimensions, or two lists of dimensions.
 fn contracted<A: Array>(call: &Call<A>) -> Result<Contracted, Stop> {
     let Some(Given::List(lists)) = call.given(2, "dims") else {
         return Ok(Contracted::from(call.size(2, "dims")?));

@@ -5,7 +5,7 @@ use wengert_tensor::ops::{Extremes, Reductions};
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Value};
 
-/// Calls the method for the listed element types.
+/// Calls a reduction on the operand if its element type is one of the listed kinds. Otherwise the call counts as not built.
 macro_rules! on {
     ($call:ident, $method:ident, $($kind:ident)*) => {{
         let (dims, keepdim) = ($call.dims(1, "dim")?, $call.flag(2, "keepdim", false)?);
@@ -17,7 +17,7 @@ macro_rules! on {
     }};
 }
 
-/// Calls a reduction whose result has its own type.
+/// Calls a reduction on an operand of any element type. The result has the element type `$kind`.
 macro_rules! to {
     ($kind:ident, $call:ident, |$x:ident| $body:expr) => {
         Value::$kind(match $call.value(0, "self")? {

@@ -57,7 +57,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// Returns a list of sizes, or `None` if the argument is a single number.
+/// Returns an argument that is a list of sizes, or `None` if the argument is a single number.
 fn list<A: Array>(call: &Call<A>, position: usize, name: &str) -> Result<Option<Vec<usize>>, Stop> {
     if !matches!(call.given(position, name), Some(Given::List(_))) {
         return Ok(None);

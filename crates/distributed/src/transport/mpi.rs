@@ -46,18 +46,18 @@ pub(crate) struct Mpi {
     grace: Duration,
 }
 
-/// An exchange, and the channel for its result.
+/// An exchange that the program requested, and the channel to which its result is sent.
 struct Order {
     exchange: Exchange,
     done: Sender<Exchange>,
 }
 
-/// The latest information of the thread that calls MPI about the exchange in progress.
+/// The state of the exchange in progress. The thread that calls MPI updates it, and the program reads it while it waits.
 #[derive(Debug, Default)]
 struct State {
-    /// The ranks for which the exchange still waits.
+    /// The ranks whose messages the exchange still waits for.
     awaited: BTreeSet<usize>,
-    /// The time of each rank's latest answer.
+    /// The time of each rank's latest answer to the question whether it is alive.
     answered: BTreeMap<usize, Instant>,
     /// True after an exchange has exceeded its deadline.
     lost: bool,
@@ -284,10 +284,10 @@ impl Server {
     }
 }
 
-/// A request, and the ranks for which it waits.
+/// A non-blocking request that is in progress, and the ranks for which it waits.
 struct Flight<'f> {
     from: Vec<usize>,
-    /// Returns true if the request has completed.
+    /// The function that tests the request and returns true if it has completed.
     complete: Box<dyn FnMut() -> bool + 'f>,
 }
 

@@ -9,14 +9,14 @@ use crate::payload::Payload;
 
 type Inbox = Arc<Mutex<Receiver<Arc<Payload>>>>;
 
-/// The ends, for one rank, of the channels to and from all ranks.
+/// The channels of one rank to and from all ranks.
 pub(crate) struct Threads {
     to: Vec<Sender<Arc<Payload>>>,
     from: Vec<Inbox>,
 }
 
 impl Threads {
-    /// Returns the ends of the channels for each rank.
+    /// Returns the channels of each rank of a group of `size` ranks.
     pub(crate) fn of_size(size: usize) -> Vec<Threads> {
         let mut all: Vec<Threads> = (0..size).map(|_| Threads { to: Vec::new(), from: Vec::new() }).collect();
         for receiver in 0..size {

@@ -1,5 +1,6 @@
-//! A step that evaluates by itself gives the same bits as a step that receives gradients, on any number of ranks. Batch
-//! normalization over all ranks gives the same result as one rank with the whole batch.
+//! A step that records its losses and evaluates them itself gives the same bits as a step that receives computed
+//! gradients. This holds on any number of ranks. Batch normalization over all ranks gives the same result as one rank
+//! with the whole batch.
 
 use std::thread;
 
@@ -20,7 +21,7 @@ fn on_ranks<const N: usize, R: PartialEq + Send>(train: impl Fn(&Group) -> R + S
     results.into_iter().next().unwrap()
 }
 
-/// Returns all parameters and buffers.
+/// Returns the bytes of all parameters and buffers.
 fn bytes<T: Float>(model: &impl Module<T>) -> Vec<Vec<u8>> {
     let mut bytes: Vec<Vec<u8>> = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
     bytes.push(model.to_vector().iter().flat_map(|value| value.to_f64().to_le_bytes()).collect());
@@ -35,7 +36,7 @@ struct Way {
     bucket: usize,
 }
 
-/// Takes five steps. Some batches divide evenly, others do not.
+/// Takes five steps and returns the bytes of the model. Some batches divide evenly among the shards, others do not.
 fn trained(group: &Group, way: Way) -> Vec<Vec<u8>> {
     let generator = &mut Generator::new(3);
     let mut model: Sequential = Sequential::new()
@@ -88,7 +89,7 @@ fn a_recorded_step_has_the_bits_of_a_computed_one() {
     }
 }
 
-/// Takes five steps of a model that looks up rows of a table. The batches divide evenly.
+/// Takes five steps of a model that looks up rows of a table. The batches divide evenly among the shards.
 fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
     let generator = &mut Generator::new(8);
     let mut model = (
@@ -104,7 +105,7 @@ fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
         assert!(matches!(parallel.checkpoint("optimizer", &model), Err(Error::ShardedParameters(_))));
         let error = parallel.step_recorded(&mut model, 13, generator, |_, _, _| unreachable!());
         assert!(matches!(error, Err(Error::ShardedParameters(_))));
-        // The bound adds a block of 1,024 elements of 4 bytes, and the frozen parameters.
+        // The bound on this rank's bytes: its share of the parameters, a block of 1,024 elements of 4 bytes, and the frozen parameters.
         let (own, whole) = (parallel.parameter_bytes(&model), 4 * model.num_parameters());
         assert!(own <= whole / group.size() + 4096 + 4 * 70, "{own} of {whole} bytes");
     }
@@ -167,7 +168,7 @@ fn batches() -> Vec<(Tensor<f64>, Tensor<i64>)> {
     [16, 13, 3].map(batch).into()
 }
 
-/// Trains with the statistics of all ranks.
+/// Trains with the batch statistics of all ranks.
 fn synchronized(group: &Group, sharded: bool) -> (Vec<Vec<u8>>, Tensor<f64>) {
     let mut model = cnn(SyncBatchNorm::new);
     let mut parallel = DataParallel::new(group, &mut model, Sgd::new(0.1).momentum(0.9)).unwrap();

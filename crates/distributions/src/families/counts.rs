@@ -12,8 +12,8 @@ use crate::sampling::{Kind, draw};
 use crate::support::{Support, filled, refused};
 
 family! {
-    /// The Poisson distribution: rateᵏ exp(-rate) / k! for k = 0, 1, 2, … `rate` ≥ 0. PyTorch: `Poisson`, which has no `cdf`, `icdf` and
-    /// `entropy`.
+    /// The Poisson distribution: the count k = 0, 1, 2, … has the probability rateᵏ exp(-rate) / k!. `rate` ≥ 0. PyTorch: `Poisson`,
+    /// which has no `cdf`, `icdf` and `entropy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -45,7 +45,7 @@ impl<A: Array> Family for Poisson<A> {
         quantile(Counts::Poisson, &[&self.rate], p, Site::here("icdf"))
     }
 
-    /// The counts above the sum's last count have a total probability below 1e-20.
+    /// Returns the entropy as a sum over counts. The counts above the last count of the sum have a total probability below 1e-20.
     fn information(&self) -> Result<A> {
         let at = Site::here("entropy");
         let rate = self.rate.to_tensor(at)?.iter().fold(0.0, |most: f64, rate| most.max(rate.to_f64()));

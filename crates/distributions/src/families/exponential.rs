@@ -11,7 +11,7 @@ use crate::expression::of;
 use crate::support::Support;
 
 family! {
-    /// The Laplace distribution: exp(-|x - loc| / scale) / (2 scale) for all x. `scale` > 0. PyTorch: `Laplace`.
+    /// The Laplace distribution. Its density is exp(-|x - loc| / scale) / (2 scale) for all x. `scale` > 0. PyTorch: `Laplace`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -54,7 +54,8 @@ impl<A: Array> Family for Laplace<A> {
 }
 
 family! {
-    /// The Gumbel distribution with z = (x - loc) / scale: exp(-z - exp(-z)) / scale for all x. `scale` > 0. PyTorch: `Gumbel`.
+    /// The Gumbel distribution. Its density is exp(-z - exp(-z)) / scale with z = (x - loc) / scale, for all x. `scale` > 0. PyTorch:
+    /// `Gumbel`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -97,7 +98,7 @@ impl<A: Array> Family for Gumbel<A> {
 }
 
 family! {
-    /// The exponential distribution: rate exp(-rate x) for x ≥ 0. `rate` > 0. PyTorch: `Exponential`.
+    /// The exponential distribution. Its density is rate exp(-rate x) for x ≥ 0. `rate` > 0. PyTorch: `Exponential`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -139,8 +140,8 @@ impl<A: Array> Family for Exponential<A> {
 }
 
 family! {
-    /// The Weibull distribution with k = `concentration`: (k / scale) (x / scale)ᵏ⁻¹ exp(-(x / scale)ᵏ) for x > 0. `scale` > 0, k > 0.
-    /// PyTorch: `Weibull`.
+    /// The Weibull distribution. Its density is (k / scale) (x / scale)ᵏ⁻¹ exp(-(x / scale)ᵏ) for x > 0, with k = `concentration`.
+    /// `scale` > 0, k > 0. PyTorch: `Weibull`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -10,8 +10,8 @@ use crate::sampling::{Kind, draw};
 use crate::support::{Support, filled};
 
 family! {
-    /// The gamma distribution with a = `concentration`: rateᵃ xᵃ⁻¹ exp(-rate x) / Γ(a) for x ≥ 0. a > 0, `rate` > 0. `rsample` has
-    /// gradients by implicit differentiation of the distribution function. PyTorch: `Gamma`.
+    /// The gamma distribution. Its density is rateᵃ xᵃ⁻¹ exp(-rate x) / Γ(a) for x ≥ 0, with a = `concentration`. a > 0, `rate` > 0.
+    /// `rsample` has gradients by implicit differentiation of the distribution function. PyTorch: `Gamma`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -64,8 +64,9 @@ impl<A: Array> Family for Gamma<A> {
 }
 
 family! {
-    /// The inverse gamma distribution, which is the distribution of 1 / y for a gamma draw y, with a = `concentration`: rateᵃ x⁻ᵃ⁻¹
-    /// exp(-rate / x) / Γ(a) for x > 0. a > 0, `rate` > 0. The mean is ∞ for a ≤ 1, the variance is ∞ for a ≤ 2. PyTorch: `InverseGamma`.
+    /// The inverse gamma distribution, which is the distribution of 1 / y for a gamma draw y. Its density is rateᵃ x⁻ᵃ⁻¹
+    /// exp(-rate / x) / Γ(a) for x > 0, with a = `concentration`. a > 0, `rate` > 0. The mean is ∞ for a ≤ 1, the variance is ∞ for a ≤ 2.
+    /// PyTorch: `InverseGamma`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -118,8 +119,8 @@ impl<A: Array> Family for InverseGamma<A> {
 }
 
 family! {
-    /// The beta distribution with a = `concentration1` and b = `concentration0`: xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) for 0 ≤ x ≤ 1. a > 0, b > 0.
-    /// `rsample` has gradients by implicit differentiation of the distribution function. PyTorch: `Beta`, which has no `cdf`.
+    /// The beta distribution. Its density is xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) for 0 ≤ x ≤ 1, with a = `concentration1` and b = `concentration0`.
+    /// a > 0, b > 0. `rsample` has gradients by implicit differentiation of the distribution function. PyTorch: `Beta`, which has no `cdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

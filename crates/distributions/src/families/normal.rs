@@ -11,7 +11,7 @@ use crate::expression::{Expr, of};
 use crate::support::Support;
 
 family! {
-    /// The normal distribution: exp(-(x - loc)² / (2 scale²)) / (scale √(2π)) for all x. `scale` > 0. PyTorch: `Normal`.
+    /// The normal distribution. Its density is exp(-(x - loc)² / (2 scale²)) / (scale √(2π)) for all x. `scale` > 0. PyTorch: `Normal`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -65,8 +65,8 @@ impl<A: Array> Family for Normal<A> {
 }
 
 family! {
-    /// The half-normal distribution, which is the distribution of |y| for a normal y with mean 0: √(2/π) exp(-x² / (2 scale²)) / scale for
-    /// x ≥ 0. `scale` > 0. PyTorch: `HalfNormal`.
+    /// The half-normal distribution, which is the distribution of |y| for a normal y with mean 0. Its density is √(2/π)
+    /// exp(-x² / (2 scale²)) / scale for x ≥ 0. `scale` > 0. PyTorch: `HalfNormal`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -112,8 +112,8 @@ impl<A: Array> Family for HalfNormal<A> {
 }
 
 family! {
-    /// The log-normal distribution, which is the distribution of eʸ for a normal y: exp(-(ln x - loc)² / (2 scale²)) / (x scale √(2π)) for
-    /// x > 0. `scale` > 0. PyTorch: `LogNormal`.
+    /// The log-normal distribution, which is the distribution of eʸ for a normal y. Its density is exp(-(ln x - loc)² / (2 scale²)) / (x
+    /// scale √(2π)) for x > 0. `scale` > 0. PyTorch: `LogNormal`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

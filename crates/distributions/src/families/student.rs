@@ -12,8 +12,9 @@ use crate::sampling::{Kind, draw};
 use crate::support::{Support, filled};
 
 family! {
-    /// Student's t-distribution with z = (x - loc) / scale: (1 + z²/df)^(-(df + 1)/2) / (scale √df B(1/2, df/2)) for all x. `df` > 0,
-    /// `scale` > 0. The mean is NaN for df ≤ 1. The variance is ∞ for df ≤ 2, and NaN for df ≤ 1. PyTorch: `StudentT`, which has no `cdf`.
+    /// Student's t-distribution. Its density is (1 + z²/df)^(-(df + 1)/2) / (scale √df B(1/2, df/2)) with z = (x - loc) / scale, for all
+    /// x. `df` > 0, `scale` > 0. The mean is NaN for df ≤ 1. The variance is ∞ for 1 < df ≤ 2, and NaN for df ≤ 1. PyTorch: `StudentT`,
+    /// which has no `cdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -38,8 +39,8 @@ impl<A: Array> StudentT<A> {
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;
-        // One formula serves z² < df, the other z² ≥ df. Each gets only arguments of its range, because its derivative is infinite at the
-        // end of the other range.
+        // One formula computes the distribution function for z² < df, and another formula for z² ≥ df. Each formula gets only arguments
+        // of its own range, because its derivative is infinite at an end of the other range.
         let is_near = square.try_lt(&self.df)?;
         let near = try_where_(&is_near, &square, &self.df)?;
         let far = try_where_(&is_near, &self.df, &square)?;
@@ -130,8 +131,8 @@ impl<A: Array> Family for StudentT<A> {
 }
 
 family! {
-    /// The Cauchy distribution with z = (x - loc) / scale: 1 / (π scale (1 + z²)) for all x. `scale` > 0. The mean is NaN, the variance is
-    /// ∞. PyTorch: `Cauchy`.
+    /// The Cauchy distribution. Its density is 1 / (π scale (1 + z²)) with z = (x - loc) / scale, for all x. `scale` > 0. The mean is NaN,
+    /// the variance is ∞. PyTorch: `Cauchy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -172,8 +173,8 @@ impl<A: Array> Family for Cauchy<A> {
 }
 
 family! {
-    /// The half-Cauchy distribution, which is the distribution of |y| for a Cauchy y around 0: 2 / (π scale (1 + (x / scale)²)) for x ≥ 0.
-    /// `scale` > 0. The mean and the variance are ∞. PyTorch: `HalfCauchy`.
+    /// The half-Cauchy distribution, which is the distribution of |y| for a Cauchy y around 0. Its density is 2 / (π scale
+    /// (1 + (x / scale)²)) for x ≥ 0. `scale` > 0. The mean and the variance are ∞. PyTorch: `HalfCauchy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -64,7 +64,8 @@ macro_rules! trials {
             accessor!(probs);
             $(accessor!($rest);)?
 
-            /// Returns k ln p + n ln(1 - p) for k successes and n failures. A term whose factor k or n is 0 is 0.
+            /// Returns k ln p + n ln(1 - p) for k successes and n failures, where p is the probability of a success. A term whose factor k
+            /// or n is 0 is 0.
             #[allow(dead_code)]
             fn logarithm(&self, successes: &A, failures: &A) -> Result<Expr<A>, A::Error> {
                 let [p, q] = &self.logarithms;
@@ -101,8 +102,8 @@ fn number<A: Array>(x: &A, value: f64) -> A {
 }
 
 trials! {
-    /// The Bernoulli distribution: p for k = 1 and 1 - p for k = 0, with p = `probs` in [0, 1]. PyTorch: `Bernoulli`, which clamps `probs`
-    /// to [ε, 1 - ε].
+    /// The Bernoulli distribution: 1 has the probability p and 0 has the probability 1 - p, with p = `probs` in [0, 1]. PyTorch:
+    /// `Bernoulli`, which clamps `probs` to [ε, 1 - ε].
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -149,8 +150,9 @@ impl<A: Array> Family for Bernoulli<A> {
 }
 
 trials! {
-    /// The binomial distribution: C(n, k) pᵏ (1 - p)ⁿ⁻ᵏ for k = 0 to n, with n = `total_count` and p = `probs` in [0, 1]. PyTorch:
-    /// `Binomial`, which has no `cdf` and `icdf`.
+    /// The binomial distribution: the count k = 0 to n of successes in n trials has the probability C(n, k) pᵏ (1 - p)ⁿ⁻ᵏ. n is
+    /// `total_count`, and p = `probs` in [0, 1] is the probability of a success. PyTorch: `Binomial`, which has no `cdf` and
+    /// `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -205,8 +207,8 @@ impl<A: Array> Family for Binomial<A> {
 }
 
 trials! {
-    /// The geometric distribution: p (1 - p)ᵏ for k = 0, 1, 2, … failures before the first success, with p = `probs` in (0, 1]. PyTorch:
-    /// `Geometric`, which has no `cdf` and `icdf`.
+    /// The geometric distribution: the number k = 0, 1, 2, … of failures before the first success has the probability p (1 - p)ᵏ, with
+    /// p = `probs` in (0, 1]. PyTorch: `Geometric`, which has no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -253,8 +255,9 @@ impl<A: Array> Family for Geometric<A> {
 }
 
 trials! {
-    /// The negative binomial distribution: Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ for k = 0, 1, 2, … successes before failure number r, with
-    /// r = `total_count` > 0 and p = `probs` in [0, 1). PyTorch: `NegativeBinomial`, which has no `cdf` and `icdf`.
+    /// The negative binomial distribution: the number k = 0, 1, 2, … of successes before failure number r has the probability
+    /// Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ. r is `total_count` > 0, and p is `probs` in [0, 1). PyTorch: `NegativeBinomial`, which has no
+    /// `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -9,7 +9,7 @@ use crate::expression::of;
 use crate::support::{Support, filled};
 
 family! {
-    /// The uniform distribution: 1 / (high - low) for low ≤ x < high. PyTorch: `Uniform`.
+    /// The uniform distribution. Its density is 1 / (high - low) for low ≤ x < high. PyTorch: `Uniform`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use safetensors::tensor::TensorInfo;
 
-/// A source of bytes. A clone reads the same bytes.
+/// The bytes of a checkpoint. Clones share the bytes.
 #[derive(Clone)]
 pub(super) enum Contents {
     File(Arc<File>),

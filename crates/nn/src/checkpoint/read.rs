@@ -104,7 +104,8 @@ impl Checkpoint {
 /// The path that errors show for a checkpoint in memory.
 const IN_MEMORY: &str = "bytes in memory";
 
-/// Reads and checks the header of `size` bytes. Errors show `path`.
+/// Reads and checks the header of a checkpoint of `size` bytes. Returns the position where the tensors begin, and the header. Errors show
+/// `path`.
 fn checked_header(from: &mut dyn Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
     match read_header(from, size) {
         Err(source) => Err(Error::Read { path: path.to_owned(), source }),
@@ -114,20 +115,20 @@ fn checked_header(from: &mut dyn Read, size: u64, path: &Path) -> Result<(u64, M
 }
 
 impl Saved {
-    /// Opens the file of [`Checkpoint::open`].
+    /// Opens the checkpoint in the file `path`: see [`Checkpoint::open`].
     fn open(path: &Path) -> Result<Saved> {
         let (mut file, size) = open_regular(path)?;
         let (start, header) = checked_header(&mut file, size, path)?;
         Ok(Saved::new(path.to_owned(), Contents::File(Arc::new(file)), start, header))
     }
 
-    /// Reads the bytes of [`Checkpoint::from_bytes`].
+    /// Opens the checkpoint that consists of `bytes`: see [`Checkpoint::from_bytes`].
     fn in_memory(bytes: Vec<u8>) -> Result<Saved> {
         let (start, header) = checked_header(&mut &bytes[..], bytes.len() as u64, Path::new(IN_MEMORY))?;
         Ok(Saved::new(IN_MEMORY.into(), Contents::Memory(bytes.into()), start, header))
     }
 
-    /// Returns a checkpoint that is loaded completely and without conversion or renaming.
+    /// Returns an open checkpoint with the default settings: it is loaded completely, and without conversion or renaming.
     fn new(path: PathBuf, contents: Contents, start: u64, header: Metadata) -> Self {
         Saved { path, contents, start, header, convert: false, partial: false, rename: Box::new(str::to_owned) }
     }
@@ -188,7 +189,7 @@ impl Saved {
         Ok(())
     }
 
-    /// Reads into `of` the states that [`Checkpoint::states`] saved under `name` for the same model.
+    /// Reads the states that [`Checkpoint::states`] saved under `name` for the same model, and restores the object `of` from them.
     ///
     /// # Errors
     ///

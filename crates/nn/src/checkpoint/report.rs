@@ -5,7 +5,7 @@ use std::fmt;
 use crate::KeyMismatch;
 use crate::error::keys;
 
-/// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. It is empty unless the load was
+/// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. The report is empty unless the load was
 /// [`partial`](crate::Saved::partial).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
@@ -15,7 +15,7 @@ pub struct LoadReport {
     pub unexpected: Vec<String>,
     /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
     pub renamed: Vec<(String, String)>,
-    /// The names that both have, but with different shapes, or with different element types and without conversion.
+    /// The names that both the file and the model have, but with different shapes, or with different element types and without conversion.
     pub mismatched: Vec<KeyMismatch>,
 }
 

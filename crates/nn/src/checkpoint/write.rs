@@ -62,7 +62,7 @@ use crate::{Error, Result};
 #[must_use = "a checkpoint is written by `save`"]
 pub struct Checkpoint {
     tensors: Vec<Named>,
-    /// The error for the first name that a checkpoint cannot have.
+    /// The error for the first added name that a checkpoint cannot have. `save` returns this error.
     refused: Option<Error>,
 }
 
@@ -164,7 +164,7 @@ impl Checkpoint {
         self
     }
 
-    /// Adds a tensor of rank 0.
+    /// Adds a tensor without dimensions, whose single element has these bytes.
     fn scalar(&mut self, name: String, dtype: Dtype, bytes: Vec<u8>) {
         self.tensors.push(Named { name, dtype, shape: Vec::new(), bytes });
     }
@@ -194,7 +194,7 @@ impl Checkpoint {
         self.serialized(Path::new("bytes in memory"))
     }
 
-    /// Returns the contents of the file. Errors show `path`.
+    /// Returns the contents of the file that the checkpoint is written to. Errors show `path`.
     fn serialized(self, path: &Path) -> Result<Vec<u8>> {
         self.refused.map_or(Ok(()), Err)?;
         check_names(self.tensors.iter().map(|tensor| &tensor.name[..]))?;
@@ -213,7 +213,7 @@ impl Checkpoint {
     }
 }
 
-/// Returns the element type in the terms of the file format.
+/// Returns the element type as the type of the crate `safetensors`.
 pub(super) fn dtype(of: DType) -> Dtype {
     match of {
         DType::F32 => Dtype::F32,
@@ -224,7 +224,7 @@ pub(super) fn dtype(of: DType) -> Dtype {
     }
 }
 
-/// Returns [`Error::DuplicateName`] with the first repeated name.
+/// Returns [`Error::DuplicateName`] with the first repeated name, or `Ok` if all names differ.
 pub(super) fn check_names<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
     let mut seen = HashSet::new();
     match names.find(|name| !seen.insert(*name)) {

@@ -36,14 +36,14 @@ pub enum Error {
         layer: String,
         /// The line that made the layer.
         made: &'static Location<'static>,
-        /// The error of the operation.
+        /// The error of the operation that the layer called.
         source: Box<wengert_autograd::Error>,
     },
 
     /// A path without a parameter at or below it.
     #[error("no parameter is at or below the path '{}'; the model has {}", shown(path), list(known))]
     NoSuchPath {
-        /// The path.
+        /// The path that was given.
         path: String,
         /// The paths of all parameters.
         known: Vec<String>,
@@ -72,27 +72,27 @@ pub enum Error {
     /// A file that cannot be opened or read.
     #[error("cannot read '{}': {source}", at(path))]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The system's reason.
+        /// The reason that the system gave.
         source: io::Error,
     },
 
     /// A file that cannot be written. An existing file keeps its old contents.
     #[error("cannot write '{}': {source}", at(path))]
     Write {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The system's reason.
+        /// The reason that the system gave.
         source: io::Error,
     },
 
-    /// A row of a table with more or fewer columns than the first.
+    /// A row of a table with more or fewer columns than the first row.
     #[error("'{}', line {line}: expected {expected} columns as in the first row, found {found}", at(path))]
     RowWidth {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// The number of the line, counted from 1.
         line: u64,
         /// The number of columns of the first row.
         expected: usize,
@@ -103,26 +103,26 @@ pub enum Error {
     /// A field of a table that is not a finite number.
     #[error("'{}', line {line}, column {column}: '{}' is not a finite number", at(path), shown(field))]
     NotANumber {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// The number of the line, counted from 1.
         line: u64,
-        /// The column, counted from 1.
+        /// The number of the column, counted from 1.
         column: usize,
-        /// The beginning of the field.
+        /// The beginning of the text in the field.
         field: String,
     },
 
     /// A number of a table that is too large for the type of the elements.
     #[error("'{}', line {line}, column {column}: '{}' is too large for {dtype}", at(path), shown(field))]
     NumberTooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// The number of the line, counted from 1.
         line: u64,
-        /// The column, counted from 1.
+        /// The number of the column, counted from 1.
         column: usize,
-        /// The beginning of the field.
+        /// The beginning of the text in the field.
         field: String,
         /// The type of the elements.
         dtype: DType,
@@ -131,9 +131,9 @@ pub enum Error {
     /// A line of a table that is longer than the limit.
     #[error("'{}', line {line} is longer than {limit} bytes", at(path))]
     LineTooLong {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// The number of the line, counted from 1.
         line: u64,
         /// The largest number of bytes of a line.
         limit: usize,
@@ -145,9 +145,9 @@ pub enum Error {
         at(path), classes.saturating_sub(1)
     )]
     Class {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, counted from 1.
+        /// The number of the line, counted from 1.
         line: u64,
         /// The number of classes.
         classes: usize,
@@ -158,7 +158,7 @@ pub enum Error {
     /// The name of a column that a table does not have.
     #[error("'{}' has no column '{}'; it has {}", at(path), shown(name), list(known))]
     NoSuchColumn {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The name that does not exist.
         name: String,
@@ -169,7 +169,7 @@ pub enum Error {
     /// A file whose contents do not follow their format.
     #[error("'{}', {place}: {}", at(path), escaped(problem))]
     Malformed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The place in the file.
         place: Place,
@@ -180,7 +180,7 @@ pub enum Error {
     /// A table without rows or with too few columns.
     #[error("'{}' {problem}", at(path))]
     Table {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The problem, for example `holds no rows`.
         problem: &'static str,
@@ -198,7 +198,7 @@ pub enum Error {
         name: &'static str,
         /// The value of the setting.
         value: f64,
-        /// The range.
+        /// The range that the setting must be in.
         expected: &'static str,
     },
 
@@ -229,7 +229,7 @@ pub enum Error {
     /// A name that two parameters share. In a checkpoint, these parameters could not be distinguished.
     #[error("two parameters of the model have the name '{}'", shown(name))]
     DuplicateName {
-        /// The name.
+        /// The name that two parameters share.
         name: String,
     },
 
@@ -239,14 +239,14 @@ pub enum Error {
         shown(name)
     )]
     ReservedName {
-        /// The name.
+        /// The reserved name.
         name: String,
     },
 
     /// A file that is not a checkpoint, or is damaged.
     #[error("'{}' is not a safetensors checkpoint, or is damaged: {}", at(path), shown(reason))]
     Checkpoint {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The problem.
         reason: String,
@@ -255,7 +255,7 @@ pub enum Error {
     /// A checkpoint of another model. Nothing was loaded.
     #[error("'{}' does not fit the model:{}", at(path), keys(missing, unexpected, renamed, mismatched))]
     Keys {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The names that the model has and the file does not have.
         missing: Vec<String>,
@@ -263,7 +263,7 @@ pub enum Error {
         unexpected: Vec<String>,
         /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
         renamed: Vec<(String, String)>,
-        /// The names that both have, with different shapes or element types.
+        /// The names that both the file and the model have, with different shapes or element types.
         mismatched: Vec<KeyMismatch>,
     },
 
@@ -273,9 +273,9 @@ pub enum Error {
         origin.as_ref().map_or(String::new(), |origin| format!("\n{origin}"))
     )]
     NonFinite {
-        /// The epoch, counted from 1.
+        /// The number of the epoch, counted from 1.
         epoch: u64,
-        /// The batch, counted from 1.
+        /// The number of the batch, counted from 1.
         batch: u64,
         /// A description of the value that is not finite.
         what: String,

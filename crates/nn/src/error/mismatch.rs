@@ -9,11 +9,11 @@ use crate::error::text::{LISTED, SHOWN, list, shown};
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line, counted from 1.
+    /// The number of a line, counted from 1.
     Line(u64),
-    /// A byte, counted from 0.
+    /// The index of a byte, counted from 0.
     Byte(u64),
-    /// A file in an archive.
+    /// The name of a file in an archive.
     Entry(String),
 }
 
@@ -30,11 +30,11 @@ impl fmt::Display for Place {
 /// A tensor of a checkpoint whose shape or element type differs from the tensor of the same name in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyMismatch {
-    /// The name of both tensors.
+    /// The name that both tensors have.
     pub name: String,
-    /// Shape and element type in the file.
+    /// The shape and the element type of the tensor in the file.
     pub found: (Shape, String),
-    /// Shape and element type in the model.
+    /// The shape and the element type of the tensor in the model.
     pub expected: (Shape, String),
 }
 

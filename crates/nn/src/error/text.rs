@@ -8,7 +8,7 @@ pub(super) const LISTED: usize = 10;
 /// The largest number of characters that an error shows of a text from a file.
 pub(super) const SHOWN: usize = 200;
 
-/// Returns the beginning of `text` with escaped control characters.
+/// Returns the beginning of `text`, at most [`SHOWN`] characters, with escaped control characters.
 pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => escaped(&text[..end]) + "…",

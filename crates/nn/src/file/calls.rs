@@ -39,18 +39,18 @@ pub(crate) mod faults {
 
     use super::Call;
 
-    /// The calls that fail. Calls count from 0.
+    /// The calls that a test lets fail. Calls are counted from 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Plan {
         /// No call fails.
         Healthy,
-        /// One call fails with this error. A write stops half way.
+        /// The call with this number fails with this error. A write stops half way.
         Fail(usize, io::ErrorKind),
         /// From this call on, no call has an effect, as after the end of the process. A write stops half way.
         Kill(usize),
     }
 
-    /// The plan of a thread and the calls so far.
+    /// The plan of a thread, and the calls that the thread has made.
     struct State {
         plan: Plan,
         calls: Vec<Call>,

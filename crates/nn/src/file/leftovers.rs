@@ -59,7 +59,7 @@ pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
     }
 }
 
-/// Returns true for a temporary file whose name begins with `prefix`, and for every other temporary file that is old enough.
+/// Returns true for a temporary file whose name begins with `prefix`, and for every other temporary file that is older than [`ABANDONED`].
 fn may_be_leftover(entry: &DirEntry, prefix: &str) -> bool {
     let name = entry.file_name();
     let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) else {

@@ -13,7 +13,7 @@ fn count(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
 
-/// The calls of a write without leftovers.
+/// The system calls of a write into a folder without leftovers of killed processes.
 const CALLS: [Call; 5] = [Call::Create, Call::Write, Call::Sync, Call::Rename, Call::SyncFolder];
 
 #[test]

@@ -27,7 +27,7 @@ impl EarlyStopping {
         EarlyStopping { patience, min_delta: 0.0, maximize: false, best: f64::INFINITY, waited: 0 }
     }
 
-    /// Sets the smallest improvement; 0 by default.
+    /// Sets the difference from the best measure that an improvement must exceed; 0 by default.
     #[must_use]
     pub fn min_delta(self, min_delta: f64) -> Self {
         EarlyStopping { min_delta, ..self }
@@ -52,12 +52,12 @@ impl EarlyStopping {
         self.waited >= self.patience.max(1)
     }
 
-    /// Returns the best measure; infinite before the first.
+    /// Returns the best measure; infinite before the first measure.
     pub fn best(&self) -> f64 {
         self.best
     }
 
-    /// Returns the state, which can be saved: the best measure, and the number of measures since then.
+    /// Returns the state, which can be saved: the best measure, and the number of measures after it.
     pub fn state(&self) -> (f64, u64) {
         (self.best, self.waited)
     }

@@ -56,7 +56,7 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     Ok(Scores { loss: mean.value(), metrics })
 }
 
-/// The mean of a value over all samples, from batches of different sizes.
+/// A mean over all samples, computed from the means of batches of different sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
     sum: f64,

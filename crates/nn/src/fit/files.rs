@@ -17,12 +17,13 @@ use crate::{Error, Result};
 
 #[precompiled]
 impl<T: Float> Settings<'_, T> {
-    /// Creates the folder. Returns the checkpoint from which the training resumes, if there is one.
+    /// Creates the folder of the training. Returns the checkpoint from which the training resumes, if there is one.
     pub(super) fn last_checkpoint(&self) -> Result<Option<Saved>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         let last = folder.join(LAST);
-        // A link to a missing file exists. It is an error, because a new training would overwrite the old one.
+        // For a link to a missing file, `exists` returns true. Such a link is then an error, because a new training would overwrite the old
+        // one.
         if self.resume && exists(&last)? { Checkpoint::open(last).map(Some) } else { Ok(None) }
     }
 
@@ -51,8 +52,8 @@ impl<T: Float> Settings<'_, T> {
         Ok(history)
     }
 
-    /// Updates early stopping, and writes the log and the best model. The log is written before the checkpoint. So after an
-    /// interruption, the log has at least as many epochs as the checkpoint.
+    /// Updates early stopping. Writes the log, and the model if this epoch is the best so far. The log is written before
+    /// the checkpoint. So after an interruption, the log has at least as many epochs as the checkpoint.
     pub(super) fn save_best(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
         let improved = self.stopping.update(measure(history, "early stopping", &self.monitor)?);
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -60,7 +61,7 @@ impl<T: Float> Settings<'_, T> {
         if improved { save(model, folder.join(BEST)) } else { Ok(()) }
     }
 
-    /// Returns a checkpoint with everything except the optimiser.
+    /// Returns a checkpoint with the whole state of the training except the optimiser.
     pub(super) fn checkpoint(&self, history: &History, model: &dyn Module<T>, generator: &Generator) -> Checkpoint {
         let (best, waited) = self.stopping.state();
         let mut checkpoint = Checkpoint::new().model(model).generator(generator);
@@ -77,7 +78,7 @@ impl<T: Float> Settings<'_, T> {
     }
 }
 
-/// Reads the first `epochs` epochs of a log. The log may have one more, if the training ended before it wrote the
+/// Reads the first `epochs` epochs of a log. The log may have one more epoch, if the training ended before it wrote the
 /// checkpoint.
 fn read_log(path: &Path, epochs: u64) -> Result<History> {
     let mut history = History::read(path)?;

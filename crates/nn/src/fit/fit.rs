@@ -117,7 +117,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Scales gradients down to a norm of at most `max_norm`. PyTorch: `clip_grad_norm_`.
+    /// Scales the gradients of each step down to a norm of at most `max_norm`. PyTorch: `clip_grad_norm_`.
     #[must_use]
     pub fn clip_norm(mut self, max_norm: f64) -> Self {
         self.settings.clip_norm = Some(max_norm);
@@ -233,7 +233,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Clips the gradients and changes the parameters.
+    /// Clips the gradients, and changes the parameters of the model by a step of the optimiser.
     fn step<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         mut gradients: Gradients<T>,

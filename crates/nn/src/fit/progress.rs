@@ -157,7 +157,7 @@ mod tests {
                 reporter.show("epoch", &mut Failing(kind), &mut errors);
             }
             assert_eq!(String::from_utf8(errors).unwrap(), expected);
-            // Both outputs may fail.
+            // Both outputs may fail. The program then continues without a display.
             Reporter::new(Progress::Lines, 1).show("epoch", &mut Failing(kind), &mut Failing(kind));
         }
         let (mut output, mut errors) = (Vec::new(), Vec::new());

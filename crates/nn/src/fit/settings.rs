@@ -73,14 +73,14 @@ impl<T: Float> Settings<'_, T> {
         Some((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }))
     }
 
-    /// Clips the gradients of a step.
+    /// Clips the gradients of a step, if the settings have a largest norm.
     pub(super) fn clip(&self, gradients: &mut Gradients<T>) {
         if let Some(max_norm) = self.clip_norm {
             gradients.clip_norm(max_norm);
         }
     }
 
-    /// Adds the weights to an average over steps.
+    /// Adds the weights of the model to the average, if there is an average over steps.
     pub(super) fn after_step(&mut self, model: &dyn Module<T>) -> Result<()> {
         match &mut self.average {
             Some((Pace::Steps, average)) => average.try_update(model),
@@ -104,7 +104,7 @@ impl<T: Float> Settings<'_, T> {
         if *pace == Pace::Epochs {
             average.try_update(&*model)?;
         }
-        // Without a step, there is no average yet.
+        // If no step was made, there is no average yet.
         if average.updates() == 0 {
             return Ok(false);
         }
@@ -112,7 +112,7 @@ impl<T: Float> Settings<'_, T> {
         Ok(true)
     }
 
-    /// Exchanges the weights of `model` with the average.
+    /// Exchanges the weights of `model` with the average. Does nothing if there is no average.
     pub(super) fn swap_average(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         match &mut self.average {
             Some((_, average)) => average.try_swap(model),
@@ -127,7 +127,8 @@ impl<T: Float> Settings<'_, T> {
     }
 }
 
-/// Returns a measure of the last epoch.
+/// Returns the measure `name` of the last epoch, from the validation samples if there are any. Errors show `setting`, the option that uses
+/// the measure.
 pub(super) fn measure(history: &History, setting: &str, name: &str) -> Result<f64> {
     let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
     scores

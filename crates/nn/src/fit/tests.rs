@@ -117,7 +117,7 @@ fn in_folder(folder: &Path) -> Fit<'static, f64, Tensor<f64>> {
     Fit::new(3).metric("accuracy", Accuracy::new()).folder(folder)
 }
 
-/// Returns the contents of the files of a training. A file that does not exist has none.
+/// Returns the contents of the files of a training; `None` for a file that does not exist.
 fn contents(folder: &Path) -> [Option<Vec<u8>>; 3] {
     [LOG, BEST, LAST].map(|name| fs::read(folder.join(name)).ok())
 }

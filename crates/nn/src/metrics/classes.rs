@@ -18,12 +18,13 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// Returns the accuracy of the largest logit.
+    /// Returns a metric without samples that counts a sample as correct if its class has the largest logit.
     pub fn new() -> Self {
         Accuracy::top_k(1)
     }
 
-    /// Returns the accuracy of the `k` largest logits. With `k` = 0 it is 0.
+    /// Returns a metric without samples that counts a sample as correct if its class has one of the `k` largest logits. With `k` = 0 the
+    /// accuracy is 0.
     pub fn top_k(k: usize) -> Self {
         Accuracy { k, right: 0, count: 0 }
     }
@@ -74,7 +75,7 @@ impl Default for Accuracy {
 pub enum Average {
     /// The mean over the classes that occur, as targets or as predictions.
     Macro,
-    /// The score of all samples together. If each sample has one class, it is the accuracy.
+    /// The score of all samples together. If each sample has one class, this score equals the accuracy.
     Micro,
     /// The mean over the classes, weighted by the number of samples of each class.
     Weighted,
@@ -108,8 +109,9 @@ impl ConfusionMatrix {
         ConfusionMatrix { classes, counts: vec![0; classes * classes] }
     }
 
-    /// Adds logits `[n, c, …]` and classes `[n, …]`. The prediction is the largest logit, the first of several equal
-    /// ones; NaN is larger than every number. Samples with the class -100 are ignored.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. The prediction is the class with the largest logit. If several
+    /// logits are equal, the first class is the prediction. NaN is larger than every number. Samples with the class
+    /// -100 are ignored.
     ///
     /// # Errors
     ///
@@ -200,7 +202,7 @@ impl ConfusionMatrix {
         (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
     }
 
-    /// Averages a score over the classes.
+    /// Averages the score that `number` reads over the classes.
     fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
         let occurs = |class: usize| self.totals(class) != (0, 0);
         let weight = |class: usize, scores: &ClassScores| match average {
@@ -223,7 +225,7 @@ impl ConfusionMatrix {
 mod tests {
     use super::*;
 
-    /// Returns logits that predict these classes.
+    /// Returns logits `[n, of]` that predict the class `classes[i]` for sample i.
     fn predicting(classes: &[usize], of: usize) -> Tensor<f64> {
         Tensor::from_fn([classes.len(), of], |i| f64::from(u8::from(classes[i[0]] == i[1])))
     }
@@ -257,7 +259,8 @@ mod tests {
         assert_eq!(scores[4], ClassScores { precision: 0.0, recall: 0.0, f1: 0.0, support: 0 });
     }
 
-    /// scikit-learn ranks equal logits in the other order: there `top_k_accuracy_score([2, 1, 3, 0], …, k=2)` is 0.75.
+    /// Checks that the first of equal logits ranks first. scikit-learn ranks equal logits in the other order: its score
+    /// for the targets [2, 1, 3, 0] and k = 2 is 0.75.
     #[test]
     fn the_first_of_equal_logits_is_the_largest() {
         let logits = Tensor::from([[0.1, 0.5, 0.3, 0.1], [0.4, 0.3, 0.2, 0.1], [0.25; 4], [0.1, 0.2, 0.3, 0.4]]);

@@ -101,7 +101,7 @@ macro_rules! metrics {
         }
 
         impl $metric {
-            /// Returns the same metric with the result of `number` as its value.
+            /// Returns this metric, but with the result of `number` as its value.
             pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
                 By { metric: self, number: Box::new(number) }
             }
@@ -151,7 +151,8 @@ fn samples<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize
     Ok((classes, rows, kept))
 }
 
-/// Returns the index of the largest element, the first of several equal ones. NaN is larger than every number, as in PyTorch's `argmax`.
+/// Returns the index of the largest element. If several elements are equal, the first one counts. NaN is larger than every number, as in
+/// PyTorch's `argmax`.
 fn argmax<T: Float>(row: &[T]) -> usize {
     let mut best = 0;
     for (position, &value) in row.iter().enumerate() {

@@ -25,7 +25,7 @@ pub struct RegressionErrors {
     features: Vec<Feature>,
 }
 
-/// The sums for one feature over all samples.
+/// The sums over all samples for one feature (an element of a target).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Feature {
     absolute: f64,

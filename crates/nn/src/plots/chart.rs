@@ -14,14 +14,14 @@ use crate::{Error, Result};
 /// The width and height of a chart in pixels.
 const SIZE: (u32, u32) = (800, 500);
 
-/// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one. This holds for charts that need
-/// not show 0.
+/// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one. Charts whose axis begins at 0
+/// use a smaller factor.
 const LOGARITHMIC: f64 = 1e4;
 
 /// The colour of the line for random guesses.
 const CHANCE: RGBColor = RGBColor(170, 170, 170);
 
-/// A chart: its lines with their names, and its settings.
+/// A chart: its title, the names of its axes, its lines with their names, and its settings.
 pub(super) struct Chart<'c> {
     pub(super) title: &'c str,
     pub(super) x: &'c str,
@@ -30,7 +30,7 @@ pub(super) struct Chart<'c> {
     /// True if points have markers, which make a single point visible.
     pub(super) markers: bool,
     /// True if the vertical axis begins at 0 or below. If all values are positive and span more than a factor of 100, the axis is
-    /// logarithmic instead.
+    /// logarithmic and does not begin at 0.
     pub(super) from_zero: bool,
     /// True if both axes go from 0 to 1.
     pub(super) rates: bool,
@@ -54,7 +54,7 @@ impl Default for Chart<'_> {
 }
 
 impl Chart<'_> {
-    /// Returns the settings of a chart of rates.
+    /// Returns the settings of a chart of two rates, whose axes go from 0 to 1.
     pub(super) fn of_rates() -> Self {
         Chart { markers: false, rates: true, corner: Some(LowerRight), ..Chart::default() }
     }
@@ -130,7 +130,7 @@ impl Chart<'_> {
         if self.x == "epoch" { (across.end - across.start + 1.0).clamp(2.0, 12.0) as usize } else { 11 }
     }
 
-    /// Returns the largest absolute coordinates of the points: horizontal and vertical.
+    /// Returns the largest absolute coordinates of the drawn points: horizontal and vertical.
     fn largest(&self) -> [f64; 2] {
         let points = self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         points.fold([0.0, 0.0], |[x, y], point| [x.max(point.0.abs()), y.max(point.1.abs())])
@@ -187,7 +187,7 @@ impl Chart<'_> {
         Ok(())
     }
 
-    /// Draws the lines and markers, each with its entry of the legend.
+    /// Draws the lines and markers, and an entry of the legend for each line.
     fn draw_lines<'s, V: Ranged<ValueType = f64>>(
         &self,
         chart: &mut ChartContext<'s, SVGBackend<'s>, Cartesian2d<RangedCoordf64, V>>,

@@ -48,7 +48,7 @@ impl Page {
         Page { title: title.to_owned(), body: String::new() }
     }
 
-    /// Adds a table of names and values.
+    /// Adds a table of the settings of the training: a name and a value in each row.
     pub fn settings(mut self, settings: &[(&str, String)]) -> Self {
         self.body += "<h2>Settings</h2>\n<table>\n";
         for (name, value) in settings {

@@ -114,7 +114,7 @@ fn class_colour(class: i64) -> RGBColor {
     colour(class.rem_euclid(10) as usize)
 }
 
-/// Draws axes and points. Sets `place` to the pixels between the axes.
+/// Draws axes and points. Sets `place` to the ranges of the pixels between the axes: horizontal and vertical.
 fn chart(
     svg: &mut String,
     place: &mut (std::ops::Range<i32>, std::ops::Range<i32>),

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// Computes Iₙ(x), times exp(-|x|) if `scaled` is true.
+/// Computes the modified Bessel function Iₙ(x), where n is `order`. Multiplies it by exp(-|x|) if `scaled` is true.
 ///
 /// Near 0 the function sums the power series, whose terms are all positive (NIST Digital Library of Mathematical Functions, 10.25.2).
 /// Otherwise it sums the asymptotic series (10.40.1).

@@ -61,8 +61,8 @@ pub(crate) fn betaln(a: f64, b: f64) -> f64 {
     (a - 0.5) * share.ln() - b * (a / b).ln_1p() - 0.5 * b.ln() + 0.5 * (2.0 * PI).ln() + (stirling_error(a) + rest)
 }
 
-/// Computes the derivative of order `n` of the digamma function ψ at x > 0. For n = 0, this is ψ itself. Uses the recurrence, then the
-/// asymptotic series (NIST Digital Library of Mathematical Functions, 5.5.2, 5.11.2, 5.15.8).
+/// Computes the derivative of order `n` of the digamma function ψ at x > 0. For n = 0, this is ψ itself. A recurrence increases x
+/// until the asymptotic series is accurate (NIST Digital Library of Mathematical Functions, 5.5.2, 5.11.2, 5.15.8).
 pub(crate) fn polygamma(n: usize, x: f64) -> f64 {
     // The Bernoulli numbers B₂ₖ.
     const BERNOULLI: [f64; 10] = [
@@ -84,7 +84,7 @@ pub(crate) fn polygamma(n: usize, x: f64) -> f64 {
     }
     let series = BERNOULLI.iter().enumerate().map(|(k, bernoulli)| {
         let k = 2 * (k + 1);
-        // (k + n - 1)! / k!
+        // The next line computes (k + n - 1)! / k!.
         let ratio = (k + 1..k + n).fold(1.0, |product, factor| product * factor as f64);
         bernoulli * if n == 0 { 1.0 / k as f64 } else { ratio } * x.powi(-(k as i32) - order)
     });

@@ -5,7 +5,7 @@
 
 use std::ops::{Add, Div, Mul};
 
-/// The maximum number of coefficients.
+/// The maximum number of coefficients of a jet.
 pub(crate) const TERMS: usize = 16;
 
 /// A Taylor series: the coefficients of εⁱ δʲ of a function of (a + ε, b + δ), where i and j run from 0 to the two `orders`.
@@ -53,18 +53,18 @@ impl Jet {
         (0..=rows).flat_map(move |i| (0..=columns).map(move |j| (i, j)))
     }
 
-    /// Returns the value of the function.
+    /// Returns the value of the function at (a, b), which is the first coefficient.
     pub(crate) fn value(&self) -> f64 {
         self.coefficients[0]
     }
 
-    /// Returns the derivative whose orders are `orders`, the highest that the jet has.
+    /// Returns the derivative whose orders with respect to a and b are `orders`, the highest that the jet has.
     pub(crate) fn derivative(&self) -> f64 {
         let [i, j] = self.orders;
         self.at(i, j) * factorial(i) * factorial(j)
     }
 
-    /// Returns the jet of the exponential of the function.
+    /// Returns the jet of the exponential of the jet's function.
     pub(crate) fn exp(&self) -> Self {
         let mut e = Jet { orders: self.orders, coefficients: [0.0; TERMS] };
         e.coefficients[0] = self.value().exp();
@@ -92,7 +92,7 @@ impl Jet {
         (1..(self.orders[0] + 1) * (self.orders[1] + 1)).map(relative).fold(0.0, f64::max)
     }
 
-    /// Returns the same jet, with the coefficients times `factor`.
+    /// Returns the jet with all coefficients multiplied by `factor`.
     pub(crate) fn scaled(mut self, factor: f64) -> Self {
         self.coefficients.iter_mut().for_each(|c| *c *= factor);
         self
