@@ -432,6 +432,7 @@ mod tests {
         assert!(Storage::joined(vec![parts[0].clone(), Storage::from_vec(vec![1.0])]).is_none());
         assert!(Storage::joined(Vec::<Storage<f64>>::new()).is_none());
         let mut all = Storage::joined(parts.clone()).unwrap();
+        assert!(Storage::joined(vec![all.clone()]).is_none());
         assert!(all.as_slice().iter().enumerate().all(|(i, &x)| x == if i < 300 { 0.0 } else { 2.0 }));
         // `all` also holds each part, so no part is writable.
         let [mut first, ..] = <[_; 3]>::try_from(parts).ok().unwrap();
