@@ -433,6 +433,7 @@ mod tests {
         assert!(Storage::joined(vec![parts[0].clone(), Storage::from_vec(vec![1.0])]).is_none());
         assert!(Storage::joined(Vec::<Storage<f64>>::new()).is_none());
         let mut all = Storage::joined(parts.clone()).unwrap();
+        assert!(Storage::joined(vec![all.clone()]).is_none());
         assert!(all.as_slice().iter().enumerate().all(|(i, &x)| x == if i < 300 { 0.0 } else { 2.0 }));
         // `all` also holds each part, so no part is writable.
         let [mut first, ..] = <[_; 3]>::try_from(parts).ok().unwrap();
@@ -489,6 +490,78 @@ mod tests {
                 assert_eq!(layout.position(ndarray::Dimension::slice(&index)), Some(value as usize), "{layout:?}");
             }
         }
+    }
+
+    /// Checks that the elements of `layout` in `storage` are the elements of `view`.
+    fn check_elements(storage: &Storage<i64>, layout: &Layout, view: ArrayViewD<'_, i64>) {
+        assert_eq!((layout.shape().sizes(), layout.numel()), (view.shape(), view.len()));
+        for (index, value) in view.indexed_iter() {
+            let position = layout.position(ndarray::Dimension::slice(&index)).unwrap();
+            assert_eq!(storage.as_slice()[position], *value, "{layout:?}");
+        }
+    }
+
+    #[test]
+    fn a_view_of_static_memory_is_shared_unless_it_has_gaps() {
+        static DATA: [i64; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+        let whole = ArrayView::from_shape(IxDyn(&[3, 4]), &DATA).unwrap();
+        let column = ArrayView::from_shape(IxDyn(&[4]).strides(IxDyn(&[0])), &DATA[5..6]).unwrap();
+        let (mut down, mut both) = (whole.clone(), whole.clone());
+        down.invert_axis(Axis(0));
+        both.invert_axis(Axis(0));
+        both.invert_axis(Axis(1));
+        let repeated = ArrayView::from_shape(IxDyn(&[2, 3]).strides(IxDyn(&[0, 1])), &DATA[2..5]).unwrap();
+        for view in [whole.clone(), whole.clone().reversed_axes(), down, both, column, repeated] {
+            let (mut storage, layout) = Storage::from_static_view(view.clone()).unwrap();
+            check_elements(&storage, &layout, view.view());
+            // The storage covers the view's elements, and it is read-only.
+            let distinct: std::collections::BTreeSet<i64> = view.iter().copied().collect();
+            assert_eq!(storage.as_slice(), distinct.into_iter().collect::<Vec<_>>());
+            assert!(DATA.as_ptr_range().contains(&storage.as_slice().as_ptr()) && storage.get_mut().is_none());
+        }
+        let gaps = ArrayView::from_shape(IxDyn(&[3]).strides(IxDyn(&[2])), &DATA[..5]).unwrap();
+        assert!(Storage::from_static_view(gaps).is_none());
+        let empty = ArrayView::from_shape(IxDyn(&[3, 0]), &DATA[..0]).unwrap();
+        let (storage, layout) = Storage::from_static_view(empty).unwrap();
+        assert_eq!((storage.len(), layout.shape().sizes()), (0, &[3, 0][..]));
+    }
+
+    #[test]
+    fn arrays_of_any_layout_share_their_elements() {
+        let whole = ArcArray::from_shape_vec(IxDyn(&[3, 4]), (0..12).collect::<Vec<i64>>()).unwrap();
+        let (mut down, mut column, mut stepped) = (whole.clone(), whole.clone(), whole.clone());
+        down.invert_axis(Axis(0));
+        down.invert_axis(Axis(1));
+        column.collapse_axis(Axis(1), 2);
+        stepped.slice_axis_inplace(Axis(1), ndarray::Slice::new(1, None, 2));
+        for array in [whole.clone(), whole.clone().reversed_axes(), down, column, stepped] {
+            let (shared, layout) = Storage::from_arc_array(array.clone());
+            check_elements(&shared, &layout, array.view());
+            assert!(shared.clone().get_mut().is_none());
+            // An array that nothing else holds hands its memory over.
+            let alone = ArcArray::from(array.to_owned());
+            let start = alone.as_ptr();
+            let (owned, layout) = Storage::from_arc_array(alone);
+            check_elements(&owned, &layout, array.view());
+            assert_eq!(owned.as_slice()[layout.offset()..].as_ptr(), start);
+        }
+        let (storage, layout) = Storage::from_arc_array(ArcArray::<i64, _>::zeros(IxDyn(&[0, 5])));
+        assert_eq!((storage.len(), layout.shape().sizes()), (0, &[0, 5][..]));
+    }
+
+    #[test]
+    fn only_the_sole_holder_gets_the_vector() {
+        for storage in [Storage::one(7i64), Storage::from_vec(vec![7]), Storage::from_vec(vec![1, 2, 3])] {
+            let (expected, second) = (storage.as_slice().to_vec(), storage.clone());
+            let first = storage.into_vec().err().unwrap();
+            assert!(first.same(&second));
+            drop(second);
+            assert_eq!(first.into_vec().ok(), Some(expected));
+        }
+        let pooled = Storage::build(1 << 10, |out: &mut [i64]| out.fill(3)).unwrap();
+        assert_eq!(pooled.as_slice(), [3; 1 << 10]);
+        assert_eq!(Storage::<i64>::scratch(5).unwrap().len(), 5);
+        assert!(Storage::<i64>::build(5, |_| Err(AllocationError)).is_err());
     }
 
     #[test]

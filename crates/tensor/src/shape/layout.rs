@@ -689,6 +689,18 @@ mod tests {
     }
 
     #[test]
+    fn empty_views_keep_their_offset_and_strides() {
+        let layout = Layout::strided(Shape::from([3, 3]), &[3, 1], 4, 13).unwrap();
+        assert_eq!(layout.diagonal(5, 0, 1).offset(), 4);
+        let empty = Layout::strided(Shape::from([0, 3]), &[7, 2], 0, 0).unwrap();
+        assert_eq!(empty.reshape(&Shape::from([0, 3])).unwrap().strides(), &[7, 2]);
+        assert_eq!(
+            empty.reshape(&Shape::from([3, 0])).unwrap().strides(),
+            &Shape::from([3, 0]).row_major_strides()[..]
+        );
+    }
+
+    #[test]
     fn short_lists_are_sorted_stably() {
         let mut items = [(1, 'a'), (3, 'b'), (1, 'c'), (2, 'd'), (3, 'e'), (0, 'f')];
         sort_few(&mut items, |&(key, _)| key);

@@ -222,6 +222,15 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_full_of_one_size_drops_the_returned_buffer() {
+        let mut pool = Buffers::new();
+        assert_eq!(pool.take(0, 8), None);
+        assert!(pool.put(0, 8, "first", 8).is_empty());
+        assert_eq!(pool.put(0, 8, "second", 8), ["second"]);
+        assert_eq!(pool.take(0, 8), Some("first"));
+    }
+
+    #[test]
     fn a_smaller_limit_removes_all_buffers_and_an_equal_one_none() {
         let pool = Shared {
             buffers: Mutex::new(Buffers::new()),
@@ -254,6 +263,7 @@ mod tests {
             assert!(class >= bytes && class.is_multiple_of(64), "{bytes}");
             assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");
         }
+        assert_eq!([4096, 4097, 5121, 6145, 7169].map(class), [4096, 5120, 6144, 7168, 8192]);
     }
 
     #[test]
