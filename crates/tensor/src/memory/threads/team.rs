@@ -54,7 +54,8 @@ struct Operation {
 pub(super) struct Team {
     seats: Box<[Padded<Seat>]>,
     operation: Padded<Operation>,
-    /// The number of unfinished tasks of the operation that currently runs.
+    /// The number of tasks of the current operation that helpers have not finished. It includes the tasks that the caller runs, because the
+    /// caller counts these itself.
     unfinished: Padded<AtomicUsize>,
     /// The payload of the first task that panicked.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -204,15 +205,16 @@ impl Team {
         }
     }
 
-    /// Waits until all tasks are finished. Calls `wait` repeatedly with `own`, the number of tasks that the caller ran.
+    /// Waits until all tasks are finished except the `own` tasks that the caller has run. Calls `wait` repeatedly with `own`.
     fn join(&self, own: usize, mut wait: impl FnMut(usize)) {
         // Acquire: all writes of the tasks are visible after the loop.
-        while self.unfinished.0.load(Ordering::Acquire) > 0 {
+        while self.unfinished.0.load(Ordering::Acquire) > own {
             wait(own);
         }
     }
 
-    /// Runs tasks until none is unclaimed, beginning with the tasks of seat `own`. Returns the number of tasks that this thread ran.
+    /// Runs tasks until none is unclaimed, beginning with the tasks of seat `own`. Returns the number of tasks that this thread ran. A helper
+    /// reports them as finished. The caller, whose seat is 0, does not: this saves it an access to a cache line that helpers write.
     fn work(&self, own: usize) -> usize {
         let (mut total, mut patience) = (0, self.patience);
         let threads = self.operation.0.threads.load(Ordering::Relaxed).clamp(1, self.seats.len());
@@ -222,11 +224,11 @@ impl Team {
                 self.leave_to_owner(thread, &mut patience);
             }
             let finished = self.work_on(&self.seats[thread].0);
-            if finished > 0 {
+            if finished > 0 && own > 0 {
                 // Release: all writes of the tasks are visible to the caller.
                 self.unfinished.0.fetch_sub(finished, Ordering::Release);
-                total += finished;
             }
+            total += finished;
         }
         total
     }
