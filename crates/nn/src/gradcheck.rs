@@ -50,7 +50,7 @@ impl std::error::Error for ModelFailure {}
 /// # Errors
 ///
 /// If a derivative disagrees with the differences, cannot be computed, or cannot be checked at the current parameters. The error names the
-/// parameter if its elements were checked one by one.
+/// parameter if each of its elements was checked separately.
 #[track_caller]
 pub fn check_model<T: Float>(
     check: &GradCheck,

@@ -130,7 +130,7 @@
 //! | [`TripletMarginLoss`], [`triplet_margin_loss`] | the distances of an anchor to a positive and a negative example |
 //! | [`accuracy`] | logits with class indices: the fraction of correct predictions, which is not a loss |
 //!
-//! The types of which these losses consist: [`LossReduction`], [`WeightedLoss`], [`CrossEntropy`], [`NegativeLogLikelihood`], [`MultiMargin`],
+//! Parts of these losses: [`LossReduction`], [`WeightedLoss`], [`CrossEntropy`], [`NegativeLogLikelihood`], [`MultiMargin`],
 //! [`LossOfThree`], [`FormulaOfThree`], [`CosineEmbedding`], [`GaussianNll`], [`MarginRanking`], [`MultilabelSoftMargin`].
 //!
 //! # Optimisers
@@ -151,7 +151,7 @@
 //! | [`Lbfgs`] | a quasi-Newton step with a line search; for whole data sets |
 //! | [`WeightAverage`] | no step: a running average of a model's parameters |
 //!
-//! The types of which optimisers consist: [`Common`], [`Setting`], [`Range`], [`States`], [`Archive`], [`Resume`], [`PenalizedGradient`],
+//! Parts of optimisers: [`Common`], [`Setting`], [`Range`], [`States`], [`Archive`], [`Resume`], [`PenalizedGradient`],
 //! [`DecayedParameter`].
 //!
 //! # Learning rates

@@ -84,7 +84,7 @@ pub struct Expression<T> {
     /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
-    /// The indices of the shapes, except the first [`MAX_SCANNED`] shapes, which are compared one by one.
+    /// The indices of the shapes, except the first [`MAX_SCANNED`] shapes, each of which is compared with a new shape.
     shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,

@@ -105,7 +105,7 @@ impl Accumulator {
     }
 
     /// Returns the length of a row and the position of the first total. Returns `None` unless the elements `start .. start + len` are whole
-    /// short rows, each of which is reduced to one total, and these totals are adjacent.
+    /// short rows. Each row is reduced to one total, and these totals are adjacent.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
         let space = &self.space;
         let innermost = space.depth() - 1;

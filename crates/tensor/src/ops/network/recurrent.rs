@@ -90,7 +90,7 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     }
 
     /// Computes the part of [`gru_cell`](Self::gru_cell) after its matrix products. `self` is W x + b for the three gates, `[n, 3 · h]`,
-    /// and `hidden` is U h + c, in the same shape. The letters are those of [`CellWeights`]. For a sequence, the caller computes W x + b of
+    /// and `hidden` is U h + c, in the same shape. [`CellWeights`] names the letters. For a sequence, the caller computes W x + b of
     /// all steps as one product. PyTorch: `_thnn_fused_gru_cell`.
     fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
