@@ -84,7 +84,7 @@ pub struct Expression<T> {
     /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
-    /// The indices of the shapes, except the first [`MAX_SCANNED`] shapes, each of which is compared with a new shape.
+    /// The indices of the shapes. The first [`MAX_SCANNED`] shapes are not in the map: a new shape is compared with each of them.
     shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
