@@ -47,7 +47,8 @@ pub(crate) fn singular<T: Float>(
     let mut tall = if wide { transposed(a, [rows, columns])? } else { a.to_vec() };
     let scale = scale(largest(&tall)?);
     tall.iter_mut().for_each(|x| *x = *x * scale);
-    let (inner, mut tall, tall_q) = triangular_if_tall(tall, height, width)?;
+    let tall_q = make_triangular(&mut tall, height, width)?;
+    let inner = if tall_q.is_some() { width } else { height };
     let mut reduced = bidiagonal(&mut tall, inner, width)?;
     drop(tall);
     if width > LEAF
@@ -101,19 +102,16 @@ fn is_zero<T: Float>(reduced: &Bidiagonal<T>) -> bool {
     reduced.diagonal.iter().chain(&reduced.above).all(|&x| x == T::ZERO)
 }
 
-/// Makes a matrix with many more rows than columns triangular. Returns the number of its rows, its elements and the reflections.
-fn triangular_if_tall<T: Float>(
-    mut tall: Vec<T>,
-    height: usize,
-    width: usize,
-) -> Result<(usize, Vec<T>, Option<Reflectors<T>>), Failure> {
+/// Replaces a matrix with many more rows than columns by a square triangle. Returns the reflections, or `None` if the matrix stays as it is.
+fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> Result<Option<Reflectors<T>>, Failure> {
     if width == 0 || height < TALL.saturating_mul(width) {
-        return Ok((height, tall, None));
+        return Ok(None);
     }
-    let reflectors = factor(&mut tall, height, width)?;
+    let reflectors = factor(tall, height, width)?;
     let mut triangle = zeros(width, width)?;
-    write_triangle(&tall, width, width, &mut triangle);
-    Ok((width, triangle, Some(reflectors)))
+    write_triangle(tall, width, width, &mut triangle);
+    *tall = triangle;
+    Ok(Some(reflectors))
 }
 
 /// Writes the vectors of a matrix `[height, width]`, or of its transpose if `wide` is true. `found` has those of the bidiagonal matrix, which

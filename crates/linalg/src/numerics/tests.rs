@@ -251,7 +251,7 @@ fn eigenvectors_of_clusters() {
         let order = 21 * copies;
         let element = |k: usize| match (k / order).abs_diff(k % order) {
             0 => (k % order % 21).abs_diff(10) as f64,
-            1 if (k / order).max(k % order) % 21 == 0 => link,
+            1 if (k / order).max(k % order).is_multiple_of(21) => link,
             1 => 1.0,
             _ => 0.0,
         };
