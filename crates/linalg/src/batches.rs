@@ -8,6 +8,9 @@ use crate::numerics::failure::Failure;
 /// minimum, the start of a task is noticeable: it takes about 2 µs, and 100 000 multiplications take 20 to 100 µs.
 const LEAST_WORK: usize = 100_000;
 
+/// The time in which a kernel reads and writes an element of a small matrix, in multiplications. Measured at matrices of 4 and 8 rows.
+pub(crate) const MOVES: usize = 4;
+
 /// The number of ranges per thread. A thread that has finished its ranges takes over ranges of slower threads.
 const RANGES_PER_THREAD: usize = 4;
 

@@ -64,6 +64,9 @@ pub(crate) fn joined<'a, A: Array, const N: usize>(
     at: Site,
 ) -> Result<[Cow<'a, A>; N], A::Error> {
     let shapes = arrays.map(|(array, core)| (array.shape(), core));
+    if shapes.iter().all(|(shape, core)| shape.rank() == *core) {
+        return Ok(arrays.map(|(array, _)| Cow::Borrowed(array)));
+    }
     let batch = |index: usize| &shapes[index].0[..shapes[index].0.rank() - shapes[index].1];
     let mut expanded = arrays.map(|(array, _)| Cow::Borrowed(array));
     if (1..N).all(|index| batch(index) == batch(0)) {

@@ -20,9 +20,10 @@ fn results() -> Vec<Tensor<f64>> {
         results.extend(other);
         results.extend([a.pinv(Tolerance::new()), a.matrix_exp(), a.lstsq(&b, None).solution]);
     }
-    // The rotations of one large matrix are shared too.
-    let large = Tensor::<f64>::randn([200, 200], &mut Generator::new(3));
-    results.push(large.svd(false).0);
+    // The parts of one large matrix are shared too.
+    let large = Tensor::<f64>::randn([300, 300], &mut Generator::new(3));
+    let ((u, s, vh), (values, vectors)) = (large.svd(false), large.eigh(Triangle::Lower));
+    results.extend([u, s, vh, values, vectors, large.svdvals()]);
     results
 }
 

@@ -7,7 +7,7 @@ use wengert_tensor::Float;
 use super::failure::Failure;
 
 /// The number of partial sums of [`dot`].
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Returns zeros, or an error if there is not enough memory.
 pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Failure> {
@@ -25,6 +25,26 @@ const STACK: usize = 64;
 #[inline(always)]
 pub(crate) fn with_scratch<T: Float, R>(len: usize, work: &mut dyn FnMut(&mut [T]) -> R) -> R {
     if len <= STACK { work(&mut [T::ZERO; STACK][..len]) } else { work(&mut vec![T::ZERO; len]) }
+}
+
+/// The least number of elements of a part. A smaller part takes less time than the start of its task.
+const PART: usize = 1 << 14;
+
+/// The largest number of parts. Each part needs memory for its sums.
+const MOST_PARTS: usize = 16;
+
+/// Returns the number of parts into which a pass over this number of elements is divided. It does not depend on the number of threads, so the
+/// sums do not either.
+pub(crate) fn parts(elements: usize) -> usize {
+    (elements / PART).clamp(1, MOST_PARTS)
+}
+
+/// Adds the sums of all parts, of `len` elements each, to the first ones.
+pub(crate) fn add_parts<T: Float>(sums: &mut [T], len: usize) {
+    let (first, others) = sums.split_at_mut(len);
+    for other in others.chunks_exact(len) {
+        add_scaled(first, T::ONE, other);
+    }
 }
 
 /// Returns |x|.
@@ -64,17 +84,53 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
     let mut sums = [T::ZERO; LANES];
     let (mut first, mut second) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
     for (x, y) in first.by_ref().zip(second.by_ref()) {
-        for lane in 0..LANES {
-            sums[lane] = sums[lane] + x[lane] * y[lane];
-        }
+        add_products(&mut sums, x, y);
     }
     let mut rest = T::ZERO;
     for (&x, &y) in first.remainder().iter().zip(second.remainder()) {
         rest = rest + x * y;
     }
-    if len < LANES {
+    if len < LANES { rest } else { total(sums) + rest }
+}
+
+/// Returns the products of four vectors with `y`, as [`dot`] does. The sums of one vector alone wait for the additions before.
+#[inline(always)]
+pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
+    let len = y.len();
+    let (a, b, c, d) = (&a[..len], &b[..len], &c[..len], &d[..len]);
+    let whole = len - len % LANES;
+    let (mut e, mut f, mut g, mut h) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
+    let first = a[..whole].chunks_exact(LANES).zip(b[..whole].chunks_exact(LANES));
+    let second = c[..whole].chunks_exact(LANES).zip(d[..whole].chunks_exact(LANES));
+    for (((a, b), (c, d)), y) in first.zip(second).zip(y[..whole].chunks_exact(LANES)) {
+        add_products(&mut e, a, y);
+        add_products(&mut f, b, y);
+        add_products(&mut g, c, y);
+        add_products(&mut h, d, y);
+    }
+    let mut rest = [T::ZERO; 4];
+    for (rest, x) in rest.iter_mut().zip([a, b, c, d]) {
+        for (&x, &y) in x[whole..].iter().zip(&y[whole..]) {
+            *rest = *rest + x * y;
+        }
+    }
+    if whole == 0 {
         return rest;
     }
+    [total(e) + rest[0], total(f) + rest[1], total(g) + rest[2], total(h) + rest[3]]
+}
+
+/// Adds the products of the elements to the partial sums.
+#[inline(always)]
+fn add_products<T: Float>(sums: &mut [T; LANES], x: &[T], y: &[T]) {
+    for lane in 0..LANES {
+        sums[lane] = sums[lane] + x[lane] * y[lane];
+    }
+}
+
+/// Returns the sum of the partial sums.
+#[inline(always)]
+pub(crate) fn total<T: Float>(mut sums: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
@@ -82,7 +138,7 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
         }
         width /= 2;
     }
-    sums[0] + rest
+    sums[0]
 }
 
 /// Adds `factor` times `x` to `y`.
@@ -128,6 +184,13 @@ pub(crate) fn scale<T: Float>(largest: T) -> T {
     // Subnormal numbers would need a factor beyond the largest number.
     let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
     T::from_f64((-exponent.floor()).clamp(-limit, limit).exp2())
+}
+
+/// Returns a power of two that brings the largest magnitude near 1. Its inverse is finite too.
+pub(crate) fn near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T {
+    let magnitude = x.fold(T::ZERO, |all, &x| larger(all, abs(x))).to_f64();
+    let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
+    if magnitude > 0.0 { T::from_f64((-magnitude.log2().floor()).clamp(-limit, limit).exp2()) } else { T::ONE }
 }
 
 /// Returns the Euclidean length.

@@ -1,8 +1,8 @@
 //! Matrices made bidiagonal by Householder reflections (Golub and Van Loan, "Matrix Computations", section 5.4).
 
-use wengert_tensor::Float;
+use wengert_tensor::{Float, each_part};
 
-use super::arithmetic::{add_scaled, dot, zeros};
+use super::arithmetic::{add_parts, dot, dots, parts, zeros};
 use super::failure::Failure;
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
@@ -43,7 +43,7 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
     let mut long = vec![T::ZERO; 3 * rows];
     let (u, rest) = long.split_at_mut(rows);
     let (y, next) = rest.split_at_mut(rows);
-    let mut short = vec![T::ZERO; 3 * columns];
+    let mut short = vec![T::ZERO; (2 + parts(rows * columns)) * columns];
     let (w, rest) = short.split_at_mut(columns);
     let (v, sums) = rest.split_at_mut(columns);
     for k in 0..columns {
@@ -57,27 +57,102 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
             return;
         }
         let right = k + 1..columns;
-        sums[right.clone()].fill(T::ZERO);
-        for (i, row) in a.chunks_exact_mut(columns).enumerate().skip(k) {
-            let row = &mut row[right.clone()];
-            let (first, second) = (u[i], y[i]);
-            for ((x, &w), &v) in row.iter_mut().zip(&w[right.clone()]).zip(&v[right.clone()]) {
-                *x = *x - (first * w + second * v);
-            }
-            add_scaled(&mut sums[right.clone()], factor * next[i], row);
+        let count = parts((rows - k) * right.len());
+        let step = Step { u, y, w: &w[right.clone()], v: &v[right.clone()], next, factor };
+        match count {
+            1 => change(&mut a[k * columns..], columns, k, step, &mut sums[..columns]),
+            _ => change_parts(&mut a[k * columns..], columns, k, step, &mut sums[..count * columns]),
         }
         u[k..].copy_from_slice(&next[k..]);
-        w[right.clone()].copy_from_slice(&sums[right.clone()]);
-        for ((v, &x), &w) in v[right.clone()].iter_mut().zip(&a[k * columns + k + 1..]).zip(&w[right.clone()]) {
+        let (w, v) = (&mut w[right.clone()], &mut v[right.clone()]);
+        w.copy_from_slice(&sums[right.clone()]);
+        for ((v, &x), &w) in v.iter_mut().zip(&a[k * columns + k + 1..]).zip(&*w) {
             *v = x - w;
         }
-        let v = &mut v[right.clone()];
         let (factor, image) = reflector(v, 0);
         out.above[k] = image;
         out.right.push(k + 1, v, factor);
-        let change = dot(&w[right.clone()], v);
-        for (i, row) in a.chunks_exact(columns).enumerate().skip(k + 1) {
-            y[i] = factor * (dot(&row[right.clone()], v) - u[i] * change);
+        let product = dot(w, v);
+        let (below, products) = (&a[(k + 1) * columns..], &mut y[k + 1..]);
+        match count {
+            1 => multiply(below, columns, v, products),
+            _ => multiply_parts(below, columns, v, products, count),
+        }
+        for (y, &u) in products.iter_mut().zip(&u[k + 1..]) {
+            *y = factor * (*y - u * product);
         }
     }
+}
+
+/// The vectors of a change of the remaining matrix, restricted to its columns, and the next reflection of its rows.
+#[derive(Clone, Copy)]
+struct Step<'a, T> {
+    u: &'a [T],
+    y: &'a [T],
+    w: &'a [T],
+    v: &'a [T],
+    next: &'a [T],
+    factor: T,
+}
+
+/// Changes rows of the remaining matrix, of which the first has the index `first`. Writes the sum of their products with the next reflection.
+#[inline(always)]
+fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
+    let Step { u, y, w, v, next, factor } = step;
+    let start = columns - w.len();
+    let sums = &mut sums[start..];
+    sums.fill(T::ZERO);
+    for (i, row) in (first..).zip(rows.chunks_exact_mut(columns)) {
+        let (first, second, factor) = (u[i], y[i], factor * next[i]);
+        for (((x, sum), &w), &v) in row[start..].iter_mut().zip(&mut *sums).zip(w).zip(v) {
+            *x = *x - (first * w + second * v);
+            *sum = *sum + factor * *x;
+        }
+    }
+}
+
+/// Computes [`change`] in parts, on several threads. Each part has a vector in `sums`, and the first one becomes the sum.
+#[inline(never)]
+fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
+    let (len, count) = (rows.len() / columns, sums.len() / columns);
+    let (mut tasks, mut rest) = (Vec::with_capacity(count), rows);
+    for (part, sums) in sums.chunks_exact_mut(columns).enumerate() {
+        let (begin, end) = (part * len / count, (part + 1) * len / count);
+        let rows = rest.split_off_mut(..(end - begin) * columns).unwrap_or_default();
+        tasks.push((first + begin, rows, sums));
+    }
+    each_part(tasks, true, |_, (first, rows, sums)| {
+        vectorized(
+            #[inline(always)]
+            || change(rows, columns, first, step, sums),
+        );
+    });
+    add_parts(sums, columns);
+}
+
+/// Writes the products of the rows and v.
+#[inline(always)]
+fn multiply<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T]) {
+    let row = |i: usize| &rows[i * columns..][columns - v.len()..columns];
+    let mut i = 0;
+    while i + 4 <= products.len() {
+        products[i..i + 4].copy_from_slice(&dots([row(i), row(i + 1), row(i + 2), row(i + 3)], v));
+        i += 4;
+    }
+    for (i, product) in products.iter_mut().enumerate().skip(i) {
+        *product = dot(row(i), v);
+    }
+}
+
+/// Computes [`multiply`] in `count` parts, on several threads.
+#[inline(never)]
+fn multiply_parts<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T], count: usize) {
+    let size = products.len().div_ceil(count).max(1);
+    let tasks = rows.chunks(size * columns).zip(products.chunks_mut(size)).collect();
+    each_part(tasks, true, |_, (rows, products): (&[T], &mut [T])| {
+        vectorized(
+            #[inline(always)]
+            || multiply(rows, columns, v, products),
+        );
+    });
 }

@@ -1,13 +1,16 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 //!
-//! The matrix becomes tridiagonal by reflections, and diagonal by implicit QL steps with Wilkinson's shift (Dubrulle, Martin and Wilkinson, "The
-//! implicit QL algorithm", 1968; Golub and Van Loan, "Matrix Computations", section 8.3).
+//! The matrix becomes tridiagonal by reflections. Small matrices become diagonal by implicit QL steps with Wilkinson's shift (Dubrulle, Martin
+//! and Wilkinson, "The implicit QL algorithm", 1968; Golub and Van Loan, "Matrix Computations", section 8.3), and large ones by
+//! `symmetric_halves`.
 
 use wengert_tensor::Float;
 
 use super::arithmetic::{abs, largest, rotation, scale, tiny, with_sign, zeros};
 use super::failure::Failure;
 use super::rotations::{Panels, Sweeps};
+use super::symmetric_halves::{LEAF, Pairs, divide};
+use super::tiles::{Rows, copy_transposed};
 use super::tridiagonal::tridiagonal;
 
 /// The number of steps for each eigenvalue after which the iteration fails. Two or three are usual.
@@ -39,11 +42,22 @@ pub(crate) fn symmetric<T: Float>(
     lower.iter_mut().for_each(|x| *x = *x * scale);
     let mut reduced = tridiagonal(&mut lower, order)?;
     drop(lower);
+    let vectors = match vectors {
+        Some(out) if order > LEAF => {
+            let pairs = divide(&mut reduced.diagonal, &mut reduced.beside, pairs)?;
+            for (value, &found) in values.iter_mut().zip(&pairs.values) {
+                *value = found / scale;
+            }
+            let mut columns = zeros(order, order)?;
+            copy_transposed(Rows { data: &pairs.vectors, stride: order }, (order, order), &mut columns, order);
+            out.copy_from_slice(reduced.reflectors.applied(columns, order)?.as_slice().unwrap_or_default());
+            return Ok(());
+        }
+        vectors => vectors,
+    };
     let mut sweeps = vectors.is_some().then(Sweeps::default);
     diagonalize(&mut reduced.diagonal, &mut reduced.beside, sweeps.as_mut())?;
-    let mut places: Vec<(usize, T)> = (0..order).map(|i| (i, T::ONE)).collect();
-    let diagonal = &reduced.diagonal;
-    places.sort_by(|x, y| diagonal[x.0].partial_cmp(&diagonal[y.0]).unwrap_or(std::cmp::Ordering::Equal));
+    let (diagonal, places) = (&reduced.diagonal, ascending(&reduced.diagonal));
     for (value, place) in values.iter_mut().zip(&places) {
         *value = diagonal[place.0] / scale;
     }
@@ -53,6 +67,28 @@ pub(crate) fn symmetric<T: Float>(
         panels.write_columns(&places, out);
     }
     Ok(())
+}
+
+/// Returns the indices of the elements from the smallest to the largest, each with the factor 1.
+fn ascending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
+    let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
+    places.sort_by(|x, y| diagonal[x.0].partial_cmp(&diagonal[y.0]).unwrap_or(std::cmp::Ordering::Equal));
+    places
+}
+
+/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix by QL steps.
+fn pairs<T: Float>(diagonal: &mut [T], beside: &mut [T]) -> Result<Pairs<T>, Failure> {
+    let (order, mut sweeps) = (diagonal.len(), Sweeps::default());
+    diagonalize(diagonal, beside, Some(&mut sweeps))?;
+    let places = ascending(diagonal);
+    let mut vectors = zeros(order, order)?;
+    for i in 0..order {
+        vectors[i * order + i] = T::ONE;
+    }
+    let mut panels = Panels::of_columns(&vectors, order, order)?;
+    panels.rotate(&sweeps);
+    panels.write_rows(&places, &mut vectors);
+    Ok(Pairs { values: places.iter().map(|place| diagonal[place.0]).collect(), vectors })
 }
 
 /// Replaces the diagonal of a tridiagonal matrix by its eigenvalues, in no order. Records the rotations of the eigenvectors.

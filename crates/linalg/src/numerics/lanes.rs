@@ -140,6 +140,19 @@ pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes
     zeros
 }
 
+/// Returns the signs of the row exchanges.
+#[inline(always)]
+pub(crate) fn signs<T: Float>(pivots: &[Lanes<T>]) -> Lanes<T> {
+    let mut signs = [T::ONE; WIDTH];
+    for (row, pivot) in pivots.iter().enumerate() {
+        let number = T::from_f64((row + 1) as f64);
+        for lane in 0..WIDTH {
+            signs[lane] = if pivot[lane] == number { signs[lane] } else { -signs[lane] };
+        }
+    }
+    signs
+}
+
 /// Replaces `b`, `n` rows of `width` elements, by the solutions X of A X = B.
 #[inline(always)]
 pub(crate) fn solve_triangular<T: Float>(

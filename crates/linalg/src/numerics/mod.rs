@@ -6,6 +6,7 @@
 
 pub(crate) mod arithmetic;
 mod bidiagonal;
+mod bidiagonal_halves;
 mod cholesky;
 pub(crate) mod cofactors;
 mod differences;
@@ -13,6 +14,7 @@ pub(crate) mod eigen;
 pub(crate) mod exponential;
 pub(crate) mod failure;
 mod implicit_qr;
+mod joined_rows;
 mod lanes;
 pub(crate) mod lu;
 mod products;
@@ -21,7 +23,9 @@ pub(crate) mod qr;
 pub(crate) mod ranges;
 mod reflectors;
 mod rotations;
+mod secular;
 pub(crate) mod singular;
+mod symmetric_halves;
 mod tiles;
 pub(crate) mod triangular;
 mod tridiagonal;

@@ -11,11 +11,29 @@ use super::reflectors::matrix;
 const MIN_KERNEL: usize = 16 * 16 * 16;
 
 /// Returns the product of the matrices `[m, k]` and `[k, n]`.
-pub(crate) fn product<T: Float>(x: &[T], y: &[T], [m, k, n]: [usize; 3]) -> Result<Vec<T>, Failure> {
-    if m.saturating_mul(k).saturating_mul(n) >= MIN_KERNEL {
-        let (x, y) = (matrix(x.to_vec(), m, k)?, matrix(y.to_vec(), k, n)?);
-        return x.try_matmul(&y).and_then(|product| product.try_to_vec()).map_err(|_| Failure::Memory);
+pub(crate) fn product<T: Float>(x: &[T], y: &[T], sizes: [usize; 3]) -> Result<Vec<T>, Failure> {
+    if is_small(sizes) {
+        return small_product(x, y, sizes);
     }
+    product_of(x.to_vec(), y.to_vec(), sizes)?.try_to_vec().map_err(|_| Failure::Memory)
+}
+
+/// Returns the product of the matrices `[m, k]` and `[k, n]`, whose elements are not copied.
+pub(crate) fn product_of<T: Float>(x: Vec<T>, y: Vec<T>, sizes: [usize; 3]) -> Result<Tensor<T>, Failure> {
+    let [m, k, n] = sizes;
+    if is_small(sizes) {
+        return matrix(small_product(&x, &y, sizes)?, m, n);
+    }
+    let product = matrix(x, m, k)?.try_matmul(&matrix(y, k, n)?);
+    product.and_then(|product| product.try_contiguous()).map_err(|_| Failure::Memory)
+}
+
+fn is_small([m, k, n]: [usize; 3]) -> bool {
+    m.saturating_mul(k).saturating_mul(n) < MIN_KERNEL
+}
+
+/// Computes a product by plain loops.
+fn small_product<T: Float>(x: &[T], y: &[T], [m, k, n]: [usize; 3]) -> Result<Vec<T>, Failure> {
     let mut out = zeros(m, n)?;
     if k > 0 && n > 0 {
         for (out, x) in out.chunks_exact_mut(n).zip(x.chunks_exact(k)) {

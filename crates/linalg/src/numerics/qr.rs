@@ -4,7 +4,7 @@ use wengert_tensor::Float;
 
 use super::arithmetic::{add_scaled, zeros};
 use super::failure::Failure;
-use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector};
+use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector, subtract};
 use crate::simd::vectorized;
 
 /// The number of matrix elements from which columns are processed in blocks.
@@ -58,11 +58,7 @@ fn factor_blocks<T: Float>(
         }
         let block = reflectors.block(start..end, start..rows)?;
         let change = block.apply(&matrix(rest, height, columns - end)?, true)?;
-        for (change, a) in change.chunks_exact(columns - end).zip(a[start * columns..].chunks_exact_mut(columns)) {
-            for (a, &change) in a[end..].iter_mut().zip(change) {
-                *a = *a - change;
-            }
-        }
+        subtract(&mut a[start * columns + end..], columns, &change);
     }
     Ok(())
 }

@@ -199,27 +199,38 @@ pub(crate) fn diagonals_all<T: Float>(
         (0..count).for_each(|matrix| each(matrix, &[], T::ONE));
         return Ok(());
     }
-    let mut diagonals = |lu: &[T], pivots: &[T], diagonal: &mut [T], matrix: usize| {
-        let mut sign = T::ONE;
-        for row in 0..n {
-            diagonal[row] = lu[row * n + row];
-            sign = if pivots[row].to_f64() as usize == row + 1 { sign } else { -sign };
-        }
-        each(matrix, diagonal, sign);
-    };
-    // A group of small matrices is factored together.
-    let group = if in_lanes(n, count) { WIDTH } else { 1 };
-    with_scratch((size + n) * group + n, &mut |scratch: &mut [T]| {
-        for (index, a) in a.chunks(size * group).enumerate() {
-            let matrices = a.len() / size;
-            let (lu, rest) = scratch.split_at_mut(size * group);
-            let (pivots, diagonal) = rest.split_at_mut(n * group);
-            let (lu, pivots) = (&mut lu[..a.len()], &mut pivots[..n * matrices]);
+    if in_lanes(n, count) {
+        let (mut lu, mut pivots, mut diagonal) = (buffer(size), buffer(n), [T::ZERO; LARGEST]);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (group, a) in a.chunks(size * WIDTH).enumerate() {
+                    lanes::gather(a, size, &mut lu);
+                    lanes::factor(&mut lu, n, &mut pivots);
+                    let signs = lanes::signs(&pivots);
+                    for (lane, &sign) in signs.iter().enumerate().take(a.len() / size) {
+                        for (row, x) in diagonal.iter_mut().enumerate().take(n) {
+                            *x = lu[row * n + row][lane];
+                        }
+                        each(group * WIDTH + lane, &diagonal[..n], sign);
+                    }
+                }
+            },
+        );
+        return Ok(());
+    }
+    with_scratch(size + 2 * n, &mut |scratch: &mut [T]| {
+        let (lu, rest) = scratch.split_at_mut(size);
+        let (pivots, diagonal) = rest.split_at_mut(n);
+        for (matrix, a) in a.chunks(size).enumerate() {
             lu.copy_from_slice(a);
-            factor_all(lu, (n, n), pivots, (0, false))?;
-            for (k, (lu, pivots)) in lu.chunks_exact(size).zip(pivots.chunks_exact(n)).enumerate() {
-                diagonals(lu, pivots, diagonal, index * group + k);
+            lu::factor(lu, (n, n), pivots)?;
+            let mut sign = T::ONE;
+            for row in 0..n {
+                diagonal[row] = lu[row * n + row];
+                sign = if pivots[row].to_f64() as usize == row + 1 { sign } else { -sign };
             }
+            each(matrix, diagonal, sign);
         }
         Ok(())
     })

@@ -13,6 +13,8 @@ use crate::simd::vectorized;
 
 /// The number of reflections in a block.
 pub(crate) const BLOCK: usize = 32;
+/// The number of reflections in a block that is applied to a whole matrix. Wider blocks read and write the matrix less often.
+const WIDE_BLOCK: usize = 64;
 /// The order from which blocks are faster than single reflections.
 pub(crate) const MIN_BLOCKED: usize = 128;
 
@@ -85,43 +87,62 @@ impl<T: Float> Reflectors<T> {
         for i in 0..columns.min(self.order) {
             out[i * columns + i] = T::ONE;
         }
-        if self.order >= MIN_BLOCKED && self.factors.len() >= BLOCK {
-            let starts = (0..self.factors.len()).step_by(BLOCK).rev();
-            for start in starts {
-                self.apply_block(start..self.factors.len().min(start + BLOCK), &mut out, columns)?;
-            }
-        } else {
+        if !self.in_blocks() {
             vectorized(
                 #[inline(always)]
-                || apply_each(self, &mut out, columns),
+                || apply_each(self, &mut out, columns, true),
             );
+            return Ok(out);
+        }
+        for (block, rows) in self.blocks(BLOCK) {
+            let range = rows.start..rows.end.min(columns);
+            if range.is_empty() {
+                continue;
+            }
+            let mut part = zeros(rows.len(), range.len())?;
+            for (part, i) in part.chunks_exact_mut(range.len()).zip(rows.clone()) {
+                part.copy_from_slice(&out[i * columns..][range.clone()]);
+            }
+            let part = matrix(part, rows.len(), range.len())?;
+            let change = self.block(block, rows.clone())?.apply(&part, false)?;
+            subtract(&mut out[rows.start * columns + range.start..], columns, &change);
         }
         Ok(out)
     }
 
-    /// Applies a block of reflections to the identity.
-    fn apply_block(&self, block: Range<usize>, out: &mut [T], columns: usize) -> Result<(), Failure> {
-        let supports = &self.supports[block.clone()];
-        let start = supports.iter().map(|support| support.start).min().unwrap_or(0);
-        let end = supports.iter().map(|support| support.end).max().unwrap_or(0);
-        let rows = start..end;
-        let range = rows.start..rows.end.min(columns);
-        if range.is_empty() {
-            return Ok(());
+    /// Returns the product of the reflections and a matrix `[order, columns]`.
+    pub(crate) fn applied(&self, mut data: Vec<T>, columns: usize) -> Result<Tensor<T>, Failure> {
+        if !self.in_blocks() {
+            vectorized(
+                #[inline(always)]
+                || apply_each(self, &mut data, columns, false),
+            );
+            return matrix(data, self.order, columns);
         }
-        let v = self.block(block, rows.clone())?;
-        let mut part = zeros(rows.len(), range.len())?;
-        for (part, i) in part.chunks_exact_mut(range.len()).zip(rows.clone()) {
-            part.copy_from_slice(&out[i * columns..][range.clone()]);
+        let mut out = matrix(data, self.order, columns)?;
+        for (block, rows) in self.blocks(WIDE_BLOCK) {
+            let part = out.try_narrow(0, rows.start, rows.len()).map_err(|_| Failure::Memory)?;
+            let change = self.block(block, rows.clone())?.apply(&part, false)?;
+            drop(part);
+            subtract(&mut out.make_mut()[rows.start * columns..], columns, &change);
         }
-        let part = matrix(part, rows.len(), range.len())?;
-        let change = v.apply(&part, false)?;
-        for (change, i) in change.chunks_exact(range.len()).zip(rows) {
-            for (out, &change) in out[i * columns..][range.clone()].iter_mut().zip(change) {
-                *out = *out - change;
-            }
-        }
-        Ok(())
+        Ok(out)
+    }
+
+    /// Returns true if the reflections are applied in blocks.
+    fn in_blocks(&self) -> bool {
+        self.order >= MIN_BLOCKED && self.factors.len() >= BLOCK
+    }
+
+    /// Returns blocks of `count` reflections, the last one first, and the rows that each changes.
+    fn blocks(&self, count: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        (0..self.factors.len()).step_by(count).rev().map(move |start| {
+            let block = start..self.factors.len().min(start + count);
+            let supports = &self.supports[block.clone()];
+            let start = supports.iter().map(|support| support.start).min().unwrap_or(0);
+            let end = supports.iter().map(|support| support.end).max().unwrap_or(0);
+            (block, start..end)
+        })
     }
 
     /// Returns a block of reflections, restricted to the elements `rows`.
@@ -141,13 +162,13 @@ impl<T: Float> Reflectors<T> {
     }
 }
 
-/// Applies reflections to the identity, the last one first. Its columns outside of a support are zeros there.
+/// Applies reflections, the last one first. The columns of the identity outside of a support are zeros there.
 #[inline(always)]
-fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usize) {
+fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usize, identity: bool) {
     let mut sums = vec![T::ZERO; columns];
     for (k, support) in reflectors.supports.iter().enumerate().rev() {
         let (v, factor) = (&reflectors.vectors[k * reflectors.order..][..reflectors.order], reflectors.factors[k]);
-        let range = support.start..support.end.min(columns);
+        let range = if identity { support.start..support.end.min(columns) } else { 0..columns };
         if factor == T::ZERO || range.is_empty() {
             continue;
         }
@@ -187,14 +208,29 @@ pub(crate) struct Block<T: Float> {
 
 impl<T: Float> Block<T> {
     /// Returns Vᵀ T V C, which the product subtracts from C. If `transposed`, returns Vᵀ Tᵀ V C.
-    pub(crate) fn apply(&self, c: &Tensor<T>, transposed: bool) -> Result<Vec<T>, Failure> {
+    pub(crate) fn apply(&self, c: &Tensor<T>, transposed: bool) -> Result<Tensor<T>, Failure> {
         let of = || {
             let triangle = if transposed { self.triangle.try_t()? } else { self.triangle.clone() };
             let inner = triangle.try_matmul(self.vectors.try_matmul(c)?)?;
-            self.vectors.try_t()?.try_matmul(&inner)?.try_to_vec()
+            self.vectors.try_t()?.try_matmul(&inner)?.try_contiguous()
         };
         of().map_err(|_: wengert_tensor::Error| Failure::Memory)
     }
+}
+
+/// Subtracts a contiguous matrix from rows that start `stride` elements apart.
+pub(crate) fn subtract<T: Float>(from: &mut [T], stride: usize, matrix: &Tensor<T>) {
+    let (rows, columns) = (matrix.as_slice().unwrap_or_default(), matrix.shape()[1]);
+    vectorized(
+        #[inline(always)]
+        || {
+            for (from, row) in from.chunks_mut(stride).zip(rows.chunks_exact(columns)) {
+                for (from, &x) in from.iter_mut().zip(row) {
+                    *from = *from - x;
+                }
+            }
+        },
+    );
 }
 
 /// Returns a tensor of the data. The sizes fit, so only memory can be missing.

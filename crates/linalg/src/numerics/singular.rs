@@ -1,16 +1,21 @@
 //! The singular value decomposition A = U diag(σ) Vᵀ.
 //!
-//! The matrix becomes bidiagonal by reflections, and diagonal by implicit QR steps.
+//! The matrix becomes bidiagonal by reflections. Small matrices become diagonal by implicit QR steps, and large ones by `bidiagonal_halves`.
 
-use wengert_tensor::Float;
+use std::borrow::Cow;
+
+use wengert_tensor::{Float, Tensor};
 
 use super::arithmetic::{abs, largest, scale, zeros};
-use super::bidiagonal::bidiagonal;
+use super::bidiagonal::{Bidiagonal, bidiagonal};
+use super::bidiagonal_halves::{LEAF, Triplets, divide};
 use super::failure::Failure;
 use super::implicit_qr::{Sides, diagonalize};
 use super::products::product;
 use super::qr::{factor, write_triangle};
+use super::reflectors::Reflectors;
 use super::rotations::Panels;
+use super::tiles::{Rows, copy_transposed};
 
 /// The number of rows for each column from which a matrix becomes triangular first. This takes fewer operations (Chan, "An improved algorithm
 /// for computing the singular value decomposition", 1982).
@@ -41,25 +46,25 @@ pub(crate) fn singular<T: Float>(
     let (height, width) = if wide { (columns, rows) } else { (rows, columns) };
     let mut tall = if wide { transposed(a, [rows, columns])? } else { a.to_vec() };
     let scale = scale(largest(&tall)?);
-    if scale != T::ONE {
-        tall.iter_mut().for_each(|x| *x = *x * scale);
-    }
-    let (mut inner, mut tall_q) = (height, None);
-    if width > 0 && height >= TALL.saturating_mul(width) {
-        tall_q = Some(factor(&mut tall, height, width)?);
-        let mut triangle = zeros(width, width)?;
-        write_triangle(&tall, width, width, &mut triangle);
-        (inner, tall) = (width, triangle);
-    }
+    tall.iter_mut().for_each(|x| *x = *x * scale);
+    let tall_q = make_triangular(&mut tall, height, width)?;
+    let inner = if tall_q.is_some() { width } else { height };
     let mut reduced = bidiagonal(&mut tall, inner, width)?;
     drop(tall);
+    if width > LEAF
+        && !is_zero(&reduced)
+        && let Some(out) = vectors
+    {
+        let found = divide(&mut reduced.diagonal, &mut reduced.above, triplets)?;
+        for (value, &found) in values.iter_mut().zip(found.values.iter().rev()) {
+            *value = found / scale;
+        }
+        return write_divided(&reduced, &found, tall_q, [height, width], wide, out);
+    }
     let mut sides = vectors.is_some().then(Sides::default);
     diagonalize(&mut reduced.diagonal, &mut reduced.above, sides.as_mut())?;
-    let diagonal = &reduced.diagonal;
-    let places = descending(diagonal);
-    for (value, place) in values.iter_mut().zip(&places) {
-        *value = abs(diagonal[place.0]) / scale;
-    }
+    let (diagonal, places) = (&reduced.diagonal, descending(&reduced.diagonal));
+    values.iter_mut().zip(&places).for_each(|(value, place)| *value = abs(diagonal[place.0]) / scale);
     let (Some(out), Some(sides)) = (vectors, sides) else { return Ok(()) };
     // A negative value becomes positive, and its right vector changes its sign.
     let signed: Vec<(usize, T)> =
@@ -90,6 +95,92 @@ pub(crate) fn singular<T: Float>(
         }
     }
     Ok(())
+}
+
+/// Returns true if all elements are zeros. The division into halves needs an element that sets the scale.
+fn is_zero<T: Float>(reduced: &Bidiagonal<T>) -> bool {
+    reduced.diagonal.iter().chain(&reduced.above).all(|&x| x == T::ZERO)
+}
+
+/// Replaces a matrix with many more rows than columns by a square triangle. Returns the reflections, or `None` if the matrix stays as it is.
+fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> Result<Option<Reflectors<T>>, Failure> {
+    if width == 0 || height < TALL.saturating_mul(width) {
+        return Ok(None);
+    }
+    let reflectors = factor(tall, height, width)?;
+    let mut triangle = zeros(width, width)?;
+    write_triangle(tall, width, width, &mut triangle);
+    *tall = triangle;
+    Ok(Some(reflectors))
+}
+
+/// Writes the vectors of a matrix `[height, width]`, or of its transpose if `wide` is true. `found` has those of the bidiagonal matrix, which
+/// belongs to the triangle if `tall_q` has the reflections that made the matrix triangular.
+fn write_divided<T: Float>(
+    reduced: &Bidiagonal<T>,
+    found: &Triplets<T>,
+    tall_q: Option<Reflectors<T>>,
+    [height, width]: [usize; 2],
+    wide: bool,
+    out: Vectors<'_, T>,
+) -> Result<(), Failure> {
+    let count = if out.full { height } else { width };
+    let [inner, size] = if tall_q.is_some() { [width; 2] } else { [height, count] };
+    let right = applied(&reduced.right, &found.right, [width; 3])?;
+    let left = applied(&reduced.left, &found.left, [width, inner, size])?;
+    let (left, right) = (left.as_slice().unwrap_or_default(), right.as_slice().unwrap_or_default());
+    let long = match tall_q {
+        Some(q) => Cow::Owned(long_vectors(&q.product(count)?, left, [height, count, width])?),
+        None => Cow::Borrowed(left),
+    };
+    let (u, v, rows, columns) = if wide { (right, &*long, height, count) } else { (&*long, right, width, width) };
+    out.u.copy_from_slice(u);
+    copy_transposed(Rows { data: v, stride: columns }, (rows, columns), out.vh, rows);
+    Ok(())
+}
+
+/// Returns the reflections times a matrix `[rows, columns]`. Its first columns are the given rows of `count` elements, the last one first, and
+/// its other columns are those of the identity.
+fn applied<T: Float>(
+    reflectors: &Reflectors<T>,
+    vectors: &[T],
+    [count, rows, columns]: [usize; 3],
+) -> Result<Tensor<T>, Failure> {
+    let mut out = zeros(rows, columns)?;
+    for i in count..columns {
+        out[i * columns + i] = T::ONE;
+    }
+    let descending: Vec<T> = vectors.chunks_exact(count).rev().flatten().copied().collect();
+    copy_transposed(Rows { data: &descending, stride: count }, (count, count), &mut out, columns);
+    reflectors.applied(out, columns)
+}
+
+/// Computes the singular values and vectors of an upper bidiagonal matrix by implicit QR steps. A matrix with one more column than rows gets a
+/// row of zeros, to which the steps add no other row.
+fn triplets<T: Float>(diagonal: &mut [T], above: &mut [T]) -> Result<Triplets<T>, Failure> {
+    let (count, order) = (diagonal.len(), above.len() + 1);
+    let mut square = zeros(order, 1)?;
+    square[..count].copy_from_slice(diagonal);
+    let mut sides = Sides::default();
+    diagonalize(&mut square, above, Some(&mut sides))?;
+    let mut places = descending(&square[..count]);
+    places.reverse();
+    let values = places.iter().map(|place| abs(square[place.0])).collect();
+    let mut rows = zeros(order, order)?;
+    for i in 0..order {
+        rows[i * order + i] = T::ONE;
+    }
+    let mut left = Panels::of_columns(&rows, order, order)?;
+    let mut right = Panels::of_columns(&rows, order, order)?;
+    left.rotate(&sides.left);
+    right.rotate(&sides.right);
+    left.write_rows(&places, &mut rows);
+    let left = rows.chunks_exact(order).take(count).flat_map(|row| &row[..count]).copied().collect();
+    for (i, sign) in &mut places {
+        *sign = if square[*i] < T::ZERO { -T::ONE } else { T::ONE };
+    }
+    right.write_rows(&places, &mut rows);
+    Ok(Triplets { values, left, right: rows })
 }
 
 /// Returns the indices of the elements from the largest to the smallest magnitude, each with the factor 1.

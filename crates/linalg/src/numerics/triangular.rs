@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use wengert_tensor::{Error, Float};
 
-use super::arithmetic::dot;
+use super::arithmetic::{dot, dots};
 use super::differences::{copied, subtract_product};
 use super::tiles::{DEPTH, Rows, array, copy_few, copy_transposed, subtract_outer};
 use crate::simd::vectorized;
@@ -144,11 +144,9 @@ impl<T: Float> Triangular<'_, T> {
                 (first + done, first..first + done)
             };
             let mut x = [T::ZERO; DEPTH];
-            for (row, x) in x.iter_mut().enumerate().take(size) {
-                *x = b[start + row];
-                if done > 0 {
-                    *x = *x - dot(&self.data[(start + row) * self.stride..][known.clone()], &b[known.clone()]);
-                }
+            copy_few(&b[start..start + size], &mut x);
+            if done > 0 {
+                self.subtract_known(&mut x[..size], start, known.clone(), &b[known]);
             }
             let a = Rows { data: &self.data[start * self.stride + start..], stride: self.stride };
             for step in 0..size {
@@ -162,6 +160,24 @@ impl<T: Float> Triangular<'_, T> {
                 }
             }
             copy_few(&x[..size], &mut b[start..start + size]);
+        }
+    }
+
+    /// Subtracts the products of rows from `first` on with the solved elements `solved`, which have the columns `known`. Several rows are
+    /// computed at once, because a sum alone waits for its last addition.
+    #[inline(always)]
+    fn subtract_known(self, x: &mut [T], first: usize, known: Range<usize>, solved: &[T]) {
+        let row = |row: usize| &self.data[(first + row) * self.stride..][known.clone()];
+        let mut next = 0;
+        while next + 4 <= x.len() {
+            let sums = dots([row(next), row(next + 1), row(next + 2), row(next + 3)], solved);
+            for (x, sum) in x[next..].iter_mut().zip(sums) {
+                *x = *x - sum;
+            }
+            next += 4;
+        }
+        for (k, x) in x.iter_mut().enumerate().skip(next) {
+            *x = *x - dot(row(k), solved);
         }
     }
 }

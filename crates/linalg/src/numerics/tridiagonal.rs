@@ -1,8 +1,8 @@
 //! Symmetric matrices made tridiagonal by Householder reflections (Golub and Van Loan, "Matrix Computations", section 8.3).
 
-use wengert_tensor::Float;
+use wengert_tensor::{Float, each_part};
 
-use super::arithmetic::{add_scaled, dot};
+use super::arithmetic::{add_parts, dot, parts};
 use super::failure::Failure;
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
@@ -34,10 +34,10 @@ pub(crate) fn tridiagonal<T: Float>(a: &mut [T], order: usize) -> Result<Tridiag
 /// in a single pass over B.
 #[inline(always)]
 fn reduce<T: Float>(a: &mut [T], order: usize, out: &mut Tridiagonal<T>) {
-    let mut vectors = vec![T::ZERO; 4 * order];
+    let mut vectors = vec![T::ZERO; (3 + parts(order * order / 2)) * order];
     let (v, rest) = vectors.split_at_mut(order);
     let (w, rest) = rest.split_at_mut(order);
-    let (next, product) = rest.split_at_mut(order);
+    let (next, products) = rest.split_at_mut(order);
     for i in (0..order).rev() {
         let (rows, last) = a.split_at_mut(i * order);
         let last = &mut last[..=i];
@@ -50,18 +50,56 @@ fn reduce<T: Float>(a: &mut [T], order: usize, out: &mut Tridiagonal<T>) {
         let (factor, image) = reflector(&mut next[..i], i - 1);
         out.beside[i - 1] = image;
         out.reflectors.push(0, &next[..i], factor);
-        product[..i].fill(T::ZERO);
-        for (r, row) in rows.chunks_exact_mut(order).enumerate() {
-            change(&mut row[..=r], v, w, r);
-            let own = dot(&row[..r], &next[..r]) + row[r] * next[r];
-            add_scaled(&mut product[..r], next[r], &row[..r]);
-            product[r] = product[r] + own;
+        match parts(i * i / 2) {
+            1 => multiply(rows, order, 0, [v, w, next], &mut products[..i]),
+            count => multiply_parts(rows, order, [v, w, next], &mut products[..count * order]),
         }
+        let product = &mut products[..i];
         v[..i].copy_from_slice(&next[..i]);
-        let half = factor * factor * dot(&product[..i], &v[..i]) / (T::ONE + T::ONE);
-        for ((w, &product), &v) in w[..i].iter_mut().zip(&product[..i]).zip(&v[..i]) {
+        let half = factor * factor * dot(product, &v[..i]) / (T::ONE + T::ONE);
+        for ((w, &mut product), &v) in w[..i].iter_mut().zip(product).zip(&v[..i]) {
             *w = factor * product - half * v;
         }
+    }
+}
+
+/// Changes rows of the remaining matrix, of which the first has the index `first`. Writes their part of the product of the matrix with `next`.
+#[inline(always)]
+fn multiply<T: Float>(rows: &mut [T], order: usize, first: usize, [v, w, next]: [&[T]; 3], product: &mut [T]) {
+    product.fill(T::ZERO);
+    for (r, row) in (first..).zip(rows.chunks_exact_mut(order)) {
+        change_and_add(&mut row[..r], [v, w], &mut product[..r], [v[r], w[r], next[r]]);
+        row[r] = row[r] - (v[r] * w[r] + w[r] * v[r]);
+        product[r] = product[r] + (dot(&row[..r], &next[..r]) + row[r] * next[r]);
+    }
+}
+
+/// Computes [`multiply`] in parts with about the same number of elements, on several threads. Each part has a vector in `products`, and the
+/// first one becomes the sum.
+#[inline(never)]
+fn multiply_parts<T: Float>(rows: &mut [T], order: usize, vectors: [&[T]; 3], products: &mut [T]) {
+    let (len, count) = (rows.len() / order, products.len() / order);
+    let end = |part: usize| (len as f64 * (part as f64 / count as f64).sqrt()).round() as usize;
+    let (mut tasks, mut rest) = (Vec::with_capacity(count), rows);
+    for (part, product) in products.chunks_exact_mut(order).enumerate() {
+        let rows = rest.split_off_mut(..(end(part + 1) - end(part)) * order).unwrap_or_default();
+        tasks.push((end(part), rows, &mut product[..len]));
+    }
+    each_part(tasks, true, |_, (first, rows, product)| {
+        vectorized(
+            #[inline(always)]
+            || multiply(rows, order, first, vectors, product),
+        );
+    });
+    add_parts(products, order);
+}
+
+/// Subtracts v w[r] + w v[r] from a row, and adds `next[r]` times the row to `product`. `own` has the elements r of v, w and `next`.
+#[inline(always)]
+fn change_and_add<T: Float>(row: &mut [T], [v, w]: [&[T]; 2], product: &mut [T], own: [T; 3]) {
+    for (((x, product), &v), &w) in row.iter_mut().zip(product).zip(v).zip(w) {
+        *x = *x - (own[0] * w + own[1] * v);
+        *product = *product + own[2] * *x;
     }
 }
 

@@ -94,9 +94,10 @@ pub trait Solving: Array {
     ) -> Result<Self, Self::Error> {
         let TriangularSystem { triangle, left, unitriangular: unit } = system.into();
         let (b, at, name) = (&b.into_array(self), Site::here("solve_triangular"), "linalg.solve_triangular");
-        check_square(name, &self.shape(), at)?;
-        check_rank(name, "B", &b.shape(), at)?;
-        check_equation(name, &self.shape(), &b.shape(), left, at)?;
+        let (own, shape) = (self.shape(), b.shape());
+        check_square(name, &own, at)?;
+        check_rank(name, "B", &shape, at)?;
+        check_equation(name, &own, &shape, left, at)?;
         let [a, b] = &joined([(self, 2), (b, 2)], at)?;
         let (a, b): (&Self, &Self) = (a, b);
         let coefficients = Coefficients { upper: triangle == Triangle::Upper, unit };

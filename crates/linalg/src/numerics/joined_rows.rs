@@ -1,0 +1,88 @@
+//! The vectors of two halves of a matrix, joined by a rank-one change.
+
+use wengert_tensor::Float;
+
+use super::arithmetic::zeros;
+use super::failure::Failure;
+use super::products::product_of;
+use crate::simd::vectorized;
+
+/// Square matrices on the diagonal of a larger one, whose rows are combined. Rows of the first have zeros in the columns of the second.
+pub(super) struct JoinedRows<T> {
+    width: usize,
+    /// The number of columns of the first half.
+    split: usize,
+    rows: Vec<T>,
+    /// For each row, whether it has elements in the first and the second half.
+    halves: Vec<[bool; 2]>,
+}
+
+impl<T: Float> JoinedRows<T> {
+    /// Returns the rows of a matrix of order `split`, followed by the rows of another one of order `width - split`.
+    pub(super) fn new(first: &[T], second: &[T], split: usize, width: usize) -> Result<Self, Failure> {
+        let mut rows = zeros(width, width)?;
+        for (row, first) in rows.chunks_exact_mut(width).zip(first.chunks_exact(split)) {
+            row[..split].copy_from_slice(first);
+        }
+        if split < width {
+            let later = rows[split * width..].chunks_exact_mut(width);
+            for (row, second) in later.zip(second.chunks_exact(width - split)) {
+                row[split..].copy_from_slice(second);
+            }
+        }
+        let halves = (0..width).map(|row| [row < split, row >= split]).collect();
+        Ok(JoinedRows { width, split, rows, halves })
+    }
+
+    /// Returns a row.
+    pub(super) fn row(&self, row: usize) -> &[T] {
+        &self.rows[row * self.width..][..self.width]
+    }
+
+    /// Replaces row x by c x + s y, and row y by c y - s x.
+    pub(super) fn rotate(&mut self, x: usize, y: usize, (c, s): (T, T)) {
+        let halves = std::array::from_fn(|half| self.halves[x][half] || self.halves[y][half]);
+        (self.halves[x], self.halves[y]) = (halves, halves);
+        let (before, after) = self.rows.split_at_mut(x.max(y) * self.width);
+        let (low, high) = (&mut before[x.min(y) * self.width..][..self.width], &mut after[..self.width]);
+        let (first, second) = if x < y { (low, high) } else { (high, low) };
+        vectorized(
+            #[inline(always)]
+            || {
+                for (x, y) in first.iter_mut().zip(second) {
+                    (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
+                }
+            },
+        );
+    }
+
+    /// Writes the product of `weights` and the rows `chosen`. Row j of the product becomes row `places[j]` of `out`.
+    pub(super) fn combine(
+        &self,
+        weights: &[T],
+        chosen: &[usize],
+        places: &[usize],
+        out: &mut [T],
+    ) -> Result<(), Failure> {
+        for (half, columns) in [0..self.split, self.split..self.width].into_iter().enumerate() {
+            let used: Vec<usize> = (0..chosen.len()).filter(|&k| self.halves[chosen[k]][half]).collect();
+            if columns.is_empty() {
+                continue;
+            }
+            let mut factors = Vec::with_capacity(chosen.len() * used.len());
+            for weights in weights.chunks_exact(chosen.len().max(1)) {
+                factors.extend(used.iter().map(|&k| weights[k]));
+            }
+            let mut rows = Vec::with_capacity(used.len() * columns.len());
+            for &k in &used {
+                rows.extend_from_slice(&self.row(chosen[k])[columns.clone()]);
+            }
+            let product = product_of(factors, rows, [chosen.len(), used.len(), columns.len()])?;
+            let product = product.as_slice().unwrap_or_default();
+            for (product, &place) in product.chunks_exact(columns.len()).zip(places) {
+                out[place * self.width..][columns.clone()].copy_from_slice(product);
+            }
+        }
+        Ok(())
+    }
+}
