@@ -7,7 +7,7 @@
 # PICTURES is a folder for pictures of the page. The second form prints the programs that are missing, and nothing else. Needs a standard
 # library for WebAssembly, the program `wasm-bindgen` of the version that examples/browser/Cargo.toml names, Node 20, Python 3, and
 # Chromium with its driver. If Debian's packages `rustc-web`, `cargo-web` and `rust-web-src` are installed, the standard library is
-# built from its sources. `wasm-opt` makes the file smaller if it is installed.
+# built from its sources. `wasm-opt` after version 108 makes the file smaller if it is installed.
 set -euo pipefail
 if [ $# -eq 0 ] || [ "$1" = -h ] || [ "$1" = --help ]; then
     sed -n '2,11s/^# \{0,1\}//p' "$0"
@@ -67,7 +67,8 @@ cd "$root/examples/browser"
 builds=${CARGO_TARGET_DIR:-$root/target}
 (export CARGO_TARGET_DIR=$builds/web && cargo_web build --release --quiet)
 wasm-bindgen --target web --no-typescript --out-dir "$site/pkg" "$builds/web/$target/release/wengert_browser.wasm"
-if command -v wasm-opt >/dev/null; then
+# Version 108 of wasm-opt confuses the tables of functions and of JavaScript's values, so that the page does not start.
+if [ "$(wasm-opt --version 2>/dev/null | tr -dc 0-9 | head -c 3)" -gt 108 ] 2>/dev/null; then
     # The names are the features that the compiler uses.
     wasm-opt -O2 --enable-simd --enable-bulk-memory --enable-sign-ext --enable-nontrapping-float-to-int --enable-mutable-globals \
         --enable-reference-types --enable-multivalue "$site/pkg/wengert_browser_bg.wasm" -o "$site/pkg/optimized.wasm" &&
