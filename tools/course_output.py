@@ -3,6 +3,7 @@
 
     tools/course_output.py [NAME...]           writes the chapters of all examples, or only of some
     tools/course_output.py --check [NAME...]   compares the chapters with the output, and ends with 1 if one differs
+    tools/course_output.py --check --quick     compares all chapters but those of SLOW
     tools/course_output.py --programs FOLDER   runs the programs of another folder, such as target/debug/examples
 
 Build them first: cargo build --release --examples -p wengert-course -p wengert-science
@@ -30,6 +31,19 @@ PICTURE = re.compile(r"\]\(pictures/([\w.-]+)\)")
 QUOTING = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
 # Each block of the output: the options of the runs that print it. Without an entry, it is one run without options.
 RUNS = {"11_resume": [[[]], [["--kill", "3"], ["--resume"]]]}
+# The examples that take more than ten seconds in a debug build, on two cores.
+SLOW = [
+    "09_overfitting",
+    "12_digits_cnn",
+    "13_mistakes",
+    "15_profile",
+    "18_burgers",
+    "19_autoencoder",
+    "20_variational",
+    "21_gru_text",
+    "22_transformer_text",
+    "25_fine_tuning",
+]
 # A number with a unit of time, the share that it has in a profile, and the bar of this share.
 TIME = re.compile(r" *\d[\d.]* (?:µs|ms|s|min)\b(?: +\d+%(?: +#+)?)?| \d+(?= samples in a second)")
 
@@ -134,11 +148,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="the examples, such as 05_line; all without a name")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--quick", action="store_true", help="leave out the examples that take long")
     default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples"
     parser.add_argument("--programs", type=Path, default=default, help="folder of the built examples")
     arguments = parser.parse_args()
     control()
     names = arguments.names or sorted(path.stem for path in (ROOT / "examples/course").glob("[0-9]*.rs"))
+    assert set(SLOW) <= {path.stem for path in (ROOT / "examples/course").glob("*.rs")}, "SLOW names a missing example"
+    names = [name for name in names if not (arguments.quick and name in SLOW)]
     problems, programs = [], arguments.programs.resolve()
     if arguments.check and not arguments.names:
         pages = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in QUOTING}

@@ -36,6 +36,7 @@ p.small {{ color: var(--soft); font-size: 0.9em; }}
 ul.doors {{ list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(240px, 1fr)); gap: 0.8em; }}
 ul.doors li {{ background: var(--shade); border-radius: 6px; padding: 0.8em 1em; }}
 ul.doors a {{ font-weight: 600; }}
+ul.doors code {{ border: 1px solid var(--line); border-radius: 4px; padding: 0 0.35em; }}
 </style>
 </head>
 <body>
@@ -110,7 +111,7 @@ def front(site, results):
     body = [f"<h1>{escape(name)}</h1>", f"<p>{inline(sentence)}</p>", '<ul class="doors">', *items, "</ul>", f"<pre><code>{escape(code)}</code></pre>"]
     picture = ROOT / "docs/guide/pictures/burgers.svg"
     (site / "burgers.svg").write_bytes(picture.read_bytes())
-    body.append('<p><img src="burgers.svg" alt="Burgers\' equation solved by a network, beside the exact solution, at three times"></p>')
+    body.append('<p><a href="burgers.svg"><img src="burgers.svg" alt="Burgers\' equation solved by a network, beside the exact solution, at three times"></a></p>')
     body.append('<p class="small">A network that solves an equation in seconds on two cores. The dashes are the network; the wide line is the exact solution.</p>')
     (site / "index.html").write_text(PAGE.format(title=f"{name}: autograd for small models", body="\n".join(body)), encoding="utf-8")
 

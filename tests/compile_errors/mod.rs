@@ -185,6 +185,21 @@ const MISTAKES: &[Mistake] = &[
         explained: "cannot multiply `f32` by `Var<'_>`",
     },
     Mistake {
+        name: "a layer that defines forward",
+        items: "#[derive(Module)] struct Net(Linear); \
+                impl Layer for Net { fn forward<'t>(&self, x: Var<'t>) -> Var<'t> { self.0.forward(x) } }",
+        body: "",
+        says: &["missing `try_forward` in implementation"],
+        explained: "method `forward` has 0 type parameters but its trait declaration has 1 type parameter",
+    },
+    Mistake {
+        name: "a variable that is printed",
+        items: "",
+        body: "let tape = Tape::<f32>::new(); println!(\"{}\", tape.constant(1.0));",
+        says: &[],
+        explained: "doesn't implement `std::fmt::Display`",
+    },
+    Mistake {
         name: "a layer without an element type",
         items: "",
         body: "let _layer = Linear::new(2, 1, &mut Generator::new(0));",
@@ -286,6 +301,8 @@ fn the_remedies_compile() {
     let compiler = Compiler::new();
     let items = "#[derive(Module)] struct Block { weight: Parameter<f64> } #[derive(Module)] #[module(f64)] struct Net { block: Block }
                  struct Options; #[derive(Module)] struct Other { layer: Linear, width: usize, #[module(skip)] options: Options }
+                 #[derive(Module)] struct Twice(Linear);
+                 impl Layer for Twice { fn try_forward<'t>(&self, x: Var<'t>) -> wengert::nn::Result<Var<'t>> { Ok(self.0.try_forward(x)? * 2.0) } }
                  fn sine<'t>(x: Var<'t, f64>) -> Var<'t, f64> { x.sin().sum(..) }";
     let body = "let x = Tensor::<f64>::ones([2]);
                 let f = formula!(|x| x.sin().sum(..));
@@ -299,6 +316,7 @@ fn the_remedies_compile() {
                 let tape = Tape::new();
                 let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
                 let _ = (y * scale, 2.0 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));
+                println!("{} {}", y.sum(..).item(), y.value());
                 let _ = (&data + &x.sum(..).cast::<f32>(), tape.parameter(&layer.weight) * 2);";
     assert_eq!(compiler.message(items, body), None);
 }

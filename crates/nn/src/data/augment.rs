@@ -37,6 +37,17 @@ pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut G
 
 /// Mirrors each image from left to right with probability `p`. torchvision: `RandomHorizontalFlip`.
 ///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Generator, augment::random_horizontal_flip};
+/// use wengert::prelude::*;
+///
+/// let image = Tensor::from([[[[1.0, 2.0, 3.0f32]]]]);
+/// let mirrored = random_horizontal_flip(&image, 1.0, &mut Generator::new(0))?;
+/// assert_eq!(mirrored.to_vec(), [3.0, 2.0, 1.0]);
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// If the images are not `[n, c, h, w]`.
@@ -138,6 +149,22 @@ pub fn random_affine<T: Float>(
 /// both factors from 1 - `strength` to 1 + `strength`, and limits the results to the range from 0 to 1. torchvision:
 /// `ColorJitter(brightness, contrast)`, whose mean is the mean of a grey copy.
 ///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Generator, Samples, DataLoader, augment};
+/// use wengert::prelude::*;
+///
+/// let generator = &mut Generator::new(0);
+/// let (pixels, classes) = (Tensor::<f32>::full([8, 3, 32, 32], 0.5), Tensor::randint(0, 2, [8], generator));
+/// let batches = DataLoader::new(Samples::new(pixels, classes)?, 4)
+///     .map(|(x, y), generator| Ok((augment::color_jitter(&x, 0.2, generator)?, y)));
+/// for batch in batches.epoch(0) {
+///     let means = batch?.0.mean([1, 2, 3]); // contrast keeps the mean of an image, and brightness changes it by up to 20%
+///     assert!(means.iter().all(|mean| (0.399..0.601).contains(&mean)) && means.var(.., 1).item() > 0.0);
+/// }
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// If the images are not `[n, c, h, w]`, or `strength` is not from 0 to 1.
@@ -161,6 +188,18 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
 
 /// Sets a random rectangle of each image to 0 with probability `p`. The rectangle's sides are up to `most` times the image's sides. T.
 /// DeVries and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision: `RandomErasing`.
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{Generator, augment::random_erasing};
+/// use wengert::prelude::*;
+///
+/// let images = Tensor::<f32>::ones([4, 3, 32, 32]);
+/// let erased = random_erasing(&images, 1.0, 0.5, &mut Generator::new(0))?;
+/// let erased = 1.0 - erased.mean([1, 2, 3]); // the share of each image
+/// assert!(erased.iter().all(|share| share <= 0.25) && erased.amax(..).item() > 0.0);
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
 ///
 /// # Errors
 ///
