@@ -316,7 +316,7 @@ fn the_remedies_compile() {
                 let tape = Tape::new();
                 let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
                 let _ = (y * scale, 2.0 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));
-                println!("{} {}", y.sum(..).item(), y.value());
+                println!(\"{} {}\", y.sum(..).item(), y.value());
                 let _ = (&data + &x.sum(..).cast::<f32>(), tape.parameter(&layer.weight) * 2);";
     assert_eq!(compiler.message(items, body), None);
 }
