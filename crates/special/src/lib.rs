@@ -49,7 +49,7 @@ pub mod numbers {
     }
 }
 
-/// The trait [`Special`](crate::Special), imported without its name.
+/// The trait [`Special`], imported without its name.
 pub mod prelude {
     pub use crate::Special as _;
 }
