@@ -5,11 +5,12 @@
     tools/pictures.py --check                  compares the committed pictures with new ones, and ends with 1 if one differs
     tools/pictures.py --programs FOLDER        runs programs that are built already, such as those in target/debug/examples
 
-Two machines may round differently, so `--check` compares the texts exactly and the numbers with a tolerance. A picture under docs/ that is
-not in the table is an error.
+The programs run with WENGERT_SIMD=portable, which gives the same bits on every processor. `--check` compares the texts exactly and the numbers
+with a tolerance. A picture under docs/ that is not in the table is an error.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -42,7 +43,8 @@ def draw(folder, programs):
         if not new.exists():
             build = ["cargo", "run", "--release", "--quiet", "-p", package, "--example", example, "--"]
             command = [str(programs / example)] if programs else build
-            done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
+            environment = {**os.environ, "WENGERT_SIMD": "portable"}
+            done = subprocess.run([*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{example} failed:\n{done.stderr[-2000:]}")
         drawn[name] = new
