@@ -95,7 +95,7 @@ struct Step<'a, T> {
     factor: T,
 }
 
-/// Changes rows of the remaining matrix, of which the first has the index `first`. Writes the sum of their products with the next reflection.
+/// Changes rows of the remaining matrix. The first of these rows has the index `first`. Writes the sum of their products with the next reflection.
 #[inline(always)]
 fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let Step { u, y, w, v, next, factor } = step;

@@ -34,8 +34,8 @@ type Task<'a, T> = (&'a mut [T], &'a mut [T], Result<Triplets<T>, Failure>);
 /// The results of the tasks.
 type Done<'a, T> = &'a mut dyn Iterator<Item = Result<Triplets<T>, Failure>>;
 
-/// Computes the singular values and vectors of a square upper bidiagonal matrix, whose elements are overwritten. `small` computes those of
-/// undivided matrices, which may have one more column than rows.
+/// Computes the singular values and vectors of a square upper bidiagonal matrix, whose elements are overwritten. `small` computes both
+/// for undivided matrices, which may have one more column than rows.
 pub(super) fn divide<T: Float>(
     diagonal: &mut [T],
     above: &mut [T],
@@ -152,7 +152,7 @@ fn join<T: Float>(
     })
 }
 
-/// Returns a square matrix with one more row and column, which are those of the identity.
+/// Returns a square matrix with one more row and column, which the identity has too.
 fn with_unit<T: Float>(rows: &[T], order: usize) -> Result<Vec<T>, Failure> {
     let mut out = zeros(order + 1, order + 1)?;
     for (out, row) in out.chunks_exact_mut(order + 1).zip(rows.chunks_exact(order)) {

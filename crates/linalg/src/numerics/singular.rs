@@ -114,8 +114,8 @@ fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> 
     Ok(Some(reflectors))
 }
 
-/// Writes the vectors of a matrix `[height, width]`, or of its transpose if `wide` is true. `found` has those of the bidiagonal matrix, which
-/// belongs to the triangle if `tall_q` has the reflections that made the matrix triangular.
+/// Writes the vectors of a matrix `[height, width]`, or of its transpose if `wide` is true. `found` has the vectors of the bidiagonal matrix,
+/// which belongs to the triangle if `tall_q` has the reflections that made the matrix triangular.
 fn write_divided<T: Float>(
     reduced: &Bidiagonal<T>,
     found: &Triplets<T>,
@@ -140,7 +140,7 @@ fn write_divided<T: Float>(
 }
 
 /// Returns the reflections times a matrix `[rows, columns]`. Its first columns are the given rows of `count` elements, the last one first, and
-/// its other columns are those of the identity.
+/// its other columns are columns of the identity.
 fn applied<T: Float>(
     reflectors: &Reflectors<T>,
     vectors: &[T],

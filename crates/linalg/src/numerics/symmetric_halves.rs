@@ -30,7 +30,7 @@ type Task<'a, T> = (&'a mut [T], &'a mut [T], Result<Pairs<T>, Failure>);
 /// The results of the tasks.
 type Done<'a, T> = &'a mut dyn Iterator<Item = Result<Pairs<T>, Failure>>;
 
-/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix, whose elements are overwritten. `small` computes those of undivided
+/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix, whose elements are overwritten. `small` computes both for undivided
 /// matrices.
 pub(super) fn divide<T: Float>(
     diagonal: &mut [T],

@@ -63,7 +63,7 @@ fn reduce<T: Float>(a: &mut [T], order: usize, out: &mut Tridiagonal<T>) {
     }
 }
 
-/// Changes rows of the remaining matrix, of which the first has the index `first`. Writes their part of the product of the matrix with `next`.
+/// Changes rows of the remaining matrix. The first of these rows has the index `first`. Writes their part of the product of the matrix with `next`.
 #[inline(always)]
 fn multiply<T: Float>(rows: &mut [T], order: usize, first: usize, [v, w, next]: [&[T]; 3], product: &mut [T]) {
     product.fill(T::ZERO);
