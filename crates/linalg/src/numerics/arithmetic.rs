@@ -27,26 +27,6 @@ pub(crate) fn with_scratch<T: Float, R>(len: usize, work: &mut dyn FnMut(&mut [T
     if len <= STACK { work(&mut [T::ZERO; STACK][..len]) } else { work(&mut vec![T::ZERO; len]) }
 }
 
-/// The least number of elements of a part. A smaller part takes less time than the start of its task.
-const PART: usize = 1 << 14;
-
-/// The largest number of parts. Each part needs memory for its sums.
-const MOST_PARTS: usize = 16;
-
-/// Returns the number of parts into which a pass over this number of elements is divided. It does not depend on the number of threads, so the
-/// sums do not either.
-pub(crate) fn parts(elements: usize) -> usize {
-    (elements / PART).clamp(1, MOST_PARTS)
-}
-
-/// Adds the sums of all parts, of `len` elements each, to the first ones.
-pub(crate) fn add_parts<T: Float>(sums: &mut [T], len: usize) {
-    let (first, others) = sums.split_at_mut(len);
-    for other in others.chunks_exact(len) {
-        add_scaled(first, T::ONE, other);
-    }
-}
-
 /// Returns |x|.
 #[inline(always)]
 pub(crate) fn abs<T: Float>(x: T) -> T {

@@ -2,8 +2,9 @@
 
 use wengert_tensor::{Float, each_part};
 
-use super::arithmetic::{add_parts, dot, dots, parts, zeros};
+use super::arithmetic::{dot, dots, zeros};
 use super::failure::Failure;
+use super::parts::{parts, sum_in_parts};
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
 
@@ -112,22 +113,16 @@ fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_,
 }
 
 /// Computes [`change`] in parts, on several threads. Each part has a vector in `sums`, and the first one becomes the sum.
-#[inline(never)]
 fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let (len, count) = (rows.len() / columns, sums.len() / columns);
-    let (mut tasks, mut rest) = (Vec::with_capacity(count), rows);
-    for (part, sums) in sums.chunks_exact_mut(columns).enumerate() {
-        let (begin, end) = (part * len / count, (part + 1) * len / count);
-        let rows = rest.split_off_mut(..(end - begin) * columns).unwrap_or_default();
-        tasks.push((first + begin, rows, sums));
-    }
-    each_part(tasks, true, |_, (first, rows, sums)| {
-        vectorized(
-            #[inline(always)]
-            || change(rows, columns, first, step, sums),
-        );
-    });
-    add_parts(sums, columns);
+    sum_in_parts(
+        rows,
+        columns,
+        sums,
+        |part| part * len / count,
+        #[inline(always)]
+        |row, rows, sums| change(rows, columns, first + row, step, sums),
+    );
 }
 
 /// Writes the products of the rows and v.

@@ -6,19 +6,14 @@
 //!
 //! A singular value has an error of a few ε times the largest one, so the smallest ones are less accurate than with `implicit_qr`.
 
-use wengert_tensor::{Float, each_part};
+use wengert_tensor::Float;
 
-use super::arithmetic::{abs, larger, length, near_one, with_sign, zeros};
+use super::arithmetic::{abs, larger, length, with_sign, zeros};
 use super::failure::Failure;
-use super::joined_rows::JoinedRows;
+use super::halves::{self, Block, Halves, scale_to_one};
+use super::joined_rows::{JoinedRows, Places};
 use super::secular::{RankOne, normalize, roots};
 use crate::simd::vectorized;
-
-/// The largest number of rows that is not divided. QR steps are slower from here on.
-pub(super) const LEAF: usize = 32;
-
-/// The largest number of rows that is one task of the thread pool.
-const TASK: usize = 128;
 
 /// Singular values in ascending order, and the vectors as rows.
 pub(super) struct Triplets<T> {
@@ -28,11 +23,36 @@ pub(super) struct Triplets<T> {
     pub(super) right: Vec<T>,
 }
 
-/// A block that is computed in one task, and its result.
-type Task<'a, T> = (&'a mut [T], &'a mut [T], Result<Triplets<T>, Failure>);
+/// An upper bidiagonal matrix, with the function for undivided blocks.
+struct Divided<F>(F);
 
-/// The results of the tasks.
-type Done<'a, T> = &'a mut dyn Iterator<Item = Result<Triplets<T>, Failure>>;
+/// The row between two blocks.
+struct Middle<T> {
+    /// The elements on the diagonal and beside it.
+    elements: (T, T),
+    /// The number of columns of both blocks and the row, beyond the number of rows.
+    wider: usize,
+}
+
+impl<T: Float, F: Fn(&mut [T], &mut [T]) -> Result<Triplets<T>, Failure> + Sync> Halves<T> for Divided<F> {
+    type Solution = Triplets<T>;
+    type Between = Middle<T>;
+
+    fn split<'a>(&self, (d, e): Block<'a, T>) -> ([Block<'a, T>; 2], Middle<T>) {
+        let half = d.len() / 2;
+        let ((first, second), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
+        let middle = Middle { elements: (second[0], after[0]), wider: usize::from(after.len() == second.len()) };
+        ([(first, before), (&mut second[1..], &mut after[1..])], middle)
+    }
+
+    fn solve(&self, (d, e): Block<'_, T>) -> Result<Triplets<T>, Failure> {
+        self.0(d, e)
+    }
+
+    fn join(&self, [first, second]: [Triplets<T>; 2], middle: Middle<T>) -> Result<Triplets<T>, Failure> {
+        join(&first, &second, middle)
+    }
+}
 
 /// Computes the singular values and vectors of a square upper bidiagonal matrix, whose elements are overwritten. `small` computes both
 /// for undivided matrices, which may have one more column than rows.
@@ -41,64 +61,17 @@ pub(super) fn divide<T: Float>(
     above: &mut [T],
     small: impl Fn(&mut [T], &mut [T]) -> Result<Triplets<T>, Failure> + Sync,
 ) -> Result<Triplets<T>, Failure> {
-    // The secular equation has products of four elements, so the largest one is scaled to near 1.
-    let scale = near_one(diagonal.iter().chain(above.iter()));
-    diagonal.iter_mut().chain(above.iter_mut()).for_each(|x| *x = *x * scale);
-    let mut tasks = Vec::new();
-    add_tasks(diagonal, above, &mut tasks);
-    let parallel = tasks.len() > 1;
-    each_part(tasks.iter_mut().collect(), parallel, |_, (d, e, done)| *done = conquer(d, e, &small, None));
-    let done: Vec<_> = tasks.into_iter().map(|task| task.2).collect();
-    let mut triplets = conquer(diagonal, above, &small, Some(&mut done.into_iter()))?;
+    let scale = scale_to_one((&mut *diagonal, &mut *above));
+    let mut triplets = halves::divide(&Divided(small), (diagonal, above))?;
     triplets.values.iter_mut().for_each(|value| *value = *value / scale);
     Ok(triplets)
 }
 
-/// Appends the blocks of at most `TASK` rows.
-fn add_tasks<'a, T: Float>(d: &'a mut [T], e: &'a mut [T], tasks: &mut Vec<Task<'a, T>>) {
-    if d.len() <= TASK {
-        tasks.push((d, e, Err(Failure::NoConvergence)));
-        return;
-    }
-    let half = d.len() / 2;
-    let ((first, second), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
-    add_tasks(first, before, tasks);
-    add_tasks(&mut second[1..], &mut after[1..], tasks);
-}
-
-/// Computes the singular values and vectors of a block. `done` has the results of the tasks.
-fn conquer<T: Float>(
-    d: &mut [T],
-    e: &mut [T],
-    small: &impl Fn(&mut [T], &mut [T]) -> Result<Triplets<T>, Failure>,
-    mut done: Option<Done<'_, T>>,
-) -> Result<Triplets<T>, Failure> {
-    if d.len() <= TASK
-        && let Some(done) = done.as_mut().and_then(|done| done.next())
-    {
-        return done;
-    }
-    if d.len() <= LEAF {
-        return small(d, e);
-    }
-    let half = d.len() / 2;
-    let ((first, second), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
-    let middle = (second[0], after[0]);
-    let wider = usize::from(after.len() == second.len());
-    let first = conquer(first, before, small, done.as_mut().map(|done| &mut **done as Done<'_, T>))?;
-    let second = conquer(&mut second[1..], &mut after[1..], small, done)?;
-    join(&first, &second, middle, wider)
-}
-
-/// Joins two blocks by the row between them, which has the elements `middle`. `wider` is the number of columns beyond the number of rows.
+/// Joins two blocks by the row between them.
 ///
 /// The row gets the number of the right vector with the value 0 of the first block, so left and right vectors have the same numbers.
-fn join<T: Float>(
-    first: &Triplets<T>,
-    second: &Triplets<T>,
-    middle: (T, T),
-    wider: usize,
-) -> Result<Triplets<T>, Failure> {
+fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) -> Result<Triplets<T>, Failure> {
+    let Middle { elements: middle, wider } = middle;
     let (own, split) = (first.values.len(), first.values.len() + 1);
     let count = split + second.values.len();
     let mut left = JoinedRows::new(&with_unit(&first.left, own)?, &second.left, split, count)?;
@@ -130,25 +103,11 @@ fn join<T: Float>(
         || fill_weights(&poles, &found.z, &mut found.differences, &mut weights),
     );
     let all: Vec<T> = found.roots.iter().copied().chain(deflated.iter().map(|&row| d[row])).collect();
-    let mut sources: Vec<usize> = (0..count).collect();
-    sources.sort_by(|&x, &y| all[x].partial_cmp(&all[y]).unwrap_or(std::cmp::Ordering::Equal));
-    let mut places = vec![0; count];
-    sources.iter().enumerate().for_each(|(place, &source)| places[source] = place);
-    let write = |rows: &JoinedRows<T>, weights: &[T], width: usize| {
-        let mut out = zeros(width, width)?;
-        rows.combine(weights, &kept, &places[..kept.len()], &mut out)?;
-        for (&row, &place) in deflated.iter().zip(&places[kept.len()..]) {
-            out[place * width..][..width].copy_from_slice(rows.row(row));
-        }
-        for row in count..width {
-            out[row * width..][..width].copy_from_slice(rows.row(row));
-        }
-        Ok(out)
-    };
+    let places = Places::ascending(&all);
     Ok(Triplets {
-        values: sources.iter().map(|&source| all[source]).collect(),
-        left: write(&left, &weights, count)?,
-        right: write(&right, &found.differences, count + wider)?,
+        values: places.sorted(&all),
+        left: left.assemble(&weights, [&kept, &deflated], &places)?,
+        right: right.assemble(&found.differences, [&kept, &deflated], &places)?,
     })
 }
 

@@ -8,8 +8,9 @@ use wengert_tensor::Float;
 
 use super::arithmetic::{abs, largest, rotation, scale, tiny, with_sign, zeros};
 use super::failure::Failure;
+use super::halves::LEAF;
 use super::rotations::{Panels, Sweeps};
-use super::symmetric_halves::{LEAF, Pairs, divide};
+use super::symmetric_halves::{Pairs, divide};
 use super::tiles::{Rows, copy_transposed};
 use super::tridiagonal::tridiagonal;
 

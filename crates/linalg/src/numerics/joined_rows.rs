@@ -56,14 +56,26 @@ impl<T: Float> JoinedRows<T> {
         );
     }
 
-    /// Writes the product of `weights` and the rows `chosen`. Row j of the product becomes row `places[j]` of `out`.
-    pub(super) fn combine(
+    /// Returns new rows. First come the products of `weights` and the rows `combined`, then the rows `unchanged`, each at its place. The rows
+    /// that have no place stay where they are.
+    pub(super) fn assemble(
         &self,
         weights: &[T],
-        chosen: &[usize],
-        places: &[usize],
-        out: &mut [T],
-    ) -> Result<(), Failure> {
+        [combined, unchanged]: [&[usize]; 2],
+        places: &Places,
+    ) -> Result<Vec<T>, Failure> {
+        let mut out = zeros(self.width, self.width)?;
+        let (first, later) = places.places.split_at(combined.len());
+        self.combine(weights, combined, first, &mut out)?;
+        let stay = places.places.len()..self.width;
+        for (row, place) in unchanged.iter().copied().zip(later.iter().copied()).chain(stay.clone().zip(stay)) {
+            out[place * self.width..][..self.width].copy_from_slice(self.row(row));
+        }
+        Ok(out)
+    }
+
+    /// Writes the product of `weights` and the rows `chosen`. Row j of the product becomes row `places[j]` of `out`.
+    fn combine(&self, weights: &[T], chosen: &[usize], places: &[usize], out: &mut [T]) -> Result<(), Failure> {
         for (half, columns) in [0..self.split, self.split..self.width].into_iter().enumerate() {
             let used: Vec<usize> = (0..chosen.len()).filter(|&k| self.halves[chosen[k]][half]).collect();
             if columns.is_empty() {
@@ -84,5 +96,29 @@ impl<T: Float> JoinedRows<T> {
             }
         }
         Ok(())
+    }
+}
+
+/// The order of values: which value comes first, and at which place each value is.
+pub(super) struct Places {
+    /// The indices of the values in ascending order.
+    sources: Vec<usize>,
+    /// The place of each value in this order.
+    places: Vec<usize>,
+}
+
+impl Places {
+    /// Sorts values in ascending order. Equal values keep their order.
+    pub(super) fn ascending<T: Float>(values: &[T]) -> Self {
+        let mut sources: Vec<usize> = (0..values.len()).collect();
+        sources.sort_by(|&x, &y| values[x].partial_cmp(&values[y]).unwrap_or(std::cmp::Ordering::Equal));
+        let mut places = vec![0; values.len()];
+        sources.iter().enumerate().for_each(|(place, &source)| places[source] = place);
+        Places { sources, places }
+    }
+
+    /// Returns the values in this order.
+    pub(super) fn sorted<T: Float>(&self, values: &[T]) -> Vec<T> {
+        self.sources.iter().map(|&source| values[source]).collect()
     }
 }

@@ -1,8 +1,11 @@
 //! Computations on one matrix, which lies row by row in a slice.
 //!
 //! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves, so most of the work is in products of matrices. They compute
-//! the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the two. The
-//! other files decompose by reflections and rotations.
+//! the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the two.
+//!
+//! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`), which pass over the matrix in `parts`.
+//! Small matrices then use rotations (`eigen`, `implicit_qr`, `rotations`). Large ones are divided by `halves`: `symmetric_halves` and
+//! `bidiagonal_halves` join two solutions with `secular` and `joined_rows`.
 
 pub(crate) mod arithmetic;
 mod bidiagonal;
@@ -13,10 +16,12 @@ mod differences;
 pub(crate) mod eigen;
 pub(crate) mod exponential;
 pub(crate) mod failure;
+mod halves;
 mod implicit_qr;
 mod joined_rows;
 mod lanes;
 pub(crate) mod lu;
+mod parts;
 mod products;
 pub(crate) mod pseudoinverse;
 pub(crate) mod qr;

@@ -8,8 +8,9 @@ use wengert_tensor::{Float, Tensor};
 
 use super::arithmetic::{abs, largest, scale, zeros};
 use super::bidiagonal::{Bidiagonal, bidiagonal};
-use super::bidiagonal_halves::{LEAF, Triplets, divide};
+use super::bidiagonal_halves::{Triplets, divide};
 use super::failure::Failure;
+use super::halves::LEAF;
 use super::implicit_qr::{Sides, diagonalize};
 use super::products::product;
 use super::qr::{factor, write_triangle};

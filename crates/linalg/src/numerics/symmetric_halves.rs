@@ -4,19 +4,14 @@
 //! A tridiagonal matrix is a matrix with two blocks on its diagonal, plus a matrix of rank one. The eigenvectors of the blocks turn the blocks
 //! into a diagonal matrix, and the secular equation gives the rest. Most of the work is in products of matrices.
 
-use wengert_tensor::{Float, each_part};
+use wengert_tensor::Float;
 
-use super::arithmetic::{abs, larger, length, near_one, zeros};
+use super::arithmetic::{abs, larger, length};
 use super::failure::Failure;
-use super::joined_rows::JoinedRows;
+use super::halves::{self, Block, Halves, LEAF, scale_to_one};
+use super::joined_rows::{JoinedRows, Places};
 use super::secular::{RankOne, normalize, roots};
 use crate::simd::vectorized;
-
-/// The largest order that is not divided. QL steps are slower from here on.
-pub(super) const LEAF: usize = 32;
-
-/// The largest order that is one task of the thread pool.
-const TASK: usize = 128;
 
 /// Eigenvalues in ascending order, and eigenvectors as rows.
 pub(super) struct Pairs<T> {
@@ -24,11 +19,29 @@ pub(super) struct Pairs<T> {
     pub(super) vectors: Vec<T>,
 }
 
-/// A block that is computed in one task, and its result.
-type Task<'a, T> = (&'a mut [T], &'a mut [T], Result<Pairs<T>, Failure>);
+/// A torn tridiagonal matrix, with the function for undivided blocks.
+struct Torn<F>(F);
 
-/// The results of the tasks.
-type Done<'a, T> = &'a mut dyn Iterator<Item = Result<Pairs<T>, Failure>>;
+impl<T: Float, F: Fn(&mut [T], &mut [T]) -> Result<Pairs<T>, Failure> + Sync> Halves<T> for Torn<F> {
+    type Solution = Pairs<T>;
+    /// The element beside the diagonal, between the halves.
+    type Between = T;
+
+    fn split<'a>(&self, (d, e): Block<'a, T>) -> ([Block<'a, T>; 2], T) {
+        let half = d.len() / 2;
+        let ((first, second), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
+        let (before, between) = before.split_at_mut(half - 1);
+        ([(first, before), (second, after)], between[0])
+    }
+
+    fn solve(&self, (d, e): Block<'_, T>) -> Result<Pairs<T>, Failure> {
+        self.0(d, e)
+    }
+
+    fn join(&self, [first, second]: [Pairs<T>; 2], between: T) -> Result<Pairs<T>, Failure> {
+        join(&first, &second, between)
+    }
+}
 
 /// Computes the eigenvalues and eigenvectors of a tridiagonal matrix, whose elements are overwritten. `small` computes both for undivided
 /// matrices.
@@ -37,30 +50,11 @@ pub(super) fn divide<T: Float>(
     beside: &mut [T],
     small: impl Fn(&mut [T], &mut [T]) -> Result<Pairs<T>, Failure> + Sync,
 ) -> Result<Pairs<T>, Failure> {
-    // The secular equation has products of four elements, so the largest one is scaled to near 1.
-    let scale = near_one(diagonal.iter().chain(beside.iter()));
-    diagonal.iter_mut().chain(beside.iter_mut()).for_each(|x| *x = *x * scale);
+    let scale = scale_to_one((&mut *diagonal, &mut *beside));
     tear(diagonal, beside);
-    let mut tasks = Vec::new();
-    add_tasks(diagonal, beside, &mut tasks);
-    let parallel = tasks.len() > 1;
-    each_part(tasks.iter_mut().collect(), parallel, |_, (d, e, done)| *done = conquer(d, e, &small, None));
-    let done: Vec<_> = tasks.into_iter().map(|task| task.2).collect();
-    let mut pairs = conquer(diagonal, beside, &small, Some(&mut done.into_iter()))?;
+    let mut pairs = halves::divide(&Torn(small), (diagonal, beside))?;
     pairs.values.iter_mut().for_each(|value| *value = *value / scale);
     Ok(pairs)
-}
-
-/// Appends the blocks of at most `TASK` rows.
-fn add_tasks<'a, T: Float>(d: &'a mut [T], e: &'a mut [T], tasks: &mut Vec<Task<'a, T>>) {
-    if d.len() <= TASK {
-        tasks.push((d, e, Err(Failure::NoConvergence)));
-        return;
-    }
-    let half = d.len() / 2;
-    let ((first, second), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
-    add_tasks(first, &mut before[..half - 1], tasks);
-    add_tasks(second, after, tasks);
 }
 
 /// Subtracts the matrices of rank one at all divisions.
@@ -76,29 +70,6 @@ fn tear<T: Float>(diagonal: &mut [T], beside: &[T]) {
     let (first, second) = diagonal.split_at_mut(half);
     tear(first, &beside[..half - 1]);
     tear(second, &beside[half..]);
-}
-
-/// Computes the eigenvalues and eigenvectors of a torn matrix. `done` has the results of the tasks.
-fn conquer<T: Float>(
-    d: &mut [T],
-    e: &mut [T],
-    small: &impl Fn(&mut [T], &mut [T]) -> Result<Pairs<T>, Failure>,
-    mut done: Option<Done<'_, T>>,
-) -> Result<Pairs<T>, Failure> {
-    if d.len() <= TASK
-        && let Some(done) = done.as_mut().and_then(|done| done.next())
-    {
-        return done;
-    }
-    if d.len() <= LEAF {
-        return small(d, e);
-    }
-    let half = d.len() / 2;
-    let ((first, second), (before, after)) = (d.split_at_mut(half), e.split_at_mut(half));
-    let (before, between) = before.split_at_mut(half - 1);
-    let first = conquer(first, before, small, done.as_mut().map(|done| &mut **done as Done<'_, T>))?;
-    let second = conquer(second, after, small, done)?;
-    join(&first, &second, between[0])
 }
 
 /// Joins two halves with the element `between` beside the diagonal.
@@ -129,18 +100,11 @@ fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pai
             }
         },
     );
-    // The sources of the values in ascending order: first the new ones, then the deflated ones.
+    // First the new values, then the unchanged ones.
     let all: Vec<T> = found.roots.iter().copied().chain(deflated.iter().map(|&row| d[row])).collect();
-    let mut sources: Vec<usize> = (0..order).collect();
-    sources.sort_by(|&x, &y| all[x].partial_cmp(&all[y]).unwrap_or(std::cmp::Ordering::Equal));
-    let mut places = vec![0; order];
-    sources.iter().enumerate().for_each(|(place, &source)| places[source] = place);
-    let mut vectors = zeros(order, order)?;
-    rows.combine(&found.differences, &kept, &places[..count], &mut vectors)?;
-    for (&row, &place) in deflated.iter().zip(&places[count..]) {
-        vectors[place * order..][..order].copy_from_slice(rows.row(row));
-    }
-    Ok(Pairs { values: sources.iter().map(|&source| all[source]).collect(), vectors })
+    let places = Places::ascending(&all);
+    let vectors = rows.assemble(&found.differences, [&kept, &deflated], &places)?;
+    Ok(Pairs { values: places.sorted(&all), vectors })
 }
 
 /// Finds the rows whose eigenvalue does not change beyond rounding errors. Rotates rows with nearly equal elements of `d`, so that one of them

@@ -1,9 +1,10 @@
 //! Symmetric matrices made tridiagonal by Householder reflections (Golub and Van Loan, "Matrix Computations", section 8.3).
 
-use wengert_tensor::{Float, each_part};
+use wengert_tensor::Float;
 
-use super::arithmetic::{add_parts, dot, parts};
+use super::arithmetic::dot;
 use super::failure::Failure;
+use super::parts::{parts, sum_in_parts};
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
 
@@ -76,22 +77,17 @@ fn multiply<T: Float>(rows: &mut [T], order: usize, first: usize, [v, w, next]: 
 
 /// Computes [`multiply`] in parts with about the same number of elements, on several threads. Each part has a vector in `products`, and the
 /// first one becomes the sum.
-#[inline(never)]
 fn multiply_parts<T: Float>(rows: &mut [T], order: usize, vectors: [&[T]; 3], products: &mut [T]) {
     let (len, count) = (rows.len() / order, products.len() / order);
     let end = |part: usize| (len as f64 * (part as f64 / count as f64).sqrt()).round() as usize;
-    let (mut tasks, mut rest) = (Vec::with_capacity(count), rows);
-    for (part, product) in products.chunks_exact_mut(order).enumerate() {
-        let rows = rest.split_off_mut(..(end(part + 1) - end(part)) * order).unwrap_or_default();
-        tasks.push((end(part), rows, &mut product[..len]));
-    }
-    each_part(tasks, true, |_, (first, rows, product)| {
-        vectorized(
-            #[inline(always)]
-            || multiply(rows, order, first, vectors, product),
-        );
-    });
-    add_parts(products, order);
+    sum_in_parts(
+        rows,
+        order,
+        products,
+        end,
+        #[inline(always)]
+        |first, rows, product| multiply(rows, order, first, vectors, &mut product[..len]),
+    );
 }
 
 /// Subtracts v w[r] + w v[r] from a row, and adds `next[r]` times the row to `product`. `own` has the elements r of v, w and `next`.

@@ -1,0 +1,47 @@
+//! Passes over a large matrix in parts, on several threads. The number of parts follows from the size alone, so any number of threads gives the
+//! same bits.
+
+use wengert_tensor::{Float, each_part};
+
+use super::arithmetic::add_scaled;
+use crate::simd::vectorized;
+
+/// The least number of elements of a part. A smaller part takes less time than the start of its task.
+const PART: usize = 1 << 14;
+
+/// The largest number of parts. Each part needs memory for its sums.
+const MOST_PARTS: usize = 16;
+
+/// Returns the number of parts into which a pass over this number of elements is divided. It does not depend on the number of threads, so the
+/// sums do not either.
+pub(crate) fn parts(elements: usize) -> usize {
+    (elements / PART).clamp(1, MOST_PARTS)
+}
+
+/// Passes over rows of `width` elements in parts, on several threads, and adds up the sums of the parts. `sums` has `width` elements for each
+/// part, and the first ones become the sum. `end` returns the row at which a number of parts ends. `run` gets the index of the first row of a
+/// part, its rows, and its sums.
+#[inline(never)]
+pub(crate) fn sum_in_parts<T: Float>(
+    rows: &mut [T],
+    width: usize,
+    sums: &mut [T],
+    end: impl Fn(usize) -> usize,
+    run: impl Fn(usize, &mut [T], &mut [T]) + Sync,
+) {
+    let (mut tasks, mut rest) = (Vec::with_capacity(sums.len() / width), rows);
+    for (part, sums) in sums.chunks_exact_mut(width).enumerate() {
+        let rows = rest.split_off_mut(..(end(part + 1) - end(part)) * width).unwrap_or_default();
+        tasks.push((end(part), rows, sums));
+    }
+    each_part(tasks, true, |_, (first, rows, sums)| {
+        vectorized(
+            #[inline(always)]
+            || run(first, rows, sums),
+        );
+    });
+    let (first, others) = sums.split_at_mut(width);
+    for other in others.chunks_exact(width) {
+        add_scaled(first, T::ONE, other);
+    }
+}
