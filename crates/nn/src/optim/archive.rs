@@ -23,13 +23,13 @@ pub trait Resume<T: Float>: Clone {
 
 /// Numbers and tensors by name, which are written to a checkpoint or read from a checkpoint.
 pub struct Archive<T: Float> {
-    /// The entries that were collected so far, if the archive saves. Otherwise empty.
+    /// The entries that were collected so far, if the archive saves an object. Otherwise empty.
     entries: HashMap<Key, Entry<T>>,
-    /// The entries of the file, if the archive restores. Otherwise `None`.
+    /// The entries of the file, if the archive restores an object from a file. Otherwise `None`.
     stored: Option<Stored<T>>,
     missing: Vec<Key>,
     mismatched: Vec<Mismatch>,
-    /// The first error that occurred when an entry was read.
+    /// The first error that occurred when an entry was read from the file.
     failed: Option<Error>,
 }
 

@@ -1,8 +1,8 @@
 //! The optimiser ASGD, averaged stochastic gradient descent.
 //!
 //! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update follows PyTorch, including the order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>). At a parameter's t-th step, with the parameter p, its mean a,
-//! and the settings λ (`lambd`), α (`alpha`) and t₀ (`t0`):
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>). At a parameter's t-th step, with the parameter p, the
+//! mean a of its values, and the settings λ (`lambd`), α (`alpha`) and t₀ (`t0`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p

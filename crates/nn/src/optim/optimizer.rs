@@ -191,8 +191,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         step(self, model.as_module_mut(), gradients)
     }
 
-    /// Makes one step of plain tensors with the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states are kept by the
-    /// position of a tensor in `values`. Groups do not apply.
+    /// Makes one step of plain tensors with the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states of a tensor
+    /// belong to its position in `values`. Groups do not apply.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
@@ -423,7 +423,8 @@ mod tests {
         (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])))
     }
 
-    /// Returns the gradients of ½ Σ p² with respect to the parameters p of the pair. The gradient of p is p itself.
+    /// Returns the gradients of ½ Σ p² with respect to the two parameters of `model`. The sum is over the elements p of both. The gradient
+    /// of p is p itself.
     fn gradients(model: &(Parameter<f64>, Parameter<f64>)) -> Gradients<f64> {
         let tape = Tape::new();
         ((tape.parameter(&model.0).square() + tape.parameter(&model.1).square()).sum(..) * 0.5).backward()
