@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::history::Scores;
 
-    /// An output that is full or closed.
+    /// An output whose writes fail with this kind of error, as if the disk were full or the output were closed.
     struct Failing(io::ErrorKind);
 
     impl Write for Failing {

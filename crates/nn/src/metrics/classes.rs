@@ -75,7 +75,7 @@ impl Default for Accuracy {
 pub enum Average {
     /// The mean over the classes that occur, as targets or as predictions.
     Macro,
-    /// The score of all samples together. If each sample has one class, this score equals the accuracy.
+    /// The score computed from the counts of all classes together. If each sample has one class, this score equals the accuracy.
     Micro,
     /// The mean over the classes, weighted by the number of samples of each class.
     Weighted,
@@ -170,7 +170,7 @@ impl ConfusionMatrix {
         self.averaged(average, |scores| scores.f1)
     }
 
-    /// Returns the [`accuracy`](Self::accuracy). [`by`](Self::by) selects another score.
+    /// Returns the [`accuracy`](Self::accuracy). [`by`](Self::by) makes a metric with another score as its value.
     pub fn value(&self) -> f64 {
         self.accuracy()
     }
@@ -202,7 +202,7 @@ impl ConfusionMatrix {
         (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
     }
 
-    /// Averages the score that `number` reads over the classes.
+    /// Returns the average over the classes of the score that `number` reads from the scores of a class.
     fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
         let occurs = |class: usize| self.totals(class) != (0, 0);
         let weight = |class: usize, scores: &ClassScores| match average {

@@ -55,7 +55,8 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     fn reset(&mut self);
 }
 
-/// A metric whose [`value`](Metric::value) is another one of its scores. The method `by` of a metric creates it.
+/// A metric `M` whose [`value`](Metric::value) is another one of the scores of `M`, for example the F1 score instead of the accuracy. The
+/// method `by` of a metric creates it.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -83,7 +84,7 @@ impl<T: Float, Y, M: Metric<T, Y>> Metric<T, Y> for By<M> {
     }
 }
 
-/// Implements the trait for metrics that have methods of the same names, and defines their method `by`.
+/// Implements [`Metric`] for metrics that have methods of the same names, and defines their method `by`.
 macro_rules! metrics {
     ($($metric:ty, $targets:ty);* $(;)?) => {$(
         impl<T: Float> Metric<T, $targets> for $metric {

@@ -6,7 +6,8 @@ use crate::{Error, Result};
 
 /// The errors of predicted values: R², MAE and RMSE. scikit-learn: `r2_score`, `mean_absolute_error`, `root_mean_squared_error`.
 ///
-/// If targets are `[n, …]`, each score is the mean over the features. A NaN among the predictions or targets makes all scores NaN.
+/// For targets `[n, …]` of n samples, each score is computed for each feature (an element of a sample's target), and averaged over the
+/// features. A NaN among the predictions or targets makes all scores NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -96,7 +97,7 @@ impl RegressionErrors {
         })
     }
 
-    /// Returns the [`rmse`](Self::rmse). [`by`](Self::by) selects another score.
+    /// Returns the [`rmse`](Self::rmse). [`by`](Self::by) makes a metric with another score as its value.
     pub fn value(&self) -> f64 {
         self.rmse()
     }
