@@ -77,7 +77,8 @@ pub(super) fn for_each_record(
     Ok(())
 }
 
-/// Returns the fields of a record without the spaces around them, or `None` if they are not UTF-8.
+/// Returns the fields of `record` without the spaces around them, or `None` if they are not UTF-8. `ends` has the end of each field in
+/// `record`.
 fn split_fields<'o>(record: &'o [u8], ends: &[usize]) -> Option<Vec<&'o str>> {
     let text = str::from_utf8(record).ok()?;
     let starts = [0].into_iter().chain(ends.iter().copied());

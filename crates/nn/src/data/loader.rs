@@ -44,7 +44,7 @@ pub struct DataLoader<B> {
     samples: usize,
     batch_size: usize,
     shuffle: bool,
-    /// The sums of the weights up to each sample, if samples are drawn by weights.
+    /// For each sample, the sum of the weights up to and including its own weight. `None` if samples are not drawn by weights.
     weights: Option<Arc<[f64]>>,
     drop_last: bool,
     seed: u64,
@@ -246,7 +246,8 @@ impl<B: Send + 'static> DataLoader<B> {
     }
 }
 
-/// Draws `count` positions, each in proportion to its weight. `sums` are the sums of the weights up to each position.
+/// Draws `count` positions, each with a probability in proportion to its weight. `sums` has, for each position, the sum of the weights up
+/// to and including it.
 fn drawn(sums: &[f64], count: usize, generator: &mut Generator) -> Vec<usize> {
     let total = sums.last().copied().unwrap_or_default();
     let mut draw = || {
@@ -348,7 +349,8 @@ mod tests {
         let all = classes(loader.epoch(0)).concat();
         let counts = [0, 1, 2, 3].map(|class| all.iter().filter(|&&found| found == class).count());
         assert_eq!((counts.iter().sum::<usize>(), counts[1]), (8000, 0));
-        // The bounds are five standard deviations, √(8000 p (1 - p)) ≤ 44 samples.
+        // The bounds are five standard deviations of a count. For a class of probability p, the standard deviation is √(8000 p (1 - p)) ≤
+        // 44 samples.
         let expected: [usize; 4] = [1000, 0, 2000, 5000];
         assert!(counts.iter().zip(expected).all(|(&count, expected)| count.abs_diff(expected) < 220), "{counts:?}");
         assert_ne!(all, classes(loader.epoch(1)).concat());

@@ -20,7 +20,7 @@ pub(super) enum Number {
 /// A function that decodes the bytes of one number.
 pub(super) type Decode = fn(&[u8]) -> Number;
 
-/// The contents of a header.
+/// The contents of the header of a binary file of numbers.
 #[derive(Debug)]
 pub(super) struct Header {
     /// The length of the header in bytes. The numbers begin after it.

@@ -57,8 +57,8 @@ pub struct Classes {
 }
 
 impl Table {
-    /// Reads a file of comma-separated values whose first row names the columns. The file may be gzipped; its first two
-    /// bytes decide.
+    /// Reads a file of comma-separated values whose first row names the columns. The file may be gzipped, which is recognized by its first
+    /// two bytes.
     ///
     /// # Errors
     ///
