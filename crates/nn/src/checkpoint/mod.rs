@@ -264,7 +264,7 @@ mod tests {
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![0; size]].concat()
     }
 
-    /// Returns the error of `load` for a file with these contents.
+    /// Returns the text of the error of `load` for a file with these contents.
     fn refusal(contents: &[u8]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, contents).unwrap();
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn floats_of_every_width_are_converted_on_request() {
-        // Each of these tensors has the elements 1.5 and -2, in three types.
+        // Each of these tensors has the elements 1.5 and -2. Their element types differ.
         let halves = written(&[
             ("a", Dtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
             ("b", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
@@ -500,7 +500,7 @@ mod tests {
         };
         load(&mut model, &file).unwrap();
         assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![0.5, 0.25], 3));
-        // Only a count of batches beside running statistics may be missing in the file. All other buffers must be there.
+        // A file may lack the count of batches of a batch normalization. It may not lack any other buffer.
         let count = written(&[("num_batches_tracked", Dtype::I64, &[], &7i64.to_le_bytes())]);
         assert!(matches!(load(&mut model, &count), Err(Error::Keys { missing, .. }) if missing == ["running_mean"]));
         let mut alone = crate::BatchNorm1d::<f32>::new(2);
@@ -548,7 +548,8 @@ mod tests {
         gradients
     }
 
-    /// Checks that a training continues the same way after its model, optimiser and generator are saved and restored.
+    /// Checks that a training continues the same way after its model, optimiser and generator are saved and restored. `made` returns a new
+    /// optimiser, and `settled` changes its settings before it is saved.
     fn resumes<O: Optimizer<f64>>(made: impl Fn() -> O, settled: impl Fn(&mut O)) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut generator = Generator::new(5);

@@ -92,7 +92,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
     }
 }
 
-/// Applies the changes of one buffer that the tape of `gradients` recorded to this buffer.
+/// Applies to `buffer` the changes that the tape of `gradients` recorded for it.
 pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {
