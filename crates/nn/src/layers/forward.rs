@@ -10,8 +10,8 @@ use crate::module::Module;
 use crate::trace::{self, Output};
 use crate::{Error, Result};
 
-/// Adds the description of a layer to the error of an operation, if `result` is one. `about` describes the layer's kind and sizes and its
-/// input's shape. `made` is the line of code that made the layer.
+/// Adds the description of a layer to the error of an operation, if `result` is an error. `about` describes the layer's kind and sizes and
+/// its input's shape. `made` is the line of code that made the layer.
 pub(crate) fn in_layer<V>(
     result: std::result::Result<V, TapeError>,
     made: &'static Location<'static>,
@@ -20,8 +20,8 @@ pub(crate) fn in_layer<V>(
     result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
 }
 
-/// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records its shape for
-/// [`Module::summary_with`]. If `output` is an error, adds the layer's description to it, as [`in_layer`] does.
+/// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records the shape of
+/// this output for [`Module::summary_with`]. If `output` is an error, adds the layer's description to it, as [`in_layer`] does.
 pub(crate) fn output_of<T: Float, V: Output<T>>(
     layer: &(impl Module<T> + ?Sized),
     output: std::result::Result<V, TapeError>,

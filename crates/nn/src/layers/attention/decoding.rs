@@ -66,10 +66,10 @@ impl<T: Float> MultiheadAttention<T> {
         in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
     }
 
-    /// Computes attention to `memory`, a cache that [`memory`](Self::memory) returned. Each position of `query` attends to all positions of the
-    /// memory except the positions where `is_padding`, `[n, s]`, is true. The output equals the output of [`attend`](Self::attend), which
-    /// computes the keys and values of the memory again. The values of the output are computed immediately, so the call has no gradient and no
-    /// dropout.
+    /// Computes attention to `memory`, a cache that [`memory`](Self::memory) returned. Each position of `query` attends to all positions of
+    /// the memory except the positions where `is_padding` is true. `is_padding` has the shape `[n, s]` for n sequences of s positions. The
+    /// output equals the output of [`attend`](Self::attend), which computes the keys and values of the memory again. The values of the
+    /// output are computed immediately, so the call has no gradient and no dropout.
     ///
     /// # Errors
     ///

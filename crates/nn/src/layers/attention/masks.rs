@@ -104,7 +104,8 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
     Ok(is_padding.try_logical_not()?.try_reshape([n, 1, 1, s])?)
 }
 
-/// Inserts the dimension of the heads into a mask that has a dimension of the examples. Returns any other mask unchanged.
+/// Inserts the dimension of the heads into a mask `[n, l, s]` or `[n · heads, l, s]`, for n examples, l queries and s keys. Returns any
+/// other mask unchanged.
 #[track_caller]
 fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
     match *mask.shape() {

@@ -232,7 +232,7 @@ mod tests {
         let y = euclidean.forward(&tape, &indices);
         let [x0, x1] = [0.5999999880000002, 0.7999999840000003];
         close(&y.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
-        // The gradient of the scaled rows goes to the table without the scaling.
+        // The gradient with respect to a scaled row goes to the row of the table unchanged, without the factor of the scaling.
         let gradients = (y * &Tensor::<f64>::arange(6).reshape([3, 2])).sum(..).backward();
         assert_eq!(gradients.of(&euclidean.weight).to_vec(), [4.0, 6.0, 2.0, 3.0, 0.0, 0.0]);
         drop(gradients);

@@ -33,7 +33,7 @@ pub struct Bilinear<T: Float = f32> {
 
 impl<T: Float> Bilinear<T> {
     /// Returns a layer from `in1_features` and `in2_features` to `out_features` features. As in PyTorch, weight and bias are drawn uniformly
-    /// from -1/√in1 to 1/√in1, where in1 is `in1_features`. If it is 0, weight and bias are 0.
+    /// from -1/√in1 to 1/√in1, where in1 is `in1_features`. If `in1_features` is 0, weight and bias are 0.
     ///
     /// # Panics
     ///

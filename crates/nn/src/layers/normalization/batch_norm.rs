@@ -47,7 +47,8 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 /// statistics towards these values. For `running_var`, the sum of squares is divided by the number of values minus 1. The forward pass returns
 /// an error if a channel has only one value.
 ///
-/// On any other tape, the layer normalizes with its running statistics. If it has none, it normalizes with the statistics of the batch.
+/// On any other tape, the layer normalizes with its running statistics. If it has no running statistics, it normalizes with the statistics
+/// of the batch.
 #[derive(Clone, Debug, Module)]
 pub struct BatchNorm<const D: usize, T: Float = f32> {
     /// The weight of each of c channels, `[c]`; initially 1.
@@ -118,7 +119,7 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
         Err(refused("batch_norm", format!("expected {features} channels in dimension 1, but got {channels}")))
     }
 
-    /// Returns the weight that the next batch gets in the running statistics.
+    /// Returns the weight that the next batch gets in the average that is the running statistics.
     fn share(&self) -> Share {
         let batches = || self.num_batches_tracked.as_ref().map_or(0, |count| count.value.item());
         self.momentum.map_or_else(|| Share::Nth(batches() as u64 + 1), Share::Fixed)

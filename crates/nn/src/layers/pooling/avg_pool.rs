@@ -65,8 +65,9 @@ impl<const D: usize> AvgPool<D> {
         AvgPool { divisor_override: Some(divisor), ..self }
     }
 
-    /// Returns `options` with the settings of the divisor. If `second` is true, they are for the second of two pooling steps. The divisor that
-    /// the user set then becomes 1, because the first step has already divided by it.
+    /// Returns `options` with this layer's settings of the divisor, the number by which the sum of a window is divided. `second` is true
+    /// for the second of two pooling steps over a volume. In this step a divisor that the user set becomes 1, because the first step has
+    /// already divided by it.
     fn with_divisor(&self, options: PoolOptions, second: bool) -> PoolOptions {
         let options = options.count_include_pad(self.count_include_pad);
         match self.divisor_override {

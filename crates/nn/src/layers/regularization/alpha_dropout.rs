@@ -36,8 +36,8 @@ impl<T: Float> Layer<T> for FeatureAlphaDropout {
     }
 }
 
-/// Applies alpha dropout with probability `p` to `x`. The random mask of kept elements has the shape `mask` and is broadcast to `x` (ATen:
-/// `_dropout_impl`).
+/// Applies alpha dropout with probability `p` to `x`. The random mask of kept elements has the shape `mask` and is broadcast to `x`.
+/// PyTorch: `_dropout_impl` of the library ATen.
 #[track_caller]
 fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
     /// The negative of SELU's limit at -∞.

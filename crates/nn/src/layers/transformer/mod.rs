@@ -30,7 +30,7 @@ mod tests {
     #[track_caller]
     fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
         assert_eq!(got.shape(), want.shape());
-        // The bound allows for rounding in sums of at most a hundred terms. The normalization divides by deviations of about 1.
+        // The bound allows for rounding in sums of at most a hundred terms. The normalization divides by standard deviations of about 1.
         let off = (got - want).abs().iter().fold(0.0, f64::max);
         assert!(off < 1e-12, "{off}");
     }
