@@ -81,7 +81,8 @@ pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     let size = [width as u32, height as u32].map(u32::to_be_bytes).concat();
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks(width.max(1)) {
-        // Each row begins with the index of its filter, which is 0 for no filter. Writing to memory cannot fail.
+        // In a PNG, each row begins with the index of its filter (a transformation before the compression), which is 0 for no filter.
+        // Writing to memory cannot fail.
         let _ = packed.write_all(&[&[0][..], row.as_flattened()].concat());
     }
     let packed = packed.finish().unwrap_or_default();
