@@ -90,7 +90,7 @@ pub enum Error {
         dtype: DType,
     },
 
-    /// There are more ranks than shards, so some ranks would have nothing to do in any step.
+    /// There are more ranks than shards (parts of a batch), so some ranks would have nothing to do in any step.
     #[error("a batch has {shards} shards for {size} ranks; use at least one shard for each rank")]
     TooFewShards {
         /// The number of shards of a batch.
@@ -119,7 +119,7 @@ pub enum Error {
     #[error("the parameters are sharded: {0}")]
     ShardedParameters(&'static str),
 
-    /// A step has no rows.
+    /// A step was called for a batch of 0 rows.
     #[error("a step needs at least one row")]
     NoRows,
 

@@ -146,12 +146,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
 /// A recorder of the losses of this rank's shards, and of their gradients.
 struct Recorder<'s, 't, T: Float, F> {
-    /// The function that records the loss of the shard with this index, and its gradients.
+    /// The function that records the loss of the shard with the given index, and its gradients.
     loss: F,
     shards: &'s [Shard],
     /// The number of rows of the whole batch.
     rows: usize,
-    /// The gradients of the first shards, which were recorded in advance but not yet evaluated.
+    /// The gradients of the first shards. They were recorded in advance but not yet evaluated.
     waiting: VecDeque<RecordedGradients<'t, T>>,
 }
 
@@ -161,7 +161,8 @@ impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder
         self.shards[place].rows.len() as f64 / self.rows as f64
     }
 
-    /// Records one shard, and returns its gradients and its synchronization points.
+    /// Records the shard with the index `place`. Returns its gradients, and its synchronization points (where it exchanges values with
+    /// other shards).
     fn record(&mut self, place: usize) -> Result<(RecordedGradients<'t, T>, Points<T>)> {
         let weight = self.weight(place);
         recording(weight, || (self.loss)(place))
@@ -183,7 +184,8 @@ struct Filling<'f, 'd, 'g, T> {
     weight: T,
     /// For the last shard of a node of the summation tree: the sums of earlier shards, which are added to `flat` in order.
     waiting: Vec<&'f [T]>,
-    /// The sum that sends the complete buckets.
+    /// The sum over all ranks that is in progress. It sends each bucket (part of the vector) that is complete. `None` for a shard that is
+    /// not the last of a node.
     sent: Option<&'f mut Summing<'d, 'g, T>>,
     /// All gradients from this position of the vector `flat` on are complete.
     complete: usize,
@@ -205,7 +207,7 @@ impl<T: Float> Filling<'_, '_, '_, T> {
 
 impl<T: Float> GradientSink<T> for Filling<'_, '_, '_, T> {
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
-        // A gradient without a range belongs to a parameter outside of the model and is ignored.
+        // A gradient without a range in the vector belongs to a parameter outside of the model and is ignored.
         let Some(range) = self.places.get(&parameter).filter(|range| !range.is_empty()).cloned() else {
             return Ok(());
         };

@@ -21,15 +21,16 @@ use crate::transport::Exchange;
 use crate::tree::{Plan, Sums};
 use crate::{Error, Result};
 
-/// The sums over all shards of this rank's slice of the gradients. The field `tail` has the sums of the statistics and of the loss.
+/// This rank's slice of the gradients, summed over all shards of the batch. The field `tail` has the sums of the statistics and of the
+/// loss.
 pub(crate) struct ShardSums<T> {
     slice: Vec<T>,
     tail: Vec<T>,
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards and returns the sums over all shards. `next` records the shard of a round. Each shard is the fraction
-    /// `weight` of the batch.
+    /// Computes this rank's shards and returns the sums over all shards of the batch. `next` records the shard that this rank computes in
+    /// the given round. Each shard has the fraction `weight` of the rows of the batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -106,10 +107,10 @@ struct Lockstep<'s, 'g, T: Float> {
     leaves: &'s Leaves,
     plan: &'s Plan,
     round: usize,
-    /// The position of each sharded parameter among the parameter shards. The key is the parameter's id.
+    /// The position of each sharded parameter in the list of `parameter_shards`. The key is the parameter's id.
     sharded: HashMap<u64, usize>,
     weight: T,
-    /// For each gradient, the sums of the part that this rank owns. The key is the parameter's position among the parameter shards.
+    /// For each gradient, the sums of the part that this rank owns. The key is the parameter's position in the list of `parameter_shards`.
     sums: BTreeMap<usize, Sums<Vec<T>>>,
     /// The exchanges that were made for this rank's last shard.
     events: Vec<Event>,

@@ -130,8 +130,8 @@ impl<T: Float> SyncBatchNorm<T> {
                 let all = moments(x, try_stack(&[own, squares], 0)?, count)?;
                 let row = |row: isize| all.try_select(0, row);
                 let (mean, variance, part) = (row(0)?, row(1)?, row(2)?);
-                // The running variance is unbiased: its divisor is the number of values over all shards minus 1. This number is `count` /
-                // `part`.
+                // The running variance is unbiased: its divisor is the number of values over all shards minus 1. The number of values over
+                // all shards is `count` / `part`: this shard's number of values, divided by this shard's fraction of all values.
                 let unbiased = variance.try_div(&(part / -(count as f64) + 1.0))?;
                 let output = x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps)?;
                 BatchNormed { output, mean, variance: unbiased }

@@ -176,7 +176,8 @@ fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
             said += &line;
             said.push('\n');
         }
-        // MPI's launcher notices a process that dies (137). Only the other ranks can notice a process that is stopped.
+        // The exit code is 137 if MPI's launcher notices a process that dies, and 75 if another rank notices a lost rank. Only the other
+        // ranks can notice a process that is stopped.
         let expected = if way == "-KILL" { [137, 75] } else { [75, 75] };
         assert!(expected.contains(&status.code().unwrap_or(-1)), "kill {kill}, {way}: {status}, {said}");
         if way == "-STOP" {

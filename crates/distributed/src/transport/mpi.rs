@@ -57,7 +57,7 @@ struct Order {
 struct State {
     /// The ranks whose messages the exchange still waits for.
     awaited: BTreeSet<usize>,
-    /// The time of each rank's latest answer to the question whether it is alive.
+    /// For each rank, the time of its latest answer to the question whether it is alive.
     answered: BTreeMap<usize, Instant>,
     /// True after an exchange has exceeded its deadline.
     lost: bool,
@@ -219,7 +219,7 @@ impl Server {
         exchange
     }
 
-    /// Tests the requests until all have completed.
+    /// Tests the requests in `open` until all have completed. Meanwhile asks the awaited ranks whether they are alive.
     fn watch(&mut self, mut open: Vec<Flight>) {
         let began = Instant::now();
         let (mut asked, mut known) = (began, usize::MAX);
