@@ -84,7 +84,8 @@ impl Layout {
         Layout::new(leaves, gradients.iter().map(|(id, _)| id), changes)
     }
 
-    /// Returns the layout of gradients that a shard has recorded but not yet computed.
+    /// Returns the layout of gradients that a shard has recorded but not yet computed. `points` has the number of values that a shard
+    /// contributes at each synchronization point.
     pub(crate) fn of_recorded<T: Float>(
         leaves: &Leaves,
         recorded: &RecordedGradients<'_, T>,

@@ -158,8 +158,8 @@ impl Group {
         self.rank == 0
     }
 
-    /// Sets the time for which this rank waits for others in one operation; 120 s by default. It must be longer than
-    /// the slowest rank computes between two operations.
+    /// Sets the time for which this rank waits for others in one operation; 120 s by default. It must exceed the longest time that a rank
+    /// computes between two operations.
     pub fn set_deadline(&self, deadline: Duration) {
         self.deadline.set(deadline);
     }
@@ -309,7 +309,6 @@ fn first_number(names: &[&str]) -> Option<usize> {
 
 /// Returns the number of this machine's cores divided by the number of ranks on this machine. If the launcher binds this process to fewer
 /// cores, returns their number.
-/// returns their number.
 fn share_of_cores() -> usize {
     let bound = available_parallelism().map_or(1, usize::from);
     let listed = fs::read_to_string("/proc/cpuinfo")

@@ -307,12 +307,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.with_shards(model, Site::here("sharded"))
     }
 
-    /// Divides the parameters among the ranks too (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
+    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
     /// receives the other parts for each operation that reads them, in the forward and again in the backward pass. The
     /// rank that has a parameter also sums its gradient. The result is the same, but much more data is sent.
     ///
     /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
-    /// for batches whose rows are a multiple of the shards. PyTorch: `FullyShardedDataParallel`.
+    /// for batches whose number of rows is a multiple of the number of shards. PyTorch: `FullyShardedDataParallel`.
     ///
     /// The parameters in the model are NaN until [`gather`](Self::gather) restores them. Frozen parameters stay complete.
     ///

@@ -185,7 +185,7 @@ struct Filling<'f, 'd, 'g, T> {
     /// For the last shard of a node of the summation tree: the sums of earlier shards, which are added to `flat` in order.
     waiting: Vec<&'f [T]>,
     /// The sum over all ranks that is in progress. It sends each bucket (part of the vector) that is complete. `None` for a shard that is
-    /// not the last of a node.
+    /// not the last of a node, and in a group of one rank.
     sent: Option<&'f mut Summing<'d, 'g, T>>,
     /// All gradients from this position of the vector `flat` on are complete.
     complete: usize,

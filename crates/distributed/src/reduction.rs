@@ -29,7 +29,7 @@ pub(crate) struct Division<'g> {
     pub(crate) length: usize,
     /// The number of elements of the vector after the divided ones. All of these belong to the last rank.
     pub(crate) tail: usize,
-    /// The number of elements in a bucket.
+    /// The number of elements in a bucket, which is a part of the vector that is sent at once.
     pub(crate) bucket: usize,
     /// The way in which the vector is cut.
     pub(crate) cut: Cut,

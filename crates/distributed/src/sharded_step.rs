@@ -118,7 +118,8 @@ struct Lockstep<'s, 'g, T: Float> {
     failed: Option<Error>,
 }
 
-/// An exchange between the ranks: of the values, or of the gradients, of the parameter at this position.
+/// An exchange between the ranks, of the values or of the gradients of one parameter. The number is the parameter's position in the list of
+/// parameter shards.
 #[derive(Clone, Copy)]
 enum Event {
     Fetch(usize),
@@ -130,8 +131,8 @@ impl<T: Float> Lockstep<'_, '_, T> {
         self.parameter_shards.fetch(position, &self.leaves.parameters[position].1, self.division)
     }
 
-    /// Adds up the gradients of the parameter at `position`. Sends each rank its part of `own`, this rank's gradient, if there is one. Adds
-    /// the parts that the other ranks send.
+    /// Adds up the gradients of the parameter at `position` that the ranks computed in this round. `own` is this rank's gradient, or `None`
+    /// without a shard. Sends each rank its part of `own`, and adds the received parts to the sums of this rank.
     fn add(&mut self, position: usize, own: Option<&[T]>) -> Result<()> {
         let (group, division) = (self.division.group, self.division);
         let part = |rank| self.parameter_shards.part(position, rank, division);

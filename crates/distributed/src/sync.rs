@@ -68,7 +68,7 @@ fn begin(within: Within) -> Result<Before> {
     })
 }
 
-/// Runs `compute`, which computes a shard and must not have synchronization points.
+/// Runs `compute`, which computes a shard at once. A layer that needs a synchronization point returns an error in it.
 pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> Result<R> {
     let _before = begin(Within::Computing)?;
     Ok(compute())

@@ -68,7 +68,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Mpi {
-    /// Starts MPI. Returns the connection, this rank, and the number of ranks.
+    /// Starts MPI. Returns the connection, this rank, and the number of ranks. `grace` limits the time that the shutdown of MPI may take.
     pub(crate) fn start(grace: Duration) -> Result<(Mpi, usize, usize)> {
         let (orders, to_do) = mpsc::channel();
         let (at_end, ended) = mpsc::channel();
@@ -114,7 +114,7 @@ impl Transport for Mpi {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending> {
         let (done, result) = mpsc::channel();
         if let Some(orders) = &self.orders {
-            // The send fails if the thread has ended. The wait for the result then fails too.
+            // The send fails if the thread that calls MPI has ended. The wait for the result then fails too.
             let _ = orders.send(Order { exchange, done });
         }
         Box::new(Waiting { result, state: Arc::clone(&self.state) })
@@ -165,7 +165,7 @@ impl Server {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // Requests for messages that were never received must not be dropped, so they are leaked.
+        // MPI requests for messages that were never received must not be dropped, so they are leaked.
         self.questions.drain(..).for_each(std::mem::forget);
     }
 

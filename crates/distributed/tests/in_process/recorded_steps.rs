@@ -243,7 +243,7 @@ fn sync_batch_norm_outside_of_a_recorded_step() {
     });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("use `step_recorded`") && error.contains("SyncBatchNorm(4)"), "{error}");
-    // Before the step evaluates, no value can be read.
+    // In a recorded step, no value can be read before the step evaluates the tapes.
     let error = parallel.step_recorded(&mut model, 4, &mut Generator::new(0), |model, tape, _| {
         let loss = model.try_forward(tape.constant(&x))?.sum(..);
         loss.try_value()?;

@@ -325,14 +325,14 @@ mod tests {
         for (contents, expected) in table {
             assert_eq!(refusal(&contents).strip_prefix(damaged), Some(expected));
         }
-        // A file consists only of the header if every tensor is empty. Spaces at the end of the header are ignored.
+        // A file without tensors consists only of its header. Spaces at the end of the header are ignored.
         assert!(refusal(&with_header("{}   ", 0)).ends_with("missing in the file: 'w'"));
     }
 
     #[test]
     fn similar_names_have_the_same_shape() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        // The tensors with the most similar names have other shapes, so the error does not suggest them.
+        // The tensors whose names are most similar to the model's names have other shapes, so the error does not suggest them.
         save(&model::<f32>(&[("fc2.bias", &[7]), ("layer.fc1.bias", &[3]), ("fc1.bia", &[9])]), &file).unwrap();
         let mut other = model::<f32>(&[("fc1.bias", &[3]), ("fc3.bias", &[4])]);
         let Err(Error::Keys { renamed, .. }) = load(&mut other, &file) else { panic!("the names differ") };

@@ -79,7 +79,7 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { seed, ..self }
     }
 
-    /// Leaves out the last batch if it would be smaller.
+    /// Leaves out the last batch if it would be smaller than the other batches.
     #[must_use]
     pub fn drop_last(self) -> Self {
         DataLoader { drop_last: true, ..self }

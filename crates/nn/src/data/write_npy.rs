@@ -32,8 +32,8 @@ impl<E: Element> NumpyArray for Tensor<E> {
         // Python writes a tuple of one element with a comma.
         let shape = if sizes.len() == 1 { format!("({},)", sizes[0]) } else { format!("({})", sizes.join(", ")) };
         let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-        // A file of version 1 starts with 10 bytes: the format's signature, the version, and the length of the header in 2 bytes. Version 2
-        // has 4 bytes for the length.
+        // A file of version 1 starts with 10 bytes: the format's signature, the version, and the length of the header in 2 bytes. A file of
+        // version 2 starts with 12 bytes, because it has 4 bytes for the length.
         let start = if header.len() + ALIGNMENT < usize::from(u16::MAX) { 10 } else { 12 };
         let length = (start + header.len() + 1).next_multiple_of(ALIGNMENT) - start;
         header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));

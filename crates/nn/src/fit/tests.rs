@@ -298,7 +298,7 @@ fn weights_after(fit: Fit<'_, f64, Tensor<f64>>, size: usize) -> Vec<f64> {
 
 #[test]
 fn accumulated_batches_make_the_step_of_one_large_batch() {
-    // 40 samples are batches of 6, …, 6, 4. Steps of 3 batches are steps of 18, 18 and 4 samples.
+    // 40 samples make six batches of 6 and one of 4. Steps of 3 batches have 18, 18 and 4 samples.
     let (parts, whole) = (weights_after(Fit::new(3).accumulate(3), 6), weights_after(Fit::new(3), 18));
     assert!(parts.iter().zip(&whole).all(|(x, y)| (x - y).abs() < 1e-14), "{parts:?} {whole:?}");
     assert_ne!(parts, weights_after(Fit::new(3), 6));
@@ -322,7 +322,7 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
         average: &'a mut crate::WeightAverage<f64>,
         test: &'a DataLoader<(Tensor<f64>, Tensor<i64>)>,
     ) -> Fit<'a, f64, Tensor<f64>> {
-        // No loss changes by 100, so after the first epoch no measure counts as an improvement. Therefore so the rate is halved after each
+        // No loss changes by 100, so after the first epoch no measure counts as an improvement. Therefore the rate is halved after each
         // second epoch.
         let plateau = crate::schedule::ReduceLROnPlateau::new(0.1).factor(0.5).patience(1).absolute_threshold(100.0);
         let fit = Fit::new(epochs).validation(test).plateau("loss", plateau).folder(folder.path());

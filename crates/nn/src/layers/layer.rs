@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(model.forward(&x), expected);
         assert_eq!(model.forward(x.clone()), expected);
         assert_eq!(model.layers()[0].forward(&x).shape(), &[5, 4], "boxed");
-        // On a training tape, dropout sets elements to 0. The earlier outputs have no 0, so they come from an evaluation.
+        // On a training tape, dropout sets elements to 0. The outputs in `expected` have no 0, so they come from an evaluation.
         let trained = model.forward(Tape::training(generator).constant(&x)).value();
         assert!(trained.iter().any(|y| y == 0.0) && expected.iter().all(|y| y != 0.0));
     }

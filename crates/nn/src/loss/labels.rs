@@ -61,7 +61,7 @@ impl MultilabelMarginLoss {
         let scores = as_batch(&scores, at)?;
         check_shape("the tensor of labels", labels.shape(), &shape, at)?;
         let (is_label, is_other) = label_counts(labels, scores.shape()[1], at)?;
-        // Entry [n, j, i] of this tensor is how much the score of class j falls short of the score of class i plus 1.
+        // Entry [n, j, i] of this tensor is max(0, 1 - (xⱼ - xᵢ)), where x are the scores of sample n.
         let shortfall = scores.try_unsqueeze(1)?.try_sub(&scores.try_unsqueeze(2)?)?.try_add(1.0)?.try_relu()?;
         let pairs = is_label.try_unsqueeze(2)?.try_mul(&is_other.try_unsqueeze(1)?)?;
         let losses =

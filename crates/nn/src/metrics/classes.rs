@@ -133,7 +133,7 @@ impl ConfusionMatrix {
         Tensor::from_fn([self.classes; 2], |i| self.count(i[0], i[1]) as i64)
     }
 
-    /// Returns the share of correct samples; NaN without samples.
+    /// Returns the share of the samples that are predicted correctly; NaN without samples.
     pub fn accuracy(&self) -> f64 {
         let right: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
         mean(right as f64, self.counts.iter().sum())

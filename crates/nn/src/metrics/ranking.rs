@@ -80,7 +80,7 @@ impl BinaryScores {
     /// another sample, where equal scores count as a half. NaN if all labels are equal. scikit-learn: `roc_auc_score`.
     pub fn roc_auc(&self) -> f64 {
         let points = self.roc().points;
-        // This sum is 0 normally, and NaN if one of the rates is NaN.
+        // The curve begins at (0, 0), so this sum of its coordinates is 0. It is NaN if one of the two rates is NaN.
         let zero_or_nan = points[0].0 + points[0].1;
         zero_or_nan + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum::<f64>()
     }

@@ -94,7 +94,7 @@ impl<T: Float> Optimizer<T> for Adam<T> {
             return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
                 let g = gradient_of.compute(p, g);
                 let (m, v) = (moments.first(m, g), moments.second(v, g));
-                // The maximum is NaN if either value is NaN, as in PyTorch's `maximum`.
+                // The new `largest` is NaN if the old one or `v` is NaN, as with PyTorch's `maximum`.
                 let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
                 (decayed.compute(p) + rate * m / (largest.sqrt() / correction + moments.eps), [m, v, largest])
             })?);

@@ -203,7 +203,7 @@ impl<T: Float> Archive<T> {
                 *value = read.clone();
                 true
             }
-            // In a file of f64 elements, a tensor of rank 0 and a number look the same.
+            // In a file, a single number looks the same as a tensor of rank 0 with f64 elements.
             Entry::Number(read) if T::DTYPE == DType::F64 => {
                 *value = Tensor::scalar(T::from_f64(*read));
                 true

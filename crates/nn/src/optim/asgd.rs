@@ -64,7 +64,8 @@ impl<T: Float> Asgd<T> {
         Asgd { lambd, ..self }
     }
 
-    /// Sets α, the exponent of the learning rate's decay: the rate falls as 1 / (1 + λ · lr · t)^α at step t.
+    /// Sets α, the exponent of the learning rate's decay: at step t, the rate is lr / (1 + λ · lr · t)^α, where λ is
+    /// [`lambd`](Self::lambd).
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         Asgd { alpha, ..self }

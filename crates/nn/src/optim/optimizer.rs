@@ -331,7 +331,7 @@ fn step<T: Float>(
     gradients: &Gradients<T>,
 ) -> Result<()> {
     check_all(optimizer)?;
-    // The update borrows the optimiser's settings, so the states are moved out while it runs.
+    // The update borrows the optimiser's settings, so the states are moved out of the optimiser while the update runs.
     let mut states = mem::take(optimizer.all_states());
     let outcome = advance(optimizer, &mut states, model, gradients);
     *optimizer.all_states() = states;

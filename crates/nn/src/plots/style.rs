@@ -145,7 +145,7 @@ mod tests {
             assert_eq!(base64(bytes.as_bytes()), expected);
         }
         let address = png(&[[255, 0, 0], [0, 0, 255]], 2);
-        // The beginning is the signature, the length and kind of the first chunk, and the sizes 2 and 1.
+        // A PNG begins with the signature, the length and kind of the first chunk, and the sizes, here 2 and 1.
         assert!(address.starts_with("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjd"), "{address}");
         assert!(address.ends_with("AAAABJRU5ErkJggg=="), "{address}");
     }

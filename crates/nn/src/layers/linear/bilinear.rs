@@ -10,8 +10,8 @@ use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// The layer with the outputs yₒ = x₁ᵀ Wₒ x₂ + bₒ. It maps the inputs x₁, `[…, in1]`, and x₂, `[…, in2]`, to `[…, out]`. The layout of the
-/// weight and the distribution of the initial parameters are PyTorch's. PyTorch: `torch.nn.Bilinear`.
+/// The layer whose output with index o is yₒ = x₁ᵀ Wₒ x₂ + bₒ. It maps the inputs x₁, `[…, in1]`, and x₂, `[…, in2]`, to `[…, out]`. The
+/// layout of the weight and the distribution of the initial parameters are PyTorch's. PyTorch: `torch.nn.Bilinear`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -108,8 +108,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the cache for the first step of decoding, with the keys and values of `memory`. Positions of the memory where `memory_padding`,
-    /// `[n, s]` for n sequences of s positions, is true are hidden.
+    /// Returns the cache for the first step of decoding, with the keys and values of `memory`. `memory_padding` is true at the positions of
+    /// the memory that are hidden. Its shape is `[n, s]` for n sequences of s positions.
     ///
     /// # Errors
     ///
