@@ -293,7 +293,7 @@ mod tests {
         (0..LENGTH + 7).map(|_| generator.normal() as f32).collect()
     }
 
-    /// Computes a sum on `N` ranks, checks that all ranks get the same bits, and returns the sum.
+    /// Sums `leaves` vectors on `N` ranks, checks that all ranks get the same bits, and returns the sum.
     fn on_ranks<const N: usize>(leaves: usize, largest: usize, bucket: usize, in_two: bool) -> Vec<f32> {
         let one = |group: Group| {
             let cut = if in_two { Cut::Slices } else { Cut::Buckets };

@@ -171,7 +171,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Stores an error of this crate, and returns an error of the tape, which ends the evaluation.
+    /// Stores the error of this crate that `result` has, if any, and returns an error of the tape instead, which ends the evaluation.
     fn stop_on_error<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
         result.map_err(|error| {
             let message = error.to_string();

@@ -29,7 +29,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns the leaf with this index.
+    /// Returns the leaf for the shard with the index `index`.
     pub(crate) fn leaf(index: usize) -> Self {
         Node { level: 0, index }
     }

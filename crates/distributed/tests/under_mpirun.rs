@@ -98,7 +98,7 @@ fn ranks_of(mpirun: &Child) -> Vec<u32> {
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // A line has the fields `pid (name) state parent …`.
+        // The file `stat` of a process has the fields `pid (name) state parent …`.
         let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
         if parent == Some(mpirun.id()) && stat.contains("(train_mpi)") {
             found.push(pid);

@@ -193,7 +193,7 @@ impl Function {
 struct FreeFunction {
     names: Vec<TokenStream>,
     types: Vec<TokenStream>,
-    /// For each argument, `mut` if the function declares the argument with it.
+    /// For each argument, `mut` if the function declares the argument as `mut`, otherwise `None`.
     muts: Vec<Option<Token![mut]>>,
     lifetimes: Vec<Lifetime>,
     output: TokenStream,
@@ -215,7 +215,8 @@ struct Parameter {
 }
 
 impl Parameter {
-    /// Finds the only type parameter. Its bound is `Float` or `Element`, and stands in the list of parameters or in the `where` clause.
+    /// Finds the only type parameter of a function. Its bound is `Float` or `Element`, and stands in the list of parameters or in the
+    /// `where` clause.
     fn find<'a>(
         parameters: impl Iterator<Item = &'a GenericParam>,
         clause: Option<&WhereClause>,

@@ -24,7 +24,7 @@ impl Contents {
     }
 }
 
-/// Reads the bytes of a tensor: see [`Contents::tensor`].
+/// Reads the bytes of a tensor from `from`, as [`Contents::tensor`] documents.
 fn read_tensor(mut from: impl Read + Seek, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
     let (first, end) = info.data_offsets;
     let mut bytes = Vec::new();

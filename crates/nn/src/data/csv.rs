@@ -50,7 +50,7 @@ pub(super) fn for_each_record(
         if bytes.last() != Some(&b'\n') {
             bytes.push(b'\n');
         }
-        // Some programs write a byte order mark at the beginning of a file.
+        // Some programs write a byte order mark at the beginning of a file. It is not part of the first field.
         let mut rest = if line == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes) } else { &bytes };
         while first_line.is_some() || !rest.trim_ascii().is_empty() {
             let (result, used, more, fields) = parser.read_record(rest, &mut output[written..], &mut ends[ended..]);

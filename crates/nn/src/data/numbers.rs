@@ -69,7 +69,7 @@ pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the numbers after a header, to the end of the file. Memory grows with the numbers that exist.
+/// Reads the numbers after a header, to the end of the file. Allocates memory only for numbers that the file really has.
 pub(super) fn read_numbers<E: Element>(
     reader: &mut impl Read,
     header: Header,

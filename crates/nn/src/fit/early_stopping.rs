@@ -57,7 +57,7 @@ impl EarlyStopping {
         self.best
     }
 
-    /// Returns the state, which can be saved: the best measure, and the number of measures after it.
+    /// Returns the state, which can be saved: the best measure, and the number of measures after the best one.
     pub fn state(&self) -> (f64, u64) {
         (self.best, self.waited)
     }

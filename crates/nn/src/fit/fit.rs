@@ -328,7 +328,8 @@ fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation of the loss or its derivative whose result is not finite. The caller has recorded the step again on `tape`.
+/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative. The caller has recorded
+/// this computation again on `tape`.
 #[precompiled]
 fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());

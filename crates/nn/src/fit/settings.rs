@@ -98,7 +98,7 @@ impl<T: Float> Settings<'_, T> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// If there is an average, exchanges the weights of `model` with it. Before, an average over epochs takes the weights of the epoch.
+    /// If there is an average, exchanges the weights of `model` with it. An average over epochs first takes the weights of this epoch.
     /// Returns false if there is no average.
     pub(super) fn swap_in_average(&mut self, model: &mut dyn Module<T>) -> Result<bool> {
         let Some((pace, average)) = &mut self.average else { return Ok(false) };

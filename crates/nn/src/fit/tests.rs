@@ -177,7 +177,7 @@ fn a_link_to_a_missing_checkpoint_is_an_error() {
     assert!(contents(folder.path()) == before);
 }
 
-/// A metric, a schedule and a data set that panic when their countdown reaches 0.
+/// A countdown that serves as a metric, a schedule or a data set, and that panics when it reaches 0.
 struct Panicking(AtomicUsize);
 
 impl Panicking {

@@ -77,9 +77,9 @@ pub struct CalibrationError {
 pub struct CalibrationBin {
     /// The number of samples.
     pub count: u64,
-    /// The mean confidence; NaN without samples.
+    /// The mean confidence (probability of the predicted class); NaN without samples.
     pub confidence: f64,
-    /// The share of correct samples; NaN without samples.
+    /// The share of the samples that are predicted correctly; NaN without samples.
     pub accuracy: f64,
 }
 

@@ -31,9 +31,9 @@ pub struct RegressionErrors {
 struct Feature {
     absolute: f64,
     squared: f64,
-    /// The mean of the targets.
+    /// The mean over all samples of this feature of the targets.
     mean: f64,
-    /// The sum of the squared distances of the targets from their mean.
+    /// The sum over all samples of the squared distance of this feature of the target from its mean.
     spread: f64,
 }
 

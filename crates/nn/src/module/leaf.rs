@@ -7,7 +7,7 @@ use wengert_tensor::{DType, Element, Float, Shape};
 
 use crate::{Result, bytes};
 
-/// A leaf of a module's tree.
+/// A reference to a leaf of a module's tree: a parameter or a buffer.
 pub enum Leaf<'m, T: Float = f32> {
     /// The leaf is a parameter.
     Parameter(&'m Parameter<T>),
@@ -25,7 +25,7 @@ impl<'m, T: Float> Leaf<'m, T> {
     }
 }
 
-/// A leaf of a module's tree that can be changed.
+/// A mutable reference to a leaf of a module's tree: a parameter or a buffer.
 pub enum LeafMut<'m, T: Float = f32> {
     /// The leaf is a parameter.
     Parameter(&'m mut Parameter<T>),

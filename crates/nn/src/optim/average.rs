@@ -43,8 +43,8 @@ pub struct WeightAverage<T: Float = f32> {
 
 #[twins]
 impl<T: Float> WeightAverage<T> {
-    /// Returns an exponential average. Each update sets it to `decay` (0 to 1, often 0.999) times the old average plus `1 - decay` times the
-    /// current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
+    /// Returns an exponential average. Each update sets the average to `decay` (0 to 1, often 0.999) times the old average plus `1 - decay`
+    /// times the current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
     pub fn ema(decay: f64) -> Self {
         WeightAverage { decay: Some(decay), ..WeightAverage::swa() }
     }

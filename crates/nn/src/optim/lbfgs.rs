@@ -126,8 +126,8 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { tolerance_grad: tolerance, ..self }
     }
 
-    /// Sets the tolerance of a move; 1e-9 by default. A step ends when a move changes the loss by less than `tolerance`, or every parameter by
-    /// at most `tolerance`.
+    /// Sets the tolerance of a move; 1e-9 by default. A step ends when a move changes the loss by less than `tolerance`, or changes every
+    /// parameter by at most `tolerance`.
     #[must_use]
     pub fn tolerance_change(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_change: tolerance, ..self }
