@@ -77,8 +77,8 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the `count` elements of rank `root` on every rank. They are sent in rounds: in round k, each of the first 2ᵏ ranks, counted
-    /// from the root, sends the elements to one of the next 2ᵏ ranks.
+    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of the first 2ᵏ ranks,
+    /// counted from the root, sends the elements to one of the next 2ᵏ ranks.
     pub(crate) fn spread<E: Element>(
         &self,
         during: &'static str,

@@ -61,7 +61,7 @@ pub enum Error {
         rank: usize,
     },
 
-    /// The group has no such rank.
+    /// The caller named a rank that the group does not have.
     #[error("there is no rank {rank} in a group of {size}")]
     NoSuchRank {
         /// The rank that was requested.

@@ -138,7 +138,7 @@ impl Function {
         }
     }
 
-    /// Returns the function with a body that calls the instance for the element type.
+    /// Returns the function with a body that calls the instance (compiled copy) for the element type.
     fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
         let element = Parameter::find(self.parameters(block), self.clause.as_ref(), &self.name)?;
         let FreeFunction { names, types, muts, lifetimes, output: own_output, body: own_body } = self.as_free(block);

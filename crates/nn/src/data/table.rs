@@ -43,7 +43,7 @@ pub struct Table {
     ends: Vec<usize>,
     /// For each row, its line in the file.
     pub(super) lines: Vec<u64>,
-    /// The indices of the rows that the table still has. They refer to `lines` and `ends`.
+    /// The indices of the rows that the table still has. They are indices into `lines`, the rows of the file.
     rows: Vec<usize>,
 }
 

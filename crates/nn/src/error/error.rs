@@ -186,8 +186,8 @@ pub enum Error {
         problem: &'static str,
     },
 
-    /// A problem of data or of an argument about data, such as different numbers of inputs and targets, a wrong shape, a wrong share of the
-    /// samples, or too few samples.
+    /// A problem of data or of an argument about data. Examples are different numbers of inputs and targets, a wrong shape, a wrong share
+    /// of the samples, and too few samples.
     #[error("{0}")]
     Dataset(String),
 

@@ -169,8 +169,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     ///
     /// # Errors
     ///
-    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned such a
-    ///   number, and its line.
+    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned a number that is not finite,
+    ///   and its line.
     /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
     ///   [`Error::Dataset`].
     /// - Errors of the data, the metrics, the optimiser and the files.

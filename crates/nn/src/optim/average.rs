@@ -1,4 +1,5 @@
-//! Averages of a model's weights over the steps of a training. They often predict better than the last weights.
+//! Averages of a model's weights over the steps of a training. A model with averaged weights often predicts better than with its last
+//! weights.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Tensor};

@@ -36,14 +36,15 @@ struct Search<T: Float> {
     limit: usize,
 }
 
-/// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points with such a point between them.
+/// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points between which a point lies that
+/// satisfies both.
 enum Bracket<T: Float> {
     Found(Point<T>),
     Between([Point<T>; 2]),
 }
 
-/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If no
-/// such point was found, returns the point with the lowest loss instead.
+/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If
+/// no point that satisfies the conditions was found, returns the point with the lowest loss instead.
 ///
 /// `at` evaluates the point at a given length from `start`. The first length that is tried is `length`. `largest` is the largest absolute value
 /// of an element of the direction. `limit` is the largest number of points that are evaluated after the first one.

@@ -75,7 +75,7 @@ pub(super) fn on_axis(x: f64, largest: f64) -> String {
 }
 
 /// Returns an image as a PNG in an address, `data:image/png;base64,…`. `pixels` are red, green and blue, row by row. The format is
-/// described at <https://www.w3.org/TR/png/>. Writing it here avoids a dependency on a crate for PNG.
+/// described at <https://www.w3.org/TR/png/>. Writing a PNG here avoids a dependency on a crate for PNG.
 pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     let height = pixels.len().checked_div(width).unwrap_or(0);
     let size = [width as u32, height as u32].map(u32::to_be_bytes).concat();

@@ -9,11 +9,11 @@ use crate::layers::forward::{optional, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// A convolution over sequences, from `[n, in, l]` to `[n, out, l']` (output sizes have a prime). There are n sequences of length l, with
+/// A convolution over sequences, from `[n, in, l]` to `[n, out, l']`. Output sizes have a prime. There are n sequences of length l, with
 /// `in` input and `out` output channels. PyTorch: `torch.nn.Conv1d`.
 pub type Conv1d<T = f32> = Conv<1, T>;
 
-/// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']` (output sizes have a prime). There are n images of height h and
+/// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. Output sizes have a prime. There are n images of height h and
 /// width w, with `in` input and `out` output channels. PyTorch: `torch.nn.Conv2d`.
 ///
 /// ```
@@ -30,7 +30,7 @@ pub type Conv1d<T = f32> = Conv<1, T>;
 /// ```
 pub type Conv2d<T = f32> = Conv<2, T>;
 
-/// A convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']` (output sizes have a prime). There are n volumes of depth
+/// A convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`. Output sizes have a prime. There are n volumes of depth
 /// d, height h and width w, with `in` input and `out` output channels. PyTorch: `torch.nn.Conv3d`.
 pub type Conv3d<T = f32> = Conv<3, T>;
 

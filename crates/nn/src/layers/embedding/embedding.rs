@@ -32,7 +32,7 @@ pub struct Embedding<T: Float = f32> {
     /// The index of the padding row, which gets no gradient, and whether gradients are divided by the frequency of an index.
     #[module(skip)]
     pub options: EmbeddingOptions,
-    /// The upper bound on the norm of a row, if there is one.
+    /// The upper bound on the norm of a row of the table, if there is one.
     #[module(skip)]
     pub limit: Option<RowLimit>,
 }

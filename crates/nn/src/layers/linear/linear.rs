@@ -112,8 +112,8 @@ mod tests {
         let x = tape.var(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let upstream = Tensor::from([[1.0, 10.0], [100.0, 1000.0]]);
         let gradients = (layer.forward(x) * &upstream).sum(..).backward();
-        // With the gradient g of the output, the gradient of W is gᵀ x, the gradient of b is the sum of the rows of g, and the gradient of
-        // x is g W.
+        // With the gradient g of the output, the gradient of W is gᵀ x, and the gradient of x is g W. The gradient of b is the sum of the
+        // rows of g.
         assert_eq!(gradients.of(&layer.weight), &Tensor::from([[1.0, 200.0, -1.0], [10.0, 2000.0, -10.0]]));
         assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [101.0, 1010.0]);
         assert_eq!(gradients.of(x), &Tensor::from([[41.0, 52.0, 63.0], [4100.0, 5200.0, 6300.0]]));

@@ -11,12 +11,12 @@ use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
 use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']` (output sizes have a prime).
+/// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
 /// PyTorch: `torch.nn.MaxPool1d`.
 pub type MaxPool1d = MaxPool<1>;
 
-/// The maximum of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']` (output sizes have
-/// a prime). PyTorch: `torch.nn.MaxPool2d`.
+/// The maximum of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Output sizes have
+/// a prime. PyTorch: `torch.nn.MaxPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -30,7 +30,7 @@ pub type MaxPool1d = MaxPool<1>;
 /// ```
 pub type MaxPool2d = MaxPool<2>;
 
-/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']` (output sizes have a prime). There are n volumes with c
+/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Output sizes have a prime. There are n volumes with c
 /// channels, depth d, height h and width w. PyTorch: `torch.nn.MaxPool3d`.
 pub type MaxPool3d = MaxPool<3>;
 
