@@ -129,7 +129,7 @@ pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str
     refused(at, format!("{name} has no {function}"))
 }
 
-/// The formulas of a distribution of one variable. They need to hold only for values inside of the support. The methods of
+/// The formulas of a distribution of one variable. The formulas need to hold only for values inside of the support. The methods of
 /// [`Distribution`] are computed from them.
 pub trait Family: Clone {
     /// The type of the parameters: tensors or variables.

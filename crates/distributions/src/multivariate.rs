@@ -68,8 +68,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         let loc = loc.array();
         let precision = array(precision, &loc);
         check_shapes(&loc, &precision, "precision_matrix", Site::here("from_precision"))?;
-        // Reversing the order of rows and columns gives P = U Uᵀ with an upper triangular U. So the Cholesky factor of P⁻¹ is the inverse
-        // of Uᵀ.
+        // Reversing the order of rows and columns gives the precision matrix P as U Uᵀ with an upper triangular U. So the Cholesky factor
+        // of P⁻¹ is the inverse of Uᵀ.
         let factor = precision.try_flip([-2, -1])?.try_cholesky()?;
         let factor = factor.try_flip([-2, -1])?.try_transpose(-2, -1)?;
         let identity = loc.constant(&Tensor::eye(loc.shape().last().copied().unwrap_or(0)));
@@ -123,8 +123,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         self.loc.shape().last().copied().unwrap_or(0)
     }
 
-    /// Returns the vectors `x` `[…, n]` as columns `[…, n, k]`, whose batch is the batch of L. The dimensions of `x` before this batch
-    /// become the dimension k, so L is not repeated for them. The second value is the shape of these dimensions.
+    /// Returns the vectors `x` `[…, n]` as columns `[…, n, k]`, whose batch is the batch of L (`scale_tril`). The dimensions of `x` before
+    /// this batch become the dimension k, so L is not repeated for them. The second value is the shape of these dimensions.
     fn columns(&self, x: &A) -> Result<(A, Shape), A::Error> {
         let shape = x.shape();
         let batch = self.scale_tril.shape().rank() - 2;
@@ -133,7 +133,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         Ok((x.try_reshape(&*flat)?.try_movedim(0, -1)?, lead))
     }
 
-    /// Returns ‖L⁻¹ x‖², the squared length of the solved vector, for each of the vectors `x` `[…, n]`.
+    /// Returns ‖L⁻¹ x‖² for each of the vectors `x` `[…, n]`, where L is `scale_tril`.
     fn squared_distance(&self, x: &A) -> Result<A> {
         let (columns, lead) = self.columns(x)?;
         let solved = self.scale_tril.try_solve_triangular(&columns, Triangle::Lower)?;

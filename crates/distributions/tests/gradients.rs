@@ -157,7 +157,8 @@ fn derivatives_of_samples_are_implicit() {
     }
 }
 
-/// Student's t and the Dirichlet distribution mix several gamma draws, so single derivatives are random. Their means are known.
+/// Tests the means of the derivatives of samples. Samples of Student's t and of the Dirichlet distribution combine several draws, so the
+/// derivative of a single sample is random. Its mean is known.
 #[test]
 fn derivatives_of_samples_have_the_right_means() {
     const N: usize = 20_000;

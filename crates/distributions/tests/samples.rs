@@ -143,7 +143,8 @@ fn vectors_and_correlations() {
     assert!((found - covariance).abs().amax(..).item() < error);
     assert!(centred.mean(0).abs().amax(..).item() < 5.0 * (2.0 / N as f64).sqrt());
 
-    // The correlation r of two rows has a beta distribution: (r + 1) / 2 with both parameters η - 1 + d / 2.
+    // For each correlation r in a random correlation matrix with d rows, (r + 1) / 2 has a beta distribution. Both of its parameters are
+    // η - 1 + d / 2.
     for (dim, eta) in [(2, 1.0), (3, 0.6), (4, 2.5)] {
         let l = LkjCholesky::new(dim, &number(eta)).sample([N], &mut Generator::new(2));
         assert_eq!(l.shape(), &[N, dim, dim]);

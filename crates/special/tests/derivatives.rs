@@ -57,7 +57,8 @@ fn the_third_order() {
     assert!((second(1.5).1 / difference - 1.0).abs() < 1e-6);
 }
 
-/// Far from 0, the logarithm of Φ is -x²/2 or 0, up to terms that decrease.
+/// Tests derivatives far from 0. There, the logarithm of the normal distribution function is nearly -x²/2 for negative x and nearly 0 for
+/// positive x.
 #[test]
 fn derivatives_of_log_ndtr_in_the_tails() {
     let tape = Tape::<f64>::new();
@@ -76,7 +77,7 @@ fn derivatives_of_log_ndtr_in_the_tails() {
     assert_eq!((first[2], second[2]), (0.0, -0.0));
 }
 
-/// A wrong derivative is found: the check is not blind.
+/// Tests that the check of derivatives finds a wrong derivative.
 #[test]
 #[should_panic(expected = "derivative")]
 fn a_wrong_derivative_is_found() {

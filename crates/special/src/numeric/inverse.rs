@@ -67,7 +67,7 @@ pub(crate) fn betaincinv(a: f64, b: f64, p: f64) -> f64 {
     }
     let upper = p > 0.5;
     let (sign, tail) = if upper { (-1.0, 1.0 - p) } else { (1.0, p) };
-    // The logit of x is nearly normal, which gives the start.
+    // The logit of x is nearly normal, which gives the start of Newton's method.
     let start = (a / b).ln() + ndtri(p) * (1.0 / a + 1.0 / b).sqrt();
     let parts = |t: f64| [1.0 / (1.0 + (-t).exp()), 1.0 / (1.0 + t.exp())];
     let t = solve(start, tail.ln(), |t| {

@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers_everywhere() {
-        // The reference values come from the same formulas in Python.
+        // The reference values come from a Python program with the formulas of `Generator`.
         assert_eq!(Tensor::<f32>::rand([3], &mut generator()).to_vec(), [0.566_561_5, 0.745_781_7, 0.971_002_7]);
         let unit = [0.5665615751722809, 0.7457817572627011, 0.9710027535867962];
         assert_eq!(Tensor::<f64>::rand([3], &mut generator()).to_vec(), unit);

@@ -238,8 +238,8 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     if s != s.trunc() {
         return f64::NAN;
     }
-    // Terms with negative q + k are summed separately. The magnitudes of their q + k run from `below` to |q|. The positive q + k begin at 1
-    // - `below`.
+    // Terms (q + k)⁻ˢ with negative q + k are summed separately. The magnitudes of their q + k run from `below` to |q|. The positive q + k
+    // begin at 1 - `below`.
     let below = q.trunc() - q;
     // An infinite s counts as even: then all terms are 0, 1 or ∞.
     let sign = if s % 2.0 == 1.0 { -1.0 } else { 1.0 };

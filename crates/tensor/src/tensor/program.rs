@@ -166,7 +166,7 @@ mod tests {
                 Instruction::Reduce(Reduction::Sum, 0),     // Value 2: one element per row.
                 Instruction::Binary(Binary::Add, 2, 1),     // Value 3: adds an input that has one element per row.
                 Instruction::Reduce(Reduction::Sum, 3),     // Value 4: sums a constant row.
-                Instruction::Select(3, 0, 4),               // Value 5: combines all three kinds.
+                Instruction::Select(3, 0, 4),               // Value 5: selects a whole row or value 4.
                 Instruction::Binary(Binary::Mul, 3, 3),     // 6
                 Instruction::Binary(Binary::Maximum, 1, 0), // 7
             ];

@@ -166,7 +166,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         self.apply_unary(Unary::Hardsigmoid, Site::here("hardsigmoid"))
     }
 
-    /// Returns ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
+    /// Returns ln σ(x), without loss of accuracy for large |x|. PyTorch: `logsigmoid`.
     fn try_logsigmoid(&self) -> Result<Self> {
         // The formula is min(x, 0) - ln(1 + e^-|x|). Its derivative at 0 is 1/2.
         let negative = self.try_lt(0.0)?;

@@ -19,7 +19,7 @@ pub struct Contracted {
 }
 
 impl From<usize> for Contracted {
-    /// Pairs the last `n` dimensions of the first operand with the first `n` of the second.
+    /// Pairs the last `n` dimensions of the first operand with the first `n` dimensions of the second operand.
     fn from(n: usize) -> Self {
         let n = n as isize;
         Contracted { first: (-n..0).collect(), second: (0..n).collect() }

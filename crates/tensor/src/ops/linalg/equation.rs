@@ -3,7 +3,7 @@
 //! The grammar is PyTorch's: letters `a-zA-Z`; `...` for dimensions without a name; spaces are ignored. Without `->` the result
 //! has the dimensions of `...`, then the letters that occur once, in alphabetical order with capitals first.
 
-/// The name of a dimension. The derived order of labels is their order in the result of an equation without `->`.
+/// The name of a dimension. Labels compare (`Ord`) in the order that they have in the result of an equation without `->`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Label {
     /// A dimension of `...`, counted from the end: the last one is -1.

@@ -52,7 +52,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
             c.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?.apply_unary(Unary::Sqrt, at)?;
         let column = deviation.reshape_to([shape[0], 1], at)?;
         let ratio = c.divide_by(&column, at)?.divide_by(&deviation, at)?;
-        // Rounding can give a value beyond 1. The bound does not change the derivative.
+        // Rounding can give a correlation beyond ±1. Bounding the value does not change the derivative.
         let value = ratio.apply_detach(at)?;
         let bound = value.combine(Binary::Minimum, 1.0, at)?.combine(Binary::Maximum, -1.0, at)?;
         ratio.with_value(&bound, at)

@@ -51,7 +51,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
-    /// Returns ln Σ eˣ over each element and all elements before it along `dim`, without overflow. PyTorch: `logcumsumexp`.
+    /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. PyTorch:
+    /// `logcumsumexp`.
     fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,

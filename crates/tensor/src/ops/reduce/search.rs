@@ -141,7 +141,7 @@ pub trait Search: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Search for A {}
 
-/// Returns the range of a histogram.
+/// Returns the lower and the upper bound of a histogram of `x`.
 fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64, f64), Error> {
     let (mut low, mut high) = (min, max);
     if low == high && x.numel() > 0 {

@@ -134,7 +134,7 @@ pub trait Repetition: TensorLike {
 
 impl<A: TensorLike> Repetition for A {}
 
-/// Returns the counts that the caller wrote. Refuses negative counts.
+/// Converts `repeats` to counts. Refuses negative numbers.
 fn counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
     let count = |&count: &isize| usize::try_from(count).ok();
     let counts: Option<Vec<usize>> = repeats.as_slice().iter().map(count).collect();

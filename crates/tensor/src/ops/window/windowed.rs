@@ -12,7 +12,7 @@ use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct ConvolutionForm {
-    /// The shapes of x, w and z, by [`Slot`]. Only the batch size of x and z can be 0.
+    /// The shapes of x, w and z, by [`Slot`]. No size can be 0 except the batch size of x and z.
     pub(crate) shapes: [Shape; 3],
     pub(crate) stride: Axes,
     pub(crate) dilation: Axes,
@@ -78,7 +78,7 @@ impl ConvolutionForm {
         form
     }
 
-    /// Returns the arguments of the kernel, or `None` if one of the arrays is empty.
+    /// Returns the sizes of the convolution in the form that `kernel::conv` takes, or `None` if one of the arrays is empty.
     fn geometry(&self) -> Option<Geometry> {
         let [x, w, z] = &self.shapes;
         if self.shapes.iter().any(|shape| shape.contains(&0)) {
@@ -103,7 +103,7 @@ impl ConvolutionForm {
     }
 }
 
-/// The shapes of the input and the result of a pooling operation, and the windows that its kernel `P` reads.
+/// The shapes of the input and the result of a pooling operation, and its windows. The type `P` of the windows decides the kind of pooling.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct PoolForm<P> {
@@ -223,7 +223,7 @@ impl<T: Element> Windowed for Tensor<T> {
     }
 }
 
-/// Returns the elements of a contiguous tensor.
+/// Returns the elements of `x`, which must be contiguous.
 fn elements<T: Element>(x: &Tensor<T>) -> &[T] {
     x.as_slice().unwrap_or_else(|| unreachable!("the tensor is contiguous"))
 }

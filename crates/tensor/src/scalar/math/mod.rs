@@ -190,7 +190,7 @@ pub(crate) trait FloatMath:
         fma::<FMA, _>(-n, Self::LN_2_LOW, fma::<FMA, _>(-n, Self::LN_2_HIGH, x))
     }
 
-    /// Returns y² as a rounded square and its rounding error. Without the error term, the exponential would amplify the error.
+    /// Returns y² as a rounded square and its rounding error. The exponential of the rounded square alone would amplify this error.
     #[inline(always)]
     fn square<const FMA: bool>(y: Self) -> (Self, Self) {
         let square = y * y;
@@ -287,7 +287,7 @@ pub(crate) trait FloatMath:
     fn tanh<const FMA: bool>(x: Self) -> Self {
         let (near_end, end) = Self::TANH_RANGE;
         let magnitude = x.abs();
-        // Near 0, the difference below would lose digits by cancellation. An odd polynomial replaces it there.
+        // Near 0, `far` is a difference of nearly equal numbers, which loses digits. The odd polynomial `near` replaces it there.
         let square = x * x;
         let near = fma::<FMA, _>(Self::tanh_near::<FMA>(square) * square, x, x);
         let z = if magnitude > end { end } else { magnitude };
@@ -582,7 +582,7 @@ mod tests {
         }
     }
 
-    /// Tests the arguments nearest to multiples of π/2.
+    /// Tests sines and cosines of arguments that are especially near to multiples of π/2.
     #[test]
     fn sines_keep_their_digits_near_zeros() {
         let (x, cosine) = (45.553_093_477_052, -6.189_806_365_883_577e-19);

@@ -171,7 +171,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 
-/// Returns the binary cross-entropy of each element. The value and its derivative have the same bounds as in PyTorch's kernels.
+/// Returns the binary cross-entropy of each element. The logarithms and the divisor of the derivative have the same bounds as in PyTorch.
 fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A> {
     // PyTorch stores this constant as an f32, so its value is rounded to f32.
     const EPSILON: f64 = 1e-12f32 as f64;
