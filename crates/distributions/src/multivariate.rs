@@ -210,7 +210,8 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
 }
 
 /// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to
-/// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the
+/// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. The density is uniform for η = 1. For large η the matrices are
+/// near the
 /// identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
 /// 2009). `rsample` has gradients, but PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
 ///
@@ -273,9 +274,9 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         Shape::from([self.dim, self.dim])
     }
 
-    /// Each row of the factor has the length 1. Its part left of the diagonal has a uniform direction, and the squared length of this part
-    /// is a draw from a beta distribution. Row i, counted from 0, has i elements in this part, so the first parameter is i / 2. PyTorch
-    /// uses i - 1/2, which gives another distribution for three or more rows.
+    /// Draws each row of the factor with the length 1. The part of the row left of the diagonal has a uniform direction. The squared length
+    /// of this part is a draw from a beta distribution. Row i, counted from 0, has i elements in this part, so the first parameter of the
+    /// beta distribution is i / 2. PyTorch uses i - 1/2, which gives another distribution for three or more rows.
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let (at, dim) = (Site::here("rsample"), self.dim);

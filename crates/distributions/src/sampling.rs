@@ -22,7 +22,7 @@ pub(crate) struct Draw {
 pub(crate) enum Kind {
     /// The gamma distribution with rate 1. The parameter is its shape parameter a.
     Gamma,
-    /// The beta distribution. The parameters are a and b.
+    /// The beta distribution. The parameters are its shape parameters a and b.
     Beta,
     /// The Poisson distribution. The parameter is the rate.
     Poisson,

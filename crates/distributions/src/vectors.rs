@@ -288,7 +288,8 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }
 
-    /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!, where E is the mean. The distribution of a single count xₖ is binomial.
+    /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σ E ln xₖ!, for n draws, the probabilities pₖ and the counts xₖ of the classes. E is the
+    /// mean. The distribution of a single count xₖ is binomial.
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
         let (probs, n) = (self.probs(), self.total_count as f64);

@@ -147,7 +147,7 @@ fn values_and_derivatives() {
         let total = weighted(&tape, &[value], f64::cos);
         let first: Vec<V<'_>> = variables.iter().map(|&x| total.grad_or_zeros([x])[0]).collect();
         let [expected, seconds] = ["first", "second"].map(|key| tensors(&case[key])[counts(name)..].to_vec());
-        // A gradient that is null in PyTorch takes no part in the sum.
+        // Gradients that are null in PyTorch's figures are left out of the sum.
         let present: Vec<V<'_>> =
             first.iter().zip(&expected).filter(|(_, expected)| expected.is_some()).map(|(&x, _)| x).collect();
         let sum = weighted(&tape, &present, f64::sin);

@@ -123,7 +123,7 @@ fn seeds_types_and_tapes() {
     let tape = Tape::<f64>::new();
     let recorded = Gamma::new(tape.var(&number(0.7)), 1.0).rsample([5], &mut Generator::new(1));
     assert_eq!(recorded.value(), draw(1));
-    // Gamma and beta draws with small shape parameters are not 0 in f32.
+    // Tests that gamma and beta draws with small shape parameters do not underflow to 0 in f32.
     let tiny = Gamma::new(&Tensor::<f32>::scalar(1e-3), 1.0).sample([1000], &mut Generator::new(1));
     assert!(tiny.gt(0.0).all(..).item() && tiny.isfinite().all(..).item());
     let beta = Beta::new(&Tensor::<f32>::scalar(1e-2), 1e-2).sample([1000], &mut Generator::new(1));

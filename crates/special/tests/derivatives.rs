@@ -41,7 +41,7 @@ fn functions_of_two_and_three_operands() {
     assert_gradcheck!(check(), |a, b, p| a.betaincinv(b, p), &a, &b, &p);
 }
 
-/// Compares the third derivative with central differences of the second derivative.
+/// Compares the third derivative of the incomplete gamma function with central differences of the second derivative.
 #[test]
 fn the_third_order() {
     let second = |a: f64| {
@@ -66,7 +66,7 @@ fn derivatives_of_log_ndtr_in_the_tails() {
     let [first] = x.log_ndtr().sum(..).grad([x]);
     let [second] = first.sum(..).grad([x]);
     let (first, second) = (first.value().to_vec(), second.value().to_vec());
-    // The expected values are the first terms of the asymptotic series.
+    // The expected values are sums of the first terms of the derivatives' asymptotic series.
     assert!((first[0] / (100.0 + 0.01 - 2e-6 + 1e-9) - 1.0).abs() < 1e-11, "{first:?}");
     assert!((second[0] / (-1.0 + 1e-4 - 6e-8) - 1.0).abs() < 1e-9, "{second:?}");
     let density = (-50f64).exp() / (2.0 * std::f64::consts::PI).sqrt();

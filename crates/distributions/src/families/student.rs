@@ -35,8 +35,8 @@ impl<A: Array> StudentT<A> {
             - (df() * 0.5).betaln(of(&self.df) * 0.0 + 0.5)
     }
 
-    /// Returns the distribution function of the standardised variable z = (x - loc) / scale. Its derivative is with respect to df only. z
-    /// may not be 0.
+    /// Returns the distribution function of the standardised variable z = (x - loc) / scale. The derivative of the result is with respect
+    /// to df only. z may not be 0.
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;
@@ -90,7 +90,7 @@ impl<A: Array> Family for StudentT<A> {
         let distance = (of(&fixed) * 2.0 - 1.0).get()?;
         let half = (of(&df) * 0.5).get()?;
         let shape = half.number(wengert_tensor::Scalar::from_f64(0.5));
-        // Inverts both formulas of `standard_distribution`: this one for values near the centre, the next one for values in the tails.
+        // Inverts both formulas of `standard_distribution`: `centre` is for values near the centre, and `tails` for values in the tails.
         let centre = shape.try_betaincinv(&half, &of(&distance).abs().get()?)?;
         let tails = (of(&distance).abs() * -1.0 + 1.0).get()?;
         let lower = (of(&fixed) * 2.0).get()?;
@@ -123,7 +123,7 @@ impl<A: Array> Family for StudentT<A> {
         (above * slopes + df().ln() * 0.5 + (df() * 0.5).betaln(df() * 0.0 + 0.5) + of(&self.scale).ln()).get()
     }
 
-    /// Draws a normal number, divided by the square root of a gamma draw with mean 1.
+    /// Draws loc + scale · y / √g, for a standard normal number y and a gamma draw g with mean 1.
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
         let half = noise.expand(&(of(&self.df) * 0.5).get()?)?;
         let gamma = draw(Kind::Gamma, std::slice::from_ref(&half), noise.generator, noise.at)?;

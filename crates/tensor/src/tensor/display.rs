@@ -22,7 +22,7 @@ const SHOWN: usize = 2000;
 /// The width of a line, in characters.
 const WIDTH: usize = 80;
 
-/// Writes `Tensor<f32> [4, 3]`, then the rows, for people to read.
+/// Writes a line with the type and the shape, such as `Tensor<f32> [4, 3]`, then the rows, for people to read.
 ///
 /// All floats have the same number of decimals: at most four, and only as many as an element needs. Scientific notation is used if rounding
 /// would make an element look like zero, or if an element reaches 10⁸. A tensor of rank 0 is one line.

@@ -50,7 +50,8 @@ mod tests {
 
     fn shapes() -> [Shape; 9] {
         [
-            // These shapes give blocks with several rows: full blocks, and blocks with a remainder.
+            // The engine computes an array in blocks of elements. With these shapes, a block has several rows, and the last block may be
+            // smaller.
             Shape::from([307, 10]),
             Shape::from([41, 9, 7]),
             Shape::from([5, 3, 400]),

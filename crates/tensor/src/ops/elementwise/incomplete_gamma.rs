@@ -47,8 +47,8 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
     })?;
     a.constant(&values).with_derivative(
         || {
-            // The derivative with respect to x (`other`) is xᵃ⁻¹ e⁻ˣ / Γ(a), with a minus sign for the integral from x to ∞. It is computed
-            // from its logarithm.
+            // The derivative with respect to x (`other`) is xᵃ⁻¹ e⁻ˣ / Γ(a), with a minus sign for the integral from x to ∞. The derivative
+            // is computed from its logarithm.
             let a = a.opaque(at)?;
             let logarithm = a.try_sub(1.0)?.try_mul(&x.try_log()?)?.try_sub(&x)?.try_sub(&a.try_lgamma()?)?;
             let density = logarithm.try_exp()?;

@@ -14,7 +14,7 @@ use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 pub struct EmbeddingOptions {
     /// The index of a row that gets no gradient. Negative indices count from the end.
     pub padding_idx: Option<isize>,
-    /// True if the gradient of a row is divided by the number of times that the row occurs in the index.
+    /// True if the gradient of a row is divided by the number of times that the row's index occurs.
     pub scale_grad_by_freq: bool,
 }
 

@@ -139,7 +139,8 @@ impl Targets {
     }
 }
 
-/// Returns `x`. If `include_self` is false, the elements of `x` with which sources would be combined are replaced by 0.
+/// Returns `x`. If `include_self` is false, 0 replaces those elements of `x` that are targets, at which elements of the source array are
+/// reduced.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?), 0.0, at) }
 }

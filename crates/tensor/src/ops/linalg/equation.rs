@@ -72,7 +72,7 @@ impl Equation {
     }
 }
 
-/// Returns the letters of one term, with `None` for `...`.
+/// Returns the letters of one term, which names the dimensions of one operand or of the result. `...` becomes `None`.
 fn symbols(term: &str, what: &str) -> Result<Vec<Option<char>>, String> {
     let mut symbols = Vec::new();
     let mut rest = term;

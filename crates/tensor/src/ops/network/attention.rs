@@ -106,7 +106,7 @@ fn attend<A: TensorLike<Elem: Float>>(
 ) -> Result<A> {
     refuse_vectors(&[(query, "query"), (key, "key"), (value, "value")], at)?;
     if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
-        // The error messages below name the dimensions of a batch. So three-dimensional arrays become a batch of one.
+        // The error messages of the checks name the dimensions of a batch. So three-dimensional arrays become a batch of one.
         let [query, key, value] = [query, key, value].map(|x| unsqueeze(x, 0, at));
         return squeeze(&attend(&query?, &key?, &value?, mask, scale, at)?, 0, at);
     }

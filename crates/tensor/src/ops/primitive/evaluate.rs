@@ -21,7 +21,7 @@ pub trait Evaluate<T: Float> {
     /// Returns the expression.
     fn expression(&self) -> &Expression<T>;
 
-    /// Returns the value of a node if it is data or was computed before.
+    /// Returns the value of a node if the node is data, or if its value was computed before.
     fn known(&self, node: Index) -> Option<&Tensor<T>>;
 
     /// Returns the line of code that recorded a node, for errors.

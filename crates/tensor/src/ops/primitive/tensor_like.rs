@@ -42,7 +42,7 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
-    /// Returns the same values as a constant, through which no gradient flows. A plain tensor returns itself. Users call
+    /// Returns the values of `self` as a constant, through which no gradient flows. A plain tensor returns itself. Users call
     /// [`detach`](crate::ops::Views::detach).
     ///
     /// # Errors
@@ -53,7 +53,7 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values. Taking a gradient through these values is an error that names `at`. A plain tensor returns itself.
+    /// Returns the values of `self`. Taking a gradient through the result is an error that names `at`. A plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -91,8 +91,9 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. The derivative is then
-    /// computed from these values alone, so that the values from which they were computed can be released. A plain tensor returns itself.
+    /// Returns the values of `self`, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. The derivative is then
+    /// computed from the values of `self` alone, so that the values from which `self` was computed can be released. A plain tensor returns
+    /// itself.
     ///
     /// # Errors
     ///
@@ -102,8 +103,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values, or an error with the message `message` if `holds` is false for one of these values. A tensor is checked
-    /// immediately, a recorded variable when its values are computed.
+    /// Returns the values of `self`, or an error with the message `message` if `holds` is false for one of these values. A tensor is
+    /// checked immediately, a recorded variable when its values are computed.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, MaskOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-/// Applies `composite` to `x`.
+/// Applies `composite` to `x`: records its primitives as an expression, plans them together, and runs the plan.
 pub(crate) fn compute_composite<T: Float>(
     composite: &impl Composite,
     x: &Tensor<T>,

@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn along_every_dimension_of_any_layout() {
-        // The last shape is large enough for several threads.
+        // The last shape is so large that several threads share the work.
         for sizes in [[2usize, 3, 4], [1, 4, 2], [30, 60, 70]] {
             let whole = Tensor::from_fn(sizes, |index| index.iter().fold(1i64, |h, &i| (h * 31 + i as i64) % 17));
             let layouts = [

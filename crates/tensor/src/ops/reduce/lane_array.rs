@@ -28,7 +28,7 @@ impl<A: TensorLike> LaneArray<A> {
         Ok(LaneArray { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
     }
 
-    /// Divides an array into lanes like [`new`](Self::new). Refuses lanes without elements.
+    /// Divides an array into lanes, the lines of elements along dimension `dim`, like [`new`](Self::new). Refuses lanes without elements.
     pub(crate) fn nonempty(x: &A, dim: isize, at: Site) -> Result<Self, A::Error> {
         let array = LaneArray::new(x, dim, at)?;
         check_lanes(array.len(), array.axis as isize, at)?;

@@ -25,11 +25,11 @@ pub struct ConvolutionForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Slot {
-    /// x, `[n, c, …]`.
+    /// The input x, `[n, c, …]`.
     Input,
-    /// w, `[out, c / groups, …]`.
+    /// The weight w, `[out, c / groups, …]`.
     Weight,
-    /// z, `[n, out, …]`.
+    /// The output z, `[n, out, …]`.
     Output,
 }
 
@@ -91,8 +91,8 @@ impl ConvolutionForm {
                 input: x[2 + k],
                 kernel: w[2 + k],
                 output: z[2 + k],
-                // If there is a single window or a single weight along a dimension, the distance to the next one has no effect. The
-                // distance is made small, because products with it could overflow.
+                // If there is a single window or a single weight along a dimension, the distance to the next window or weight has no
+                // effect. The distance is made small, because products with it could overflow.
                 stride: if z[2 + k] == 1 { self.stride[k].min(x[2 + k]) } else { self.stride[k] },
                 dilation: if w[2 + k] == 1 { 1 } else { self.dilation[k] },
                 before: self.before[k],
@@ -167,7 +167,7 @@ pub trait Windowed: TensorLike {
     where
         Self::Elem: Float;
 
-    /// Applies the adjoint of [`apply_avg_pool`](Self::apply_avg_pool).
+    /// Applies the adjoint of [`apply_avg_pool`](Self::apply_avg_pool) to the gradient `self`.
     #[doc(hidden)]
     fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self>
     where

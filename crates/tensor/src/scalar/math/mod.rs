@@ -27,7 +27,7 @@ pub(crate) fn fma<const FMA: bool, T: FloatMath>(x: T, y: T, z: T) -> T {
     if FMA { x.mul_add(y, z) } else { x * y + z }
 }
 
-/// Evaluates the polynomial with the given coefficients. The coefficient of the highest power comes first.
+/// Evaluates the polynomial with the given coefficients at `x`. The coefficient of the highest power comes first.
 #[inline(always)]
 pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, coefficients: [T; N]) -> T {
     let mut sum = coefficients[0];
@@ -466,8 +466,8 @@ mod tests {
     /// A row of the test's table: name, function under test, f64 function of the library, and error bounds in f32 and f64.
     type Row<T> = (&'static str, fn(T) -> T, fn(f64) -> f64, [f64; 2]);
 
-    /// Returns the functions as the kernels call them. For arguments that this module does not support, the kernels call the standard
-    /// library.
+    /// Returns the functions as the elementwise kernels call them. For arguments that this module does not support, the kernels call the
+    /// standard library.
     fn functions<T: FloatMath, const FMA: bool>() -> [Row<T>; 14] {
         fn mended<T: FloatMath>(x: T, ordinary: fn(T) -> bool, ours: fn(T) -> T, library: fn(T) -> T) -> T {
             if ordinary(x) { ours(x) } else { library(x) }

@@ -25,7 +25,7 @@ use crate::scalar::cpu::instruction_set;
 use crate::scalar::math::FloatMath;
 use crate::{InstructionSet, Unary};
 
-/// The number of f32 elements in a register.
+/// The number of f32 elements in an AVX-512 register.
 const LANES: usize = 16;
 const SEGMENTS: usize = 2 * LANES;
 
@@ -67,7 +67,7 @@ impl Table {
                 0 => 0.0,
                 _ => border(segment as f64 - 0.5),
             };
-            // The origin is the end at which the function is smaller, so that no term is much larger than the sum.
+            // The origin is the end of the segment at which the function is smaller, so that no term is much larger than the sum.
             let origin = (if odd { left.max(0.0) } else { right }) as f32;
             table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));
@@ -76,7 +76,7 @@ impl Table {
             }
         }
         if odd {
-            // The constant term is exactly 0, so that values near 0 keep full relative accuracy.
+            // The constant term of the segment at 0 is exactly 0, so that values near 0 keep full relative accuracy.
             table.coefficients[TERMS - 1][0] = 0.0;
         }
         table
@@ -94,7 +94,7 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
             sums[k] = (sums[k] - sums[k - 1]) / (points[k] - points[k - level]);
         }
     }
-    // Converts the factors x - point to powers of x.
+    // Converts the sum of products of factors x - point to a sum of powers of x.
     for level in (0..TERMS - 1).rev() {
         for k in level..TERMS - 1 {
             sums[k] -= points[level] * sums[k + 1];
@@ -159,7 +159,7 @@ static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 /
 /// The coefficients of (eʳ - 1 - r)/r² for r up to (ln 2)/32.
 const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
 
-/// Computes eˣ as 2ⁿ eʳ, where n is a multiple of 1/16; error at most 1 unit in the last place.
+/// Computes eˣ as 2ⁿ eʳ, where n is a multiple of 1/16 and r is small; error at most 1 unit in the last place.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn exponentials(x: &[f32], out: &mut [f32]) {
     let powers = load(&POWERS);
@@ -379,7 +379,7 @@ mod tests {
                 let expected = naive(table, general, x);
                 assert!(out.to_bits() == expected.to_bits() || x.is_nan() && out.is_nan(), "{op:?} {x:e}: {out:e}");
             }
-            // Tests incomplete registers, and registers in which only some arguments are outside the table.
+            // Tests blocks that do not fill whole registers, and registers in which only some arguments are outside the table.
             for len in 0..40 {
                 let x: Vec<f32> =
                     (0..len).map(|k| if k % 3 == 0 { -8.0 - k as f32 } else { k as f32 * 0.37 - 5.0 }).collect();
@@ -405,7 +405,7 @@ mod tests {
         }
     }
 
-    /// Does the computation of `exponentials` for a single number. The next function does the same for `logarithms`.
+    /// Does the computation of `exponentials` for a single number. `naive_log` does the same for `logarithms`.
     fn naive_exp(x: f32) -> f32 {
         let x = if x > f32::EXP_RANGE.1 { f32::EXP_RANGE.1 } else { x };
         let x = if x < f32::EXP_RANGE.0 { f32::EXP_RANGE.0 } else { x };

@@ -11,7 +11,7 @@ const ROUND: f64 = f64::ROUND;
 const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
 const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
 
-/// Returns true if the argument of a sine is small enough that multiples of π/2, split into two constants, can be subtracted.
+/// Returns true if `x` is small enough for [`sine`], which subtracts a multiple of π/2 from its argument.
 #[inline(always)]
 pub(crate) fn is_moderate(x: f32) -> bool {
     x.abs() < 1e5

@@ -60,7 +60,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
     /// Returns (ln v + (x - y)² / v) / 2, the negative log-likelihood of y (`target`) under normal distributions with mean x (`self`) and
     /// variance v (`variance`). The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape of
-    /// `self`. Its last dimension may also have size 1 or be missing. `full` adds ln(2π) / 2. PyTorch: `nn.functional.gaussian_nll_loss`.
+    /// `self`. The last dimension of the variance may also have size 1 or be missing. `full` adds ln(2π) / 2. PyTorch:
+    /// `nn.functional.gaussian_nll_loss`.
     ///
     /// # Errors
     ///

@@ -93,7 +93,7 @@ impl Targets {
         }
     }
 
-    /// Returns the weight of each target.
+    /// Returns the weight of each target's class.
     fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A> {
         weight.apply_detach(at)?.apply_take(&self.index, at)
     }

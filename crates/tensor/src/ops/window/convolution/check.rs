@@ -54,7 +54,7 @@ pub(crate) fn check_channels(x: &Shape, weight: &Shape, expected: usize, prefix:
     Ok(())
 }
 
-/// Refuses a bias that does not have `out` elements in one dimension.
+/// Refuses a bias that is not a vector of `out` elements.
 pub(crate) fn check_bias<A: TensorLike>(bias: Option<&A>, weight: &Shape, out: usize, at: Site) -> Result<(), Error> {
     if let Some(shape) = bias.map(A::shape) {
         ensure!(

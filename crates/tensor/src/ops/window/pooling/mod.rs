@@ -1,7 +1,7 @@
 //! Pooling: the largest element or the mean of each window.
 //!
-//! A mean is linear, so its gradient is its adjoint. A maximum selects one element of the window: the first of several equal elements, or
-//! the last NaN. The gradient flows to that element, as in PyTorch.
+//! A mean is a linear function, so its derivative rule applies its adjoint. A maximum selects one element of the window: the first of
+//! several equal elements, or the last NaN. The gradient flows to that element, as in PyTorch.
 
 mod adaptive;
 mod maximum;

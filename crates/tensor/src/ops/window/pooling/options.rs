@@ -45,8 +45,8 @@ impl PoolOptions {
         PoolOptions { dilation: dilation.into(), ..self }
     }
 
-    /// Sets whether the result includes a last window that starts inside the input, or in the padding before it, but ends after the
-    /// padding.
+    /// Sets whether the result includes a last window that starts inside the input, or in the padding before it, but ends beyond the
+    /// padding after it.
     pub fn ceil_mode(self, ceil_mode: bool) -> Self {
         PoolOptions { ceil_mode, ..self }
     }
