@@ -140,7 +140,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         rows(&Reductions::try_sum(&solved.try_square()?, -2)?, &lead)
     }
 
-    /// Returns ln |L|, the logarithm of the determinant of L.
+    /// Returns ln |L|, the logarithm of the determinant of L (`scale_tril`).
     fn logarithm(&self) -> Expr<A> {
         Expr::from(self.scale_tril.try_diagonal(0, -2, -1)).ln().sum_last(1)
     }

@@ -270,7 +270,7 @@ fn errors_are_pytorchs_sentences() {
     assert_eq!(error.sentence(), "Truncated needs a distribution with a density, but Poisson is discrete");
 }
 
-/// The sentence at the start of each error is PyTorch's. PyTorch then lists all values, and this crate lists the invalid ones.
+/// Tests that each error starts with PyTorch's sentence. PyTorch then lists all values, and this crate lists the invalid ones.
 #[test]
 fn vectors_are_validated() {
     let sentence = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();

@@ -117,8 +117,8 @@ fn distribution_functions_and_combinations() {
     );
 }
 
-/// For one variable, the derivative of a sample x with respect to a parameter θ is -∂F(x; θ)/∂θ / p(x; θ). Here the derivative of F is a
-/// central difference.
+/// Tests derivatives of samples of distributions of one variable. With the distribution function F and the density p, the derivative of a
+/// sample x with respect to a parameter θ is -∂F(x; θ)/∂θ / p(x; θ). The test computes the derivative of F as a central difference.
 #[test]
 fn derivatives_of_samples_are_implicit() {
     macro_rules! compare {

@@ -51,7 +51,7 @@ impl InstructionSet {
         Self::ALL.into_iter().find(|set| set.name() == name)
     }
 
-    /// Returns true if this processor has the instructions.
+    /// Returns true if this processor has the instructions of this set.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; }

@@ -116,7 +116,7 @@ pub(crate) fn check_within(
     }
 }
 
-/// Returns a contiguous copy of the index. Refuses indices outside dimension `axis` like [`check_within`].
+/// Returns a contiguous copy of `index`. Refuses indices outside dimension `axis` like [`check_within`].
 pub(crate) fn check_index(
     index: &Tensor<i64>,
     size: usize,
@@ -129,7 +129,7 @@ pub(crate) fn check_index(
     Ok(index)
 }
 
-/// Returns the index with `size` added to its negative elements. The elements must be from `-size` to `size - 1`.
+/// Returns `index` with `size` added to its negative elements. The elements must be from `-size` to `size - 1`.
 pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut line = index.elements(at)?;
     match wrap_negative(&mut line, size) {

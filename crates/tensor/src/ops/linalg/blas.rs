@@ -36,7 +36,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         multiply_by_vector(self, &vector.into_array(self), &Shape::from([rows]), at)
     }
 
-    /// Returns the sum of the products of two vectors of the same length. PyTorch: `dot`.
+    /// Returns the dot product: the sum of `self[i] * other[i]` for two vectors of the same length. PyTorch: `dot`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

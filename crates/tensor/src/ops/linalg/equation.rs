@@ -100,7 +100,7 @@ fn symbols(term: &str, what: &str) -> Result<Vec<Option<char>>, String> {
     Ok(symbols)
 }
 
-/// Returns the labels of one term, where `...` stands for `unnamed` dimensions.
+/// Returns the labels of the dimensions that one term names. In the term, `...` stands for `unnamed` dimensions.
 fn labels(symbols: &[Option<char>], unnamed: usize) -> Vec<Label> {
     let mut labels = Vec::new();
     for symbol in symbols {

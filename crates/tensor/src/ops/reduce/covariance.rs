@@ -18,9 +18,10 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// ```
 #[twins]
 pub trait Covariances: TensorLike<Elem: Float> {
-    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. They are divided by n - `correction`. The result for a
-    /// vector or a number is one variance. `fweights` has the number of times that each observation counts, and `aweights` has the weight
-    /// of each observation. Both have the shape `[n]`. If the divisor is not positive, the result is NaN or infinite. PyTorch: `cov`.
+    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by n -
+    /// `correction`. The result for a vector or a number is one variance. `fweights` has the number of times that each observation counts,
+    /// and `aweights` has the weight of each observation. Both have the shape `[n]`. If the divisor is not positive, the result is NaN or
+    /// infinite. PyTorch: `cov`.
     ///
     /// # Errors
     ///

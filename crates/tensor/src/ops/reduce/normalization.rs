@@ -57,8 +57,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
-    /// Divides by the root of the mean square over the last dimensions, which have the sizes `shape`. `weight` has the same shape.
-    /// `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
+    /// Divides each element by the root of the mean square of the elements over the last dimensions, which have the sizes `shape`. `weight`
+    /// has the shape `shape`. `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
     fn try_rms_norm(
         &self,
         shape: impl Into<Sizes>,

@@ -50,7 +50,7 @@ pub trait Views: TensorLike {
         self.try_expand(sizes)
     }
 
-    /// Returns the same values as a constant, through which no gradient flows. PyTorch: `detach`.
+    /// Returns the values of `self` as a constant, through which no gradient flows. PyTorch: `detach`.
     #[doc(alias("stop_gradient", "no_grad"))]
     fn try_detach(&self) -> Result<Self> {
         self.apply_detach(Site::here("detach"))

@@ -10,7 +10,7 @@ use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
 
-/// The formula of a sample between pixels.
+/// The formula by which a sample at a point between pixels is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GridMode {
     /// The mean of the four neighbours, weighted by distance. PyTorch: `bilinear`.

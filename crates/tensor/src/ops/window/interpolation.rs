@@ -14,7 +14,7 @@ use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 /// The formula by which new elements are computed from old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterpolateMode {
-    /// New element i of m is the old element ⌊i n / m⌋ of n. PyTorch: `nearest`.
+    /// New element i of m new elements is the old element ⌊i n / m⌋ of n old elements. PyTorch: `nearest`.
     Nearest,
     /// Each new element is the old element whose centre is nearest. PyTorch: `nearest-exact`.
     NearestExact,

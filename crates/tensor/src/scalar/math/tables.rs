@@ -46,7 +46,7 @@ struct Table {
     coefficients: [[f32; SEGMENTS]; TERMS],
 }
 
-/// The table of Φ; error at most 2 units in the last place.
+/// The table of Φ, the normal distribution function; error at most 2 units in the last place.
 static NDTR: LazyLock<Table> = LazyLock::new(|| Table::new(false, 6.0, (0.6, 1.6), |t| f64::ndtr::<false>(-t)));
 
 /// The table of tanh; error at most 2 units in the last place.
@@ -153,7 +153,7 @@ fn store(x: __m512, out: &mut [f32; LANES]) {
     unsafe { _mm512_storeu_ps(out.as_mut_ptr(), x) };
 }
 
-/// The powers 2^(k/16).
+/// The powers 2^(k/16) for k from 0 to 15.
 static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 / LANES as f64).exp2() as f32));
 
 /// The coefficients of (eʳ - 1 - r)/r² for r up to (ln 2)/32.
@@ -205,8 +205,8 @@ static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
 /// The coefficients of (ln(1 + r) - r)/r² for r from -1/32 to 1/16.
 const LOG: [f32; 4] = [0.188_664_72, -0.250_081_93, 0.333_344_88, -0.5];
 
-/// Computes ln x; error at most 2 units in the last place. For x = m 2ⁿ it is n ln 2 + ln(1/c) + ln(1 + r), with c from the table and 1 + r
-/// = c m.
+/// Computes ln x; error at most 2 units in the last place. For x = m 2ⁿ, the result is n ln 2 + ln(1/c) + ln(1 + r), with c from the table
+/// and 1 + r = c m.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn logarithms(x: &[f32], out: &mut [f32]) {
     let [reciprocals, logarithms] = LOGARITHMS.each_ref().map(|row| load(row));
@@ -352,7 +352,7 @@ mod tests {
 
     type Row = (Unary, &'static LazyLock<Table>, fn(f32) -> f32, fn(f64) -> f64, f64);
 
-    /// For each function: its table, its general version, an exact version, and the stated error bound.
+    /// For each function: its table, its version without a table, an exact version, and the stated error bound.
     const TABLES: [Row; 2] = [
         (Unary::Ndtr, &NDTR, f32::ndtr::<true>, f64::ndtr::<false>, 2.0),
         (Unary::Tanh, &TANH, <f32 as FloatMath>::tanh::<true>, f64::tanh, 2.0),

@@ -63,7 +63,7 @@ macro_rules! losses {
                 Self::default()
             }
 
-            /// Sets the reduction.
+            /// Sets how the losses are reduced: to their mean, to their sum, or not at all.
             pub fn reduction(self, reduction: LossReduction) -> Self {
                 Self { reduction, ..self }
             }
@@ -86,7 +86,7 @@ macro_rules! losses {
                 }
             )*
 
-            /// Returns the loss of a prediction.
+            /// Returns the loss of `prediction` for `target`.
             ///
             /// # Errors
             ///
@@ -158,8 +158,8 @@ losses! {
     }
     |x, y, options| x.try_l1_loss(y, weight.as_ref(), options.reduction);
 
-    /// A loss that is quadratic near 0 and linear farther away: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch:
-    /// `nn.SmoothL1Loss`.
+    /// A loss that is quadratic for small differences of prediction and target, and linear for larger ones:
+    /// [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch: `nn.SmoothL1Loss`.
     SmoothL1Loss smooth_l1_loss try_smooth_l1_loss
     {
         /// Sets the distance of prediction and target at which the linear part starts, 0 or more; 1 by default.
@@ -168,8 +168,8 @@ losses! {
     {}
     |x, y, options| x.try_smooth_l1_loss(y, options.beta, options.reduction);
 
-    /// A loss that is quadratic near 0 and linear with slope `delta` farther away: [`huber_loss`](RegressionLosses::huber_loss). PyTorch:
-    /// `nn.HuberLoss`.
+    /// A loss that is quadratic for small differences of prediction and target, and linear with slope `delta` for larger ones:
+    /// [`huber_loss`](RegressionLosses::huber_loss). PyTorch: `nn.HuberLoss`.
     HuberLoss[T] huber_loss try_huber_loss
     {
         /// Sets the distance of prediction and target at which the linear part starts, above 0; 1 by default.

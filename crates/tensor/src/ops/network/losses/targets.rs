@@ -114,7 +114,7 @@ impl Targets {
         self.reduce(&self.mask(&losses, at)?, options, at)
     }
 
-    /// Reduces the losses. `Mean` divides by the sum of the weights.
+    /// Reduces the losses. `Mean` divides by the sum of the targets' weights.
     pub(crate) fn reduce<A: TensorLike<Elem: Float>>(
         &self,
         losses: &A,

@@ -51,7 +51,7 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
 
 impl<A: Windowed<Elem: Float>> AdaptivePooling for A {}
 
-/// Returns the start and the length of window `number` of `count` over `size` elements.
+/// Returns the start and the length of window `number` of `count` windows over `size` elements.
 fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
     let (number, count, whole) = (number as u128, count as u128, size as u128);
     let start = number * whole / count;
