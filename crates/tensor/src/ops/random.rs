@@ -425,7 +425,7 @@ mod tests {
         check(Tensor::uniform(-1.0, 3.0, [N], &mut generator()), 1.0, 16.0 / 12.0, 256.0 / 80.0);
         check(Tensor::randn([N], &mut generator()), 0.0, 1.0, 3.0);
         check(Tensor::<f32>::randn([N], &mut generator()).cast(), 0.0, 1.0, 3.0);
-        // The fourth central moment of a 1 with probability p, and a 0 otherwise, is p(1-p)⁴ + (1-p)p⁴. Here p is 1/4.
+        // The fourth central moment of a number that is 1 with probability p, and 0 otherwise, is p(1-p)⁴ + (1-p)p⁴. Here p is 1/4.
         let fourth = 0.25 * 0.75f64.powi(4) + 0.75 * 0.25f64.powi(4);
         check(Tensor::scalar(0.25).expand([N as isize]).bernoulli(&mut generator()), 0.25, 0.1875, fourth);
         // Each share is the probability that the magnitude of a normally distributed number is below the bound.

@@ -9,7 +9,7 @@ use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::thresholds::ops::{MAX_QUERY_BLOCKS, QUERY_UNIT, SCORES_PER_BLOCK};
 use crate::{Axes, Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, ensure};
 
-/// The keys that a query sees.
+/// The keys that each query sees.
 #[derive(Clone, Debug, Default)]
 pub enum AttentionMask<'m, A> {
     /// All keys.

@@ -62,9 +62,8 @@ pub trait Search: TensorLike<Elem: Number> {
         Ok(places(boundaries, &self.to_tensor(at)?, right, at)?)
     }
 
-    /// Returns three tensors: the distinct elements in ascending order, the index in this list of each element of `self`, and the number of
-    /// occurrences of each distinct element. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and
-    /// `return_counts`.
+    /// Returns the distinct elements in ascending order, the index of each element of `self` in this list, and the count of each distinct
+    /// element. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
