@@ -361,10 +361,9 @@ fn elementwise<T: Element, const N: usize>(
     Ok(result.with_layout(layout))
 }
 
-/// Replaces the expanded dimensions (with stride 0) among `axes` by dimensions of size 1. Returns the new layout, and the number of
-/// elements of `layout` that each element of the new layout represents. A product along an expanded dimension is a power, which has other
-/// rounding errors than the product. So a product of floating-point numbers keeps expanded dimensions with fewer than [`MANY_TERMS`]
-/// elements. A product of integers keeps all dimensions.
+/// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`
+/// that each element of the new layout represents. A product of floating-point numbers keeps expanded dimensions with fewer than
+/// [`MANY_TERMS`] elements, because a power has other rounding errors. A product of integers keeps all dimensions.
 fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
