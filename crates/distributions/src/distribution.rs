@@ -129,7 +129,7 @@ pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str
     refused(at, format!("{name} has no {function}"))
 }
 
-/// The formulas of a distribution of one variable. They need to hold only for values inside of the support. The methods of
+/// The formulas of a distribution of one variable. The formulas need to hold only for values inside of the support. The methods of
 /// [`Distribution`] are computed from them.
 pub trait Family: Clone {
     /// The type of the parameters: tensors or variables.
@@ -304,7 +304,8 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     }
 }
 
-/// Returns the logarithm of the density at `x`. It is -∞ where one of the masks `outside`, of the elements outside of the support, is true.
+/// Returns the logarithm of the density at `x`. The masks `outside` mark the elements outside of the support. The result is -∞ where one of
+/// them is true.
 pub(crate) fn log_density<A: Array, D: Family<Array = A>>(family: &D, x: &A, outside: &[A::Mask]) -> Result<A> {
     let inside = family.support().moved_inside(x, outside)?;
     filled(family.density(&inside)?, outside, f64::NEG_INFINITY)

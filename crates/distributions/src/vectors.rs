@@ -288,7 +288,8 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }
 
-    /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!, where E is the mean. The distribution of a single count xₖ is binomial.
+    /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σ E ln xₖ!, for n draws, the probabilities pₖ and the counts xₖ of the classes. E is the
+    /// mean. The distribution of a single count xₖ is binomial.
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
         let (probs, n) = (self.probs(), self.total_count as f64);
@@ -403,7 +404,8 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
         let outside = [x.try_lt(0.0)?];
         let terms = (of(a) - 1.0).xlogy(Expr::from(filled(x.clone(), &outside, 1.0)));
         let terms = Expr::from(filled(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);
-        // PyTorch's tolerance for the sum of the shares, or the rounding error of the sum if it is larger.
+        // The tolerance for the sum of a value's elements, which must be 1: PyTorch's tolerance, or the rounding error of the sum if it is
+        // larger.
         let count = a.shape().last().copied().unwrap_or(0);
         let tolerance = (4.0 * count as f64 * A::Elem::EPSILON.to_f64()).max(1e-6);
         let other_sum = |sum: A| (of(&sum) - 1.0).abs().get()?.try_gt(tolerance);

@@ -53,7 +53,8 @@ fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
     assert_eq!(distribution.batch_shape(), *parameters[0].shape());
     let near = |what: &str, got: &Data, tolerance| assert_near(&format!("{name}.{what}"), got, &case[what], tolerance);
     let values = vector(&case["values"]);
-    // PyTorch's formulas lose some digits for large parameters; its geometric and Bernoulli distributions use the logit.
+    // PyTorch's formulas lose some digits for large parameters. PyTorch's geometric and Bernoulli distributions compute from the logit
+    // instead of the probability.
     near("log_prob", &distribution.log_prob(&values), 1e-12);
     near("cdf", &distribution.cdf(&values), 1e-12);
     near("mean", &distribution.mean(), 1e-13);
@@ -269,7 +270,7 @@ fn errors_are_pytorchs_sentences() {
     assert_eq!(error.sentence(), "Truncated needs a distribution with a density, but Poisson is discrete");
 }
 
-/// The sentence at the start of each error is PyTorch's. PyTorch then lists all values, and this crate lists the invalid ones.
+/// Tests that each error starts with PyTorch's sentence. PyTorch then lists all values, and this crate lists the invalid ones.
 #[test]
 fn vectors_are_validated() {
     let sentence = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();
@@ -311,7 +312,7 @@ fn the_quantile_of_a_probability_is_its_count() {
         let counts = Tensor::from_fn([last + 1], |index| T::from_f64(index[0] as f64));
         let probabilities = distribution.cdf(&counts);
         for (p, (count, got)) in probabilities.iter().zip(counts.iter().zip(distribution.icdf(&probabilities).iter())) {
-            // Far in the tails, the probabilities of adjacent counts round to the same number.
+            // Far in the tails, the probabilities of adjacent counts round to the same number, so the quantile is not checked there.
             if (1e-30..1.0 - 1e3 * T::EPSILON.to_f64()).contains(&p.to_f64()) {
                 assert_eq!(got, count, "{} of {p}", distribution.name());
             }

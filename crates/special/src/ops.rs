@@ -33,7 +33,7 @@ pub trait Special: Array {
         apply(Function::LogNdtr, [self.clone()], Site::here("log_ndtr"))
     }
 
-    /// Returns the inverse of Φ: ∓∞ at 0 and 1, NaN outside of [0, 1]. PyTorch: `special.ndtri`.
+    /// Returns the inverse of the standard normal distribution function: ∓∞ at 0 and 1, NaN outside of [0, 1]. PyTorch: `special.ndtri`.
     fn try_ndtri(&self) -> Result<Self> {
         apply(Function::Ndtri, [self.clone()], Site::here("ndtri"))
     }

@@ -61,7 +61,7 @@ impl<A: Array> Family for Poisson<A> {
     }
 }
 
-/// The maximum number of counts over which an entropy is summed. The sum evaluates each count for each copy.
+/// The maximum number of counts over which an entropy is summed. The sum evaluates each count for each element of the batch shape.
 const MOST_TERMS: f64 = 1e6;
 
 /// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `most`, where p is a count's

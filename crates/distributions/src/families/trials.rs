@@ -75,7 +75,7 @@ macro_rules! trials {
     };
 }
 
-/// Writes the members of `Family` that are the same for all distributions of trials.
+/// Defines the members of `Family` that are the same for all distributions of trials.
 macro_rules! members {
     ($name:literal $(, $rest:ident: $range:ident)?) => {
         type Array = A;
@@ -173,7 +173,7 @@ impl<A: Array> Family for Binomial<A> {
 
     fn density(&self, k: &A) -> Result<A> {
         let failures = (of(&self.total_count) - k).get()?;
-        // C(n, k) = 1 / ((n + 1) B(k + 1, n - k + 1))
+        // The binomial coefficient C(n, k) of n trials is 1 / ((n + 1) B(k + 1, n - k + 1)), where B is the beta function.
         let count = (of(k) + 1.0).betaln(of(&failures) + 1.0) + (of(&self.total_count) + 1.0).ln();
         (self.logarithm(k, &failures)? - count).get()
     }
@@ -278,7 +278,7 @@ impl<A: Array> Family for NegativeBinomial<A> {
 
     fn density(&self, k: &A) -> Result<A> {
         let r = &self.total_count;
-        // Γ(k + r) / (Γ(r) k!) = 1 / ((k + r) B(r, k + 1))
+        // Γ(k + r) / (Γ(r) k!) is 1 / ((k + r) B(r, k + 1)), where B is the beta function.
         let count = (of(k) + 1.0).betaln(of(r)) + (of(k) + r).ln();
         (self.logarithm(k, r)? - count).get()
     }

@@ -1,4 +1,4 @@
-//! Short methods from which composed operations are written: `x.minus(&mean, at)?.times(&scale, at)?`.
+//! Short methods from which operations of several primitives are written: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
 //! The settings of [`compat`](crate::shape::compat) do not apply to these methods, because no user calls them. If a method fails, its error
 //! names the [`Site`] of the whole operation.
@@ -9,7 +9,7 @@ use crate::shape::broadcast;
 use crate::shape::compat::BroadcastRule;
 use crate::{Binary, Compare, Error, Reduction, Scalar, Shape, Site, Tensor, View};
 
-/// The methods from which composed operations are written.
+/// The methods from which operations of several primitives are written.
 pub(crate) trait Compose: TensorLike {
     fn plus(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         self.combine(Binary::Add, y, at)

@@ -35,7 +35,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         self.shape() == other.shape()
     }
 
-    // This does the same as the default method, but does not copy the shapes.
+    // Does the same as the default method of `TensorLike`, but does not copy the shapes.
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
         if self.shape() == other.shape() && compat::accepts_equal(rule) {
@@ -84,7 +84,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         binary(op, self.shape(), self.source(), other.source(), at)
     }
 
-    // This does the same as the default method, but does not create expanded tensors.
+    // Does the same as the default method of `TensorLike`, but does not create expanded tensors.
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
         match self.resolve(other, rule, at)? {
             Resolved::Equal => self.apply_binary(op, other, at),
@@ -96,7 +96,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         }
     }
 
-    // This does the same as the default method, but does not create a tensor for the number.
+    // Does the same as the default method of `TensorLike`, but does not create a tensor for the number.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         if matches!(T::DTYPE, DType::I64 | DType::U8) {
             // Integers take this path because `apply_binary` refuses division by zero.
@@ -269,7 +269,8 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// Computes a composite reduction. A contiguous tensor is reduced as a planned expression, which needs few passes over memory.
+    /// Computes a reduction that is made of several primitives. For a contiguous tensor, all its primitives are planned together, so that
+    /// they need few passes over memory.
     fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
         if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }
     }
@@ -329,8 +330,8 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
 
 /// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand
 /// with several elements is row-major. Otherwise the result has the dimension order of the first operand that is not expanded. So
-/// transposed operands give a transposed result, as in PyTorch. `fill` gets permuted layouts, in which it reads that operand and writes the
-/// result contiguously.
+/// transposed operands give a transposed result, as in PyTorch. For this, `fill` gets layouts with permuted dimensions. In their order,
+/// this first operand and the result are contiguous.
 fn elementwise<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
