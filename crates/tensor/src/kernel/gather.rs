@@ -1,7 +1,7 @@
 //! Reads elements at arbitrary positions (gather), and adds elements at arbitrary positions (scatter-add).
 //!
-//! The caller checks positions. Additions happen in the order of the source, so that results do not depend on the number of
-//! threads.
+//! The caller checks that the positions are in bounds. Additions happen in the order of the source's elements, so that results do not
+//! depend on the number of threads.
 
 use crate::kernel::strided::{BLOCK, Source};
 use crate::shape::iteration_space::IterationSpace;
