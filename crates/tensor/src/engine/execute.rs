@@ -50,12 +50,12 @@ pub(crate) fn execute<'a, T: Float>(
     }
 }
 
-/// An operand of a block of rows and columns.
+/// An operand of an instruction over a block of rows and columns.
 pub(crate) struct RowOperand<'a, T> {
     pub(crate) data: &'a [T],
-    /// The distance between rows, in elements; 0 if one row repeats.
+    /// The distance between rows in `data`, in elements. It is 0 if one row repeats.
     pub(crate) row: usize,
-    /// True if the operand has an element for each column, false if it has one value for each row.
+    /// True if the operand has an element for each column. False if it has one value for each row.
     pub(crate) moves: bool,
 }
 

@@ -296,8 +296,8 @@ fn forward<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
 }
 
-/// Returns, for each tap, the position of the first element of its run in the input's copied planes. The parts of a plane are `pitch`
-/// elements apart. A plane has several parts if the stride is greater than 1.
+/// Returns, for each tap (a position in the window), the position in the input's copied planes of the first element that the tap reads. A
+/// plane has several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
 fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {
