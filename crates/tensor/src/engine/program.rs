@@ -87,17 +87,17 @@ impl Program {
         &self.outputs
     }
 
-    /// Returns the first dimension of a row, if rows are reduced.
+    /// Returns the first dimension of a row if the program reduces rows, and `None` otherwise.
     pub fn row(&self) -> Option<usize> {
         self.row
     }
 
-    /// Returns the shape of an output of the program over `shape`.
+    /// Returns the shape of `output` when the program runs over `shape`.
     pub(crate) fn shape_of(&self, output: &Output, shape: &Shape) -> Shape {
         let mut result = shape.clone();
         match output {
             Output::Whole(_) => {}
-            // On overflow the size is clamped. The clamped size is larger than any memory, so the allocation returns an error.
+            // If the size overflows, it is clamped. The clamped size is larger than any memory, so the allocation returns an error.
             Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {

@@ -264,7 +264,7 @@ fn two_values<T: FloatMath, const N: usize>(op: Binary, x: &[T; N], y: &[T; N], 
     with_arithmetic!(op, f => two_arrays(x, y, out, f), _ => unreachable!("{op:?} has no loop over arrays"));
 }
 
-/// Does the same as [`arithmetic`], for values of `N` elements. `N` is a constant, so that values stay in registers.
+/// Does the same as [`arithmetic`], for values of `N` elements. `N` is a constant, so that the loops over a value have a fixed length.
 #[inline(always)]
 fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
     use Instruction as I;

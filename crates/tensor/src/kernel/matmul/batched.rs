@@ -179,11 +179,11 @@ pub(crate) fn matmul<T: Element>(
     })
 }
 
-/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part. The product has enough work for `parts` threads. Parts are large,
-/// because each part reads the whole right side.
+/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part of a product. The product has enough work for `parts` threads. Parts
+/// are large, because each part reads the whole right side.
 ///
-/// A product divided by rows has the bits of the undivided product only if every part takes the same code path of `gemm`. Products with a
-/// result of at most 64 x 64 or of at most 256 elements, or with little work, take other paths.
+/// A product in parts has the bits of the undivided product only if `gemm` takes the same code path for every part. `gemm` takes other
+/// paths for products with little work, and for results of at most 64 x 64 or of at most 256 elements.
 fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
     // The last unit may have fewer rows.
