@@ -27,7 +27,8 @@ pub enum Output {
 }
 
 impl Output {
-    /// For a joined output over `shape`, returns the number of adjacent elements that come from one value. Returns 0 for other outputs.
+    /// For an [`Output::Joined`] over `shape`, returns the number of adjacent elements that come from one value. Returns 0 for other
+    /// outputs.
     pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
         if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
     }

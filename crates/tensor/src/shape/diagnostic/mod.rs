@@ -28,7 +28,7 @@ pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  {at}")
 }
 
-/// Returns the first line of `message`, then the line of code, and then the rest of `message` as a hint.
+/// Splits `message` at its first line break. Returns the first line, the line of code, and the rest of `message` as a hint.
 pub(crate) fn with_hint(message: &str, at: &Site) -> String {
     match message.split_once('\n') {
         None => with_site(message, at),
@@ -68,7 +68,7 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     with_site(sentence, at) + &mismatch_lines(mismatch)
 }
 
-/// Returns the two shapes of a mismatch. For more than two operands, a note names the operands.
+/// Returns the two shapes of a mismatch as text. If an operation has more than two operands, a note names the operands.
 fn mismatch_lines(mismatch: &Mismatch) -> String {
     let Mismatch { merged, shape, operand, axis, left, right } = mismatch;
     let mut text = align(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
@@ -111,7 +111,7 @@ pub(crate) fn denied(message: &str, shapes: &(Shape, Shape), at: &Site) -> Strin
     with_site(message, at) + &align(&[("self", a), ("other", b)], None) + &hint_line(Some(pairing_hint(shapes, at)))
 }
 
-/// Returns the hint for two operands with the same number of elements.
+/// Returns the hint for two operands that have the same number of elements and whose broadcast may be a mistake.
 pub(crate) fn pairing_hint(shapes: &(Shape, Shape), at: &Site) -> String {
     hint::pairing(&shapes.0, &shapes.1, is_in_place(at))
 }
@@ -203,7 +203,7 @@ fn dtype_size(dtype: DType) -> u32 {
     }
 }
 
-/// Returns the name of an operand by its position: `a` to `z`, then `a1` and so on.
+/// Returns the name that messages give to the operand at `position`: `a` to `z`, then `a1` and so on.
 pub(crate) fn operand_name(position: usize) -> String {
     let letter = char::from(b'a' + (position % 26) as u8);
     match position / 26 {
@@ -221,8 +221,8 @@ fn hint_line(hint: Option<String>) -> String {
     hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
 }
 
-/// Returns the shapes, one per line, and below them a mark at the failing dimension with its two sizes. The failing dimension is counted in
-/// the shape of the highest rank.
+/// Returns the text of the shapes, one per line, and below them a mark at the failing dimension with its two sizes. `failing` has this
+/// dimension, counted in the longest shape, and the sizes.
 fn align(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
@@ -382,7 +382,8 @@ mod tests {
     fn broadcast_shapes_shows_the_dimensions_that_pytorch_has_joined() {
         type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
         let table: &[Row] = &[
-            // The columns: shapes, (rank, failing dimension counted from the end), failing argument, its sizes, shape joined before it.
+            // The columns: shapes, (rank, failing dimension counted from the end), position of the failing shape, its sizes, and the joint
+            // shape of the others before it.
             (&[&[4, 5, 1, 1, 2], &[2, 1, 6, 1, 2]], (2, 5), 1, "2, 1, 6, 1, 2", "[4, 5, 6, 1, 2]"),
             (&[&[2], &[3], &[1, 1, 1]], (3, 1), 1, "3,", "[1, 1, 2]"),
             (&[&[2, 1], &[3], &[4, 2]], (2, 1), 2, "4, 2", "[2, 3]"),
