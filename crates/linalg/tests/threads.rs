@@ -27,7 +27,7 @@ fn results() -> Vec<Tensor<f64>> {
     results
 }
 
-/// Returns the error of a batch in which the matrices with these indices are singular.
+/// Returns the error for a batch of matrices. The matrices with the indices `singular` are singular.
 fn refusal(singular: &[usize]) -> String {
     let zeros = |index: &[usize]| index[1] == index[2] && !singular.contains(&index[0]);
     Tensor::from_fn([20_000, 4, 4], |index| f64::from(zeros(index))).try_inv().unwrap_err().sentence()

@@ -1,4 +1,4 @@
-//! The nodes of a tape between the inputs and outputs of a transformation, and the lines of code of the nodes that it records.
+//! The nodes of a tape between the inputs and outputs of a differentiation or batching, and the lines of code of the nodes that it records.
 
 use std::panic::Location;
 
@@ -8,12 +8,12 @@ use wengert_tensor::{Float, Site, compat};
 use crate::rules::{self, Primitive};
 use crate::{Tape, Var};
 
-/// The inputs of an operation through which a path may pass.
+/// The inputs of an operation through which a path from a source to an output may pass.
 #[derive(Clone, Copy)]
 pub(crate) enum Traversal {
-    /// The inputs with a derivative.
+    /// Only the inputs with respect to which the operation has a derivative.
     Differentiable,
-    /// All inputs.
+    /// All inputs of the operation.
     All,
 }
 
@@ -29,7 +29,8 @@ impl Traversal {
     }
 }
 
-/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` on has a slot, on the path or not.
+/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` on has a slot, whether it is on the path
+/// or not.
 pub(crate) struct Path {
     /// The node with slot 0.
     pub(crate) first: Index,

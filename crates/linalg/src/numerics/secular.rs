@@ -26,7 +26,7 @@ const MIN_PARALLEL: usize = 128;
 /// A matrix diag(d) + ρ z zᵀ. With `SQUARES`, it is diag(d)² + z zᵀ.
 #[derive(Clone, Copy)]
 pub(super) struct RankOne<'a, T> {
-    /// The diagonal d, ascending and without equal elements. With squares, none is negative.
+    /// The diagonal d, in ascending order and without equal elements. With `SQUARES`, no element is negative.
     pub(super) poles: &'a [T],
     /// The vector z. It has no zeros.
     pub(super) z: &'a [T],

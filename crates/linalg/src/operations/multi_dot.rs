@@ -80,8 +80,8 @@ fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
     Ok(())
 }
 
-/// Returns the best split `splits[i][j]` of the product of the matrices i to j: the last matrix of its left factor. Matrix k has `sizes[k]`
-/// rows and `sizes[k + 1]` columns.
+/// Returns the best splits of the product of the matrices i to j, for all i and j. `splits[i][j]` is the last matrix of the product's left
+/// factor. Matrix k has `sizes[k]` rows and `sizes[k + 1]` columns.
 fn splits(sizes: &[usize]) -> Vec<Vec<usize>> {
     let count = sizes.len() - 1;
     let size = |i: usize| sizes[i] as f64;
