@@ -91,8 +91,8 @@ fn multiply_parts<T: Float>(rows: &mut [T], order: usize, vectors: [&[T]; 3], pr
     );
 }
 
-/// Subtracts v w[r] + w v[r] from row r of the remaining matrix, and then adds `next[r]` times the row to `product`. `own` has v[r], w[r]
-/// and `next[r]`.
+/// Subtracts `v w[r] + w v[r]` from row r of the remaining matrix, and then adds `next[r]` times the row to `product`. `own` has `v[r]`,
+/// `w[r]` and `next[r]`.
 #[inline(always)]
 fn change_and_add<T: Float>(row: &mut [T], [v, w]: [&[T]; 2], product: &mut [T], own: [T; 3]) {
     for (((x, product), &v), &w) in row.iter_mut().zip(product).zip(v).zip(w) {

@@ -76,8 +76,8 @@ pub struct LeastSquares<A> {
 /// Least squares, the pseudoinverse and the rank.
 #[twins]
 pub trait LeastSquaresProblems: Array {
-    /// Returns the X that minimizes |A X - B|. If several X minimize it, returns the one with the smallest norm. The matrices A are `[…, m,
-    /// n]`, and the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
+    /// Returns the X that minimizes |A X - B|. If several X minimize it, returns the one with the smallest norm. The matrices A are
+    /// `[…, m, n]`, and the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
     ///
     /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest one count as zeros.
     /// The default of `rcond` is max(m, n) ε, where ε is the distance from 1 to the next number. A matrix of full rank with m ≥ n is solved

@@ -286,8 +286,8 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over `i <
-/// count`. There are `rows` rows. `runs` has the position of each run's first element in `right`.
+/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over
+/// `i < count`. There are `rows` rows. `runs` has the position of each run's first element in `right`.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],

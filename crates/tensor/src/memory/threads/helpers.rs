@@ -26,8 +26,8 @@ pub(super) const TRIAL: Duration = Duration::from_millis(10);
 /// The shortest pause of a spinning thread that counts as a suspension. Interrupts cause shorter pauses, other threads cause longer ones.
 const SUSPENSION: Duration = Duration::from_micros(100);
 
-/// The number of times that a helper tests whether it has tasks before it reads the clock and yields. These tests take 4 µs on AMD Zen 4, and
-/// 12 µs on Intel Skylake. During the call that yields, the helper does not see new tasks, so shorter intervals delay operations.
+/// The number of times that a helper tests whether it has tasks before it reads the clock and yields. These tests take 4 µs on AMD Zen 4,
+/// and 12 µs on Intel Skylake. During the call that yields, the helper does not see new tasks, so shorter intervals delay operations.
 const SPINS: u32 = 256;
 
 /// The number of times that the caller tests whether helpers have finished before it reads the clock. These tests take 1 µs on AMD Zen 4.
