@@ -11,8 +11,9 @@ use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested ones. If later evaluations
-/// would need more values, they are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
+/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. If later evaluations
+/// would need more values, these are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs
+/// time.
 const FRONTIER: usize = 16;
 
 /// The number of evaluations of a tape after which any number of values is kept for later evaluations.

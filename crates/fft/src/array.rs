@@ -1,4 +1,4 @@
-//! The arrays that have transforms. A tensor computes a transform immediately; a variable records it.
+//! The arrays that have Fourier transforms. A tensor computes a transform immediately; a variable records it.
 
 use wengert_autograd::Var;
 use wengert_tensor::ops::{Result, TensorLike};

@@ -246,8 +246,8 @@ pub(crate) mod matmul {
     /// last bits.
     pub(crate) const PANEL_TERMS: usize = 256;
 
-    /// The number of columns of the right matrix that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit in
-    /// the second-level cache.
+    /// The number of columns of the right matrix that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit
+    /// in the second-level cache.
     pub(crate) const PANEL_COLUMNS: usize = 256;
 
     /// The number of rows of the left matrix that are copied at once in the mode of equal bits, if the rows are not contiguous.

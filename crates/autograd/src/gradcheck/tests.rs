@@ -20,7 +20,7 @@ enum Cube {
     /// The first derivative is right, but it is recorded as independent of x, so the second one is wrong.
     DetachedVjp,
     DetachedJvp,
-    /// There is no gradient at all.
+    /// In reverse mode, the rule returns `None`, which means that the gradient is zero.
     Zero,
 }
 
@@ -119,7 +119,7 @@ fn the_worst_element_is_named() {
     assert_eq!((worst.mode, worst.got), (Mode::Reverse, 0.0));
 }
 
-/// The operation x + bias. Its bias gradient is not summed over the rows.
+/// The operation x + bias, with a mistake: the gradient of the bias is not summed over the rows.
 struct Unsummed;
 
 impl<T: Float> Operation<T> for Unsummed {
