@@ -64,7 +64,7 @@ pub trait GradientSink<T: Float = f32> {
 /// let recorded = loss.record_backward()?;
 /// let mut order = Order(Vec::new());
 /// recorded.evaluate(&mut order)?;
-/// The gradient of the last layer comes first.
+/// // The last layer's comes first.
 /// assert_eq!(order.0, [w.id(), v.id()]);
 /// # Ok::<(), Error>(())
 /// ```

@@ -185,7 +185,6 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 ///
 /// Computes nothing and returns false if the rows are too long or too short, or if no operand is [strided](Access::Strided). Also returns
 /// false if an operand's stride along its rows is neither 0 nor 1.
-/// if an inner stride is neither 0 nor 1.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],

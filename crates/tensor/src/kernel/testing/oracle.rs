@@ -1,4 +1,5 @@
 //! The specification of the kernels, and the oracle of their tests: slow and obvious code. Its loops over indices find each element through
+//! [`Layout::position`](crate::Layout::position).
 //!
 //! The expected results for single elements are in [`numbers`](crate::kernel::testing::numbers).
 
