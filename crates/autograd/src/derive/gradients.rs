@@ -102,8 +102,8 @@ impl<T: Float> Gradients<T> {
         &self.changes
     }
 
-    /// Returns the kind of a layer (such as dropout) that behaves differently in training, if such a layer was called on the tape of the
-    /// loss and this tape does not train. Otherwise returns `None`.
+    /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
+    /// `None` if no such layer was called, or if the tape is a training tape.
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }

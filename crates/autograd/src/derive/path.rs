@@ -1,4 +1,5 @@
-//! The nodes of a tape between the inputs and outputs of a differentiation or batching, and the lines of code of the nodes that it records.
+//! The nodes of a tape between the inputs and outputs of a differentiation or batching. Also the lines of code of the nodes that it
+//! records.
 
 use std::panic::Location;
 

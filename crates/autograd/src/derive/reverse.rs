@@ -162,9 +162,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first, and stops at the first node that
-    /// is no sum, difference or product. Most nodes are of these kinds, and the tape is borrowed only once for all of them. Returns the
-    /// slot of the node at which it stopped.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node that is
+    /// no sum, difference or product, and returns its slot. Most nodes are of these kinds, and the tape is borrowed only once for all of
+    /// them.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -301,8 +301,9 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
     }
 
-    /// Computes the gradients of this variable, a single number, with respect to every variable and parameter of the tape that it depends
-    /// on, in one evaluation. The gradients outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
+    /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every variable and parameter
+    /// of the tape that the number depends on. The gradients outlive the tape. PyTorch: `backward`, with the gradients returned instead of
+    /// stored.
     ///
     /// ```
     /// # use wengert_autograd as wengert;

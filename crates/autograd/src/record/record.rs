@@ -1,5 +1,5 @@
-//! The contents of a tape: an expression, the data of its leaves, the line of code of each node, and the operations that are values of
-//! their own (with arguments such as positions).
+//! The contents of a tape: an expression, the data of its leaves, and the line of code of each node. Also the operations that [`Op::Other`]
+//! refers to, which may have arguments of their own.
 
 use std::ops::Deref;
 use std::panic::Location;

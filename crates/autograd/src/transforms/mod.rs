@@ -486,8 +486,8 @@ mod tests {
         assert_eq!(each, &x * 2.0);
     }
 
-    /// Checks that in an inner derivative, a variable of the outer function is a constant, even if both functions are called with the same
-    /// variable (Siskind and Pearlmutter 2005).
+    /// Checks that a variable of the outer function is a constant in an inner derivative. This must hold even if both functions are called
+    /// with the same variable (Siskind and Pearlmutter 2005).
     #[test]
     fn nested_derivatives_of_one_variable_are_not_confused() {
         let x = Tensor::scalar(1.0);

@@ -110,8 +110,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the shapes of the inputs, no memory can hold results of the shapes that it returns, or an input belongs to
-    /// another tape.
+    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
+    /// shapes that the function returns.
     pub fn try_apply_function<'t>(
         &'t self,
         function: impl Function<T>,
@@ -126,8 +126,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the shapes of the inputs, no memory can hold results of the shapes that it returns, or an input belongs to
-    /// another tape.
+    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
+    /// shapes that the function returns.
     #[doc(hidden)]
     pub fn record_function<'t>(
         &'t self,

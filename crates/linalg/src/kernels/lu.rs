@@ -81,9 +81,8 @@ impl Kernel for Factor {
         Ok(vec![lu, pivots])
     }
 
-    /// For A = P L U and X = L⁻¹ Pᵀ dA U⁻¹, the differentials are dL = L tril(X, -1) and dU = triu(X) U. If A is not square, this rule
-    /// applies to its square part. The rest of A (with its rows exchanged) is a product of the rest of L with U, or of L with the rest of
-    /// U.
+    /// For A = P L U, let X = L⁻¹ Pᵀ dA U⁻¹. Then dL = L tril(X, -1) and dU = triu(X) U. If A is not square, this rule applies to its
+    /// square part. The other rows or columns of Pᵀ A are the product of the other rows of L with U, or of L with the other columns of U.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         vec![Some(factor_rule(call.outputs[0], call.outputs[1], gradients[0]))]
     }

@@ -44,7 +44,7 @@ impl Kernel for Pinv {
         })
     }
 
-    /// The gradient is -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A), where P is the pseudoinverse of A, and g is the gradient with
+    /// The gradient is -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A). Here P is the pseudoinverse of A, and g is the gradient with
     /// respect to P (Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
     /// separate", 1973).
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {

@@ -44,9 +44,9 @@ impl Kernel for Qr {
     }
 
     /// For A with at least as many rows as columns, the gradient is (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q. Here g_Q and g_R are
-    /// the gradients with respect to Q and R, and copyltu copies the lower triangle to the upper one (Seeger et al., "Auto-differentiating
-    /// linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with a triangular U. The rule applies to X = Q U. The other part is W =
-    /// Qᵀ Y.
+    /// the gradients with respect to Q and R. The function copyltu copies the lower triangle to the upper one (Seeger et al.,
+    /// "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with a triangular U. The rule applies to X = Q U.
+    /// The other part is W = Qᵀ Y.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, q, r) = (call.inputs[0], call.outputs[0], call.outputs[1]);
         let shape = a.shape();

@@ -56,8 +56,8 @@ impl Kernel for Svd {
     }
 
     /// The gradient is U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ). Here g_U,
-    /// g_S and g_V are the gradients with respect to U, S and V, skew(X) = X - Xᵀ, and Eᵢⱼ = σⱼ² - σᵢ² for the singular values σ (Townsend,
-    /// "Differentiating the singular value decomposition", 2016). Quotients by 0 are set to 0.
+    /// g_S and g_V are the gradients with respect to U, S and V. Further, skew(X) = X - Xᵀ, and Eᵢⱼ = σⱼ² - σᵢ² for the singular values σ.
+    /// The source is Townsend, "Differentiating the singular value decomposition", 2016. Quotients by 0 are set to 0.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (values, shape) = (call.outputs[1], call.inputs[0].shape());
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);

@@ -85,7 +85,7 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
     }
 }
 
-/// The vectors of the change -u wᵀ - y vᵀ of the remaining matrix, and the vector and factor of the next reflection of its rows.
+/// The vectors of the change -u wᵀ - y vᵀ of the remaining matrix. Also the vector and the factor of the next reflection of its rows.
 #[derive(Clone, Copy)]
 struct Step<'a, T> {
     u: &'a [T],

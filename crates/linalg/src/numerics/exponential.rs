@@ -35,7 +35,7 @@ pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<
     let mut steps = 0.0f64;
     if root == MAX_ROOT {
         let size = |k: usize| self::norm(&powers[k - 1], n).to_f64().powf(1.0 / k as f64);
-        // By theorem 4.2 of Al-Mohy and Higham with p = 3, the norms of the 3rd and 4th powers bound all powers from the 6th on.
+        // The norms of the 3rd and 4th powers bound all powers from the 6th on (Al-Mohy and Higham, theorem 4.2 with p = 3).
         let size = size(1).min(size(3).max(size(4))) * first.exp2();
         while !accurate(root, size * (-steps).exp2()) {
             steps += 1.0;

@@ -240,7 +240,7 @@ pub(crate) fn diagonals_all<T: Float>(
     })
 }
 
-/// Replaces each matrix B of a range (`n` rows of `width` elements) by the solution X of A X = B, where `a` has the triangular matrices A.
+/// Replaces each matrix B of a range (`n` rows of `width` elements) by the solution X of A X = B. `a` has the triangular matrices A.
 pub(crate) fn solve_triangular_all<T: Float>(
     coefficients: Coefficients,
     a: &[T],

@@ -185,8 +185,8 @@ fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usiz
     }
 }
 
-/// Writes the upper triangle T of the product H₁ … Hₖ = I - Vᵀ T V, where row j of V is the vector vⱼ. Column j of T is -τⱼ T V vⱼ above
-/// the diagonal, and τⱼ on it.
+/// Writes the upper triangle T of the product H₁ … Hₖ = I - Vᵀ T V. Row j of V is the vector vⱼ. Column j of T is -τⱼ T V vⱼ above the
+/// diagonal, and τⱼ on it.
 #[inline(always)]
 fn fill_triangle<T: Float>(vectors: &[T], order: usize, factors: &[T], triangle: &mut [T]) {
     let count = factors.len();
@@ -203,7 +203,7 @@ fn fill_triangle<T: Float>(vectors: &[T], order: usize, factors: &[T], triangle:
     }
 }
 
-/// A product of reflections in the form I - Vᵀ T V, where the rows of V are the reflections' vectors, and T is an upper triangle.
+/// A product of reflections in the form I - Vᵀ T V. The rows of V are the vectors of the reflections, and T is an upper triangle.
 pub(crate) struct Block<T: Float> {
     vectors: Tensor<T>,
     triangle: Tensor<T>,

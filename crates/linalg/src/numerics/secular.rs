@@ -4,9 +4,9 @@
 //! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are exact gives orthogonal
 //! vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric eigenproblem", 1994).
 //!
-//! With `SQUARES`, the matrix is D² + z zᵀ. The roots and differences are then computed from d and σ = √λ. This matrix belongs to the
-//! singular values of a matrix that consists of the row z and diag(d) (Gu and Eisenstat, "A divide-and-conquer algorithm for the bidiagonal
-//! SVD", 1995).
+//! With `SQUARES`, the matrix is D² + z zᵀ. The roots and differences are then computed from d and σ = √λ. The numbers σ are the singular
+//! values of a matrix that consists of the row z and diag(d). The source is Gu and Eisenstat, "A divide-and-conquer algorithm for the
+//! bidiagonal SVD", 1995.
 
 use wengert_tensor::{Float, each_part};
 

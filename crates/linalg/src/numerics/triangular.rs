@@ -135,8 +135,9 @@ impl<T: Float> Triangular<'_, T> {
         }
     }
 
-    /// Solves for a single column of B, by blocks of rows. The products of a row with the blocks solved before do not depend on other rows
-    /// of its block, so the processor computes several rows at once. In a block, each solved element is subtracted from the others.
+    /// Solves for a single column of B, by blocks of rows. The products of a row with the blocks that are solved before do not depend on
+    /// other rows of its block. So the processor computes several rows at once. In a block, each solved element is subtracted from the
+    /// others.
     #[inline(always)]
     fn solve_vector(self, b: &mut [T], (first, count): (usize, usize)) {
         let upper = self.coefficients.upper;

@@ -55,7 +55,7 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     repeat_prefix(out, row.len());
 }
 
-/// Calls a function that has the length of a short row as a const parameter, so that the compiler writes a row with one or two stores.
+/// Calls a function with the length of a short row as a const parameter. So the compiler writes a row with one or two stores.
 macro_rules! of_constant {
     ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
         match $row {

@@ -50,8 +50,8 @@ pub(super) struct Concatenation {
 }
 
 impl Definition {
-    /// Returns the operands that the definition contains. The list is empty for [`Definition::Node`] (an operation that runs outside of the
-    /// compiled programs) and for [`Definition::Cat`], because these variants do not contain their operands.
+    /// Returns the operands that the definition contains. [`Definition::Node`] (an operation that runs outside of the compiled programs)
+    /// and [`Definition::Cat`] do not contain their operands, so the list is empty for them.
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
         let mut operands = SmallVec::new();
         let mut copy = *self;

@@ -8,8 +8,8 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
 impl Geometry {
-    /// Splits the index `number` of a row of the matrix of columns into the channel, and the row and the column in the window, to which it
-    /// belongs. The window must have depth 1.
+    /// Returns the channel, and the row and the column in the window, to which the row `number` of the matrix of columns belongs. The
+    /// window must have depth 1.
     fn row(&self, number: usize) -> (usize, usize, usize) {
         let [_, height, width] = &self.axes;
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
