@@ -127,7 +127,7 @@ pub enum Change<V> {
         /// The weight of the batch.
         share: Share,
     },
-    /// The count in the buffer grows by one.
+    /// The buffer is a count, which grows by one.
     Count,
 }
 

@@ -116,7 +116,7 @@ impl<A: Array> TransformsOfMany for A {}
 /// A dimension, and the number of elements to which signals along it are cut or extended. `None` keeps the size of the dimension.
 type Line = (usize, Option<usize>);
 
-/// Checks `dims` and `sizes`, and pairs them for an array with `rank` dimensions, in the caller's order.
+/// Checks `dims` and `sizes` for an array with `rank` dimensions. Returns pairs of a dimension and its size, in the caller's order.
 fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) -> Result<Vec<Line>, A::Error> {
     let size = |k: usize| sizes.map(|sizes| sizes[k]);
     if dims.is_all() {

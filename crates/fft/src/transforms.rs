@@ -93,8 +93,8 @@ pub trait Transforms: Array {
         half_line(self, n, dim, norm, Site::here("irfft"))
     }
 
-    /// Returns the real spectra `[…, n]` of half signals `[…, m, 2]`. The other half of each signal is the mirrored conjugate of this half.
-    /// `n` is 2 (m - 1) by default. PyTorch: `torch.fft.hfft`.
+    /// Returns the real spectra `[…, n]` of signals that are given by their first halves `[…, m, 2]`. The other half of each signal is the
+    /// mirrored conjugate of this half. `n` is 2 (m - 1) by default. PyTorch: `torch.fft.hfft`.
     ///
     /// # Errors
     ///

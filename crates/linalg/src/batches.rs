@@ -15,7 +15,7 @@ pub(crate) const MOVES: usize = 4;
 /// The number of ranges per thread. A thread that has finished its ranges takes over ranges of slower threads.
 const RANGES_PER_THREAD: usize = 4;
 
-/// A contiguous range of the matrices of a batch, with its parts of the outputs. Each range is one task of the thread pool.
+/// A contiguous range of the matrices of a batch, with its parts of the results. Each range is one task of the thread pool.
 struct Range<'a, T, E, const N: usize> {
     start: usize,
     count: usize,

@@ -20,7 +20,7 @@ fn results() -> Vec<Tensor<f64>> {
         results.extend(other);
         results.extend([a.pinv(Tolerance::new()), a.matrix_exp(), a.lstsq(&b, None).solution]);
     }
-    // The parts of one large matrix are shared too.
+    // Large matrices are divided into parts, which several threads share too.
     let large = Tensor::<f64>::randn([300, 300], &mut Generator::new(3));
     let ((u, s, vh), (values, vectors)) = (large.svd(false), large.eigh(Triangle::Lower));
     results.extend([u, s, vh, values, vectors, large.svdvals()]);

@@ -40,8 +40,8 @@ pub(crate) mod plan {
     /// value computes it again. Writing the value and reading it back would take longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller one, planning takes
-    /// longer than a copy.
+    /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning
+    /// takes longer than a copy.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
     /// The longest row, in elements, of operands that a program writes side by side. The program's values for the row must stay in the
@@ -70,12 +70,12 @@ pub(crate) mod plan {
 
 /// Thresholds for the blocks and tasks of elementwise work. A block is the piece of a tensor that one call of a kernel processes.
 pub(crate) mod blocks {
-    /// The number of elements of a block. With larger blocks, the operands leave the first-level cache. With smaller ones, the start of
-    /// each instruction takes a larger part of the time.
+    /// The number of elements of a block. With larger blocks, the operands do not stay in the first-level cache. With smaller blocks, the
+    /// start of each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
-    /// The smallest operation, in elements, that runs on several threads. For a smaller one, starting a second thread takes longer than the
-    /// work.
+    /// The smallest operation, in elements, that runs on several threads. For a smaller operation, starting a second thread takes longer
+    /// than the work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
     /// The number of elements of a task, which has several blocks. With longer tasks, threads have no work at the end. Shorter tasks need
@@ -207,7 +207,7 @@ pub(crate) mod matmul {
     /// The largest number of columns of a product for the kernel that keeps the sums of all columns in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// The kernel for few columns adds this number of terms to every sum before it continues with the next terms. So the elements of these
+    /// The number of terms that the kernel for few columns adds to every sum before it continues with the next terms. The elements of these
     /// terms stay in the first-level cache.
     pub(crate) const SEGMENT: usize = 1024;
 
@@ -241,9 +241,9 @@ pub(crate) mod matmul {
     /// The smallest number of terms of each sum of a product for which the kernel for few columns is used.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. The copied
-    /// rows of a strip of 8 columns then take 8 KiB of the first-level cache. This value determines results: another value changes their
-    /// last bits.
+    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this
+    /// value, the copied rows of a strip of 8 columns take 8 KiB of the first-level cache. Another value would change the last bits of
+    /// results.
     pub(crate) const PANEL_TERMS: usize = 256;
 
     /// The number of columns of the right matrix that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit
@@ -352,8 +352,8 @@ pub(crate) mod ops {
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// A sum of at least this number of equal terms is computed as one multiplication. A product of as many equal factors is
-    /// computed as one power. Shorter sums and products have the same bits for every layout of their operands. Longer ones would take
+    /// The number of equal terms from which a sum is computed as one multiplication, and the number of equal factors from which a product
+    /// is computed as one power. Shorter sums and products have the same bits for every layout of their operands. Longer ones would take
     /// seconds, up to years. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
@@ -375,11 +375,11 @@ pub(crate) mod memory {
     /// The smallest request, in bytes, that is compared with the available memory. The check reads a file of the operating system.
     pub(crate) const MIN_CHECKED: usize = 256 << 20;
 
-    /// The smallest buffer, in bytes, that comes from the pool. For smaller ones, the allocator is as fast as the pool.
+    /// The smallest buffer, in bytes, that comes from the pool. For smaller buffers, the allocator is as fast as the pool.
     pub(crate) const MIN_POOLED: usize = 1 << 10;
 
-    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. 0 if the crate is compiled for a check of memory
-    /// errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
+    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. It is 0 if the crate is compiled for a check of
+    /// memory errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
     pub(crate) const POOL_CAPACITY: usize = if option_env!("WENGERT_TEST_NO_POOL").is_some() { 0 } else { 1 << 30 };
 
     /// The size of a cache line, in bytes.

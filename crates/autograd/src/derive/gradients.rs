@@ -92,7 +92,7 @@ impl<T: Float> Gradients<T> {
         changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
-        // These gradients belong to no tape, so their tape has an id that no real tape has.
+        // Gradients of other processes belong to no tape here, so this id is one that no tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
     }
@@ -220,8 +220,8 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. If only one side has a gradient for a key, that gradient is kept. The other batch's changes of
-/// buffers are appended. Gradients of variables are kept only if both sides belong to the same tape.
+/// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is kept. The other
+/// batch's changes of buffers are appended. Gradients of variables are kept only if both sides belong to the same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

@@ -78,7 +78,7 @@ pub struct RecordedGradients<'t, T: Float = f32> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Records the gradients of this single number with respect to every parameter of the tape on which it depends.
+    /// Records the gradients of this variable, a single number, with respect to every parameter of the tape on which the number depends.
     /// [`evaluate`](RecordedGradients::evaluate) then computes them. Both calls together do the same as [`backward`](Self::backward).
     ///
     /// # Errors

@@ -233,7 +233,7 @@ impl Adjoints {
     }
 }
 
-/// The value of a loss, its gradients, and the values of other variables.
+/// The value of a loss, its gradients, and the values of other requested variables.
 type LossAndValues<T> = (T, Gradients<T>, Vec<Tensor<T>>);
 
 #[twins]
@@ -269,7 +269,7 @@ impl<'t, T: Float> Var<'t, T> {
             .zip(inputs)
             .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.describe(), at }))
             .collect::<Result<_, _>>()?;
-        // The gradients form a group: when the value of one is requested, all are computed together.
+        // The gradients form a group: when the value of one gradient is requested, the values of all are computed together.
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
         Ok(gradients)
     }
@@ -396,7 +396,8 @@ impl<'t, T: Float> Var<'t, T> {
         if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }
 
-    /// Records the seed of a gradient, the number one. Returns an error if this variable is not a single number.
+    /// Records the number one as the seed (the incoming gradient) of this variable. Returns an error if this variable is not a single
+    /// number.
     pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {

@@ -340,7 +340,7 @@ proptest! {
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![
             proptest::collection::vec(proptest::collection::vec(0usize..3, 0..4), 1..4),
-            // These values fill more than a few vector registers, and their shapes broadcast.
+            // These shapes have many elements, which fill more than a few vector registers. The shapes broadcast.
             proptest::collection::vec(proptest::collection::vec(1usize..3, 6..8), 1..4),
         ],
         moves in moves(),

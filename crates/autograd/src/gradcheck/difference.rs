@@ -51,11 +51,11 @@ pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
 pub(super) struct Samples {
     /// The values to the left and to the right of the point, at each of [`DISTANCES`].
     pub(super) pairs: [[Vec<f64>; 2]; 3],
-    /// Half the actual distance between the points of each pair. It differs from the step, because x + h is rounded.
+    /// Half the actual distance between the two points of each pair. It differs from the step h, because x + h is rounded.
     pub(super) steps: [f64; 3],
 }
 
-/// An estimate of one derivative.
+/// An estimate of one derivative by central differences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     pub(super) value: f64,

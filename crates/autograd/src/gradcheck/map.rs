@@ -173,7 +173,7 @@ impl<T: Float> Map<'_, T> {
         let tape = Tape::new();
         let (vars, outputs) = self.recorded(&tape, self.inputs).map_err(refused)?;
         let mut roots: Vec<Index> = Vec::new();
-        // Without rows, one derivative is still recorded, so that errors of the rules are found.
+        // If there are no rows, one derivative is still recorded, so that errors of the derivative rules are found.
         let none = Probe { place: Place::Projection(0), weights: Vec::new() };
         let seeds = if rows.is_empty() { std::slice::from_ref(&none) } else { rows };
         for row in seeds {

@@ -190,8 +190,8 @@ pub struct Mismatch {
     pub failed: usize,
     /// The number of derivatives of this mode that were compared.
     pub compared: usize,
-    /// The recorded operation whose own derivative is wrong, if there is one. Each operation was checked alone, with the operands that it
-    /// has on the tape.
+    /// The recorded operation whose own derivative is wrong, if there is one. The check runs each operation alone, with the operands that
+    /// it has on the tape.
     pub culprit: Option<Culprit>,
 }
 
@@ -277,7 +277,7 @@ pub enum Failure {
         output: Place,
         /// The value of the element at the first call of the function.
         first: f64,
-        /// The value of the element at the second call.
+        /// The value of the element at the second call of the function.
         second: f64,
     },
 

@@ -17,7 +17,7 @@ enum Cube {
     Slightly,
     /// In forward mode, the derivative has the wrong sign.
     Jvp,
-    /// The first derivative is right, but it is recorded as independent of x, so the second one is wrong.
+    /// In reverse mode, the first derivative is right, but it is recorded as independent of x. So the second derivative is wrong.
     DetachedVjp,
     DetachedJvp,
     /// In reverse mode, the rule returns `None`, which means that the gradient is zero.
@@ -177,7 +177,7 @@ fn an_unused_input_is_reported() {
     assert!(report.to_string().contains("does not depend on input 1"), "{report}");
     // The derivative of a step function is zero too, but on the tape the function depends on its input.
     assert_eq!(gradcheck(|[x]| x.floor() + 0.5, [&Tensor::from([1.5, 2.5])]).unwrap().independent, [0usize; 0]);
-    // On the tape, the zeros and ones of a comparison depend on nothing.
+    // On the tape, the result of a comparison (zeros and ones) depends on no variable.
     assert_eq!(gradcheck(|[x]| x.gt(0.0), [&x]).unwrap().independent, [0]);
 }
 

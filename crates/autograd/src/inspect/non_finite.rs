@@ -175,7 +175,7 @@ fn describe<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, opera
     }
 }
 
-/// Returns the index, one number per dimension, of the element at a row-major position.
+/// Returns the index of the element at a row-major position. The index has one number for each dimension.
 pub(crate) fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
     let mut rest = position;
     let mut index = vec![0; shape.rank()];

@@ -34,7 +34,7 @@ pub(crate) struct Record<T: Float, O> {
     together: Vec<Vec<Index>>,
     /// The largest index of a node whose value was requested, and the number of evaluations so far.
     pub(crate) evaluated: Option<(Index, usize)>,
-    /// The number of nodes that evaluations after the first one have computed.
+    /// The number of nodes that all evaluations of this tape after the first one have computed.
     pub(crate) work: usize,
     /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
@@ -42,7 +42,8 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) bound: Vec<(u64, Index)>,
     /// The nodes that were recorded as identity matrices.
     pub(crate) identities: Vec<Index>,
-    /// The number of active observers. While there is one, `read` collects the nodes whose values are requested.
+    /// The number of active observers, which want to know whose values are requested. While there is an observer, `read` collects the
+    /// nodes.
     pub(crate) watchers: usize,
     /// The nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,

@@ -36,8 +36,8 @@ impl LinearFactor {
         }
     }
 
-    /// Records `v` times the factor. `shape` is the index of the shape of `v`, and `other` is the other operand. Returns `None` if the tape
-    /// is full.
+    /// Records `v` times this factor. `shape` is the index of the shape of `v`, and `other` is the other operand of the operation. Returns
+    /// `None` if the tape is full.
     #[inline(always)]
     pub(crate) fn times<T: Float>(
         self,

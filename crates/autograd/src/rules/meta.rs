@@ -84,7 +84,7 @@ impl Derivative for Slopes {
     }
 
     fn apply<'t, T: Float>(&self, _: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        // The derivative is elementwise, so it is the same in both modes.
+        // The derivative is elementwise, so the formula is the same in reverse and forward mode.
         match self.roles[input - 1] {
             Role::Input(Some(slope)) => Some(v * call.input(slope)),
             Role::Input(None) => Some(v),

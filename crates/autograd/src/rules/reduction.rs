@@ -33,7 +33,7 @@ pub(super) fn derivative<'t, T: Float>(
                 Mode::Jvp => (v * share).sum_to(&to),
             }
         }
-        // `prod` is recorded as a tree of products, which have their own rules.
+        // A product is recorded as a tree of multiplications, which have derivative rules of their own.
         _ => unreachable!("{} is not recorded", op.name()),
     }
 }

@@ -178,7 +178,7 @@ impl<T: Float> Operation<T> for MeanPooling {
     }
 }
 
-/// Returns the input with index `position`, reshaped to `shape`, in which one dimension has the images of all examples.
+/// Returns the input with index `position`, reshaped to `shape`, in which one dimension contains the images of all examples.
 fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Var<'t, T> {
     or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
 }

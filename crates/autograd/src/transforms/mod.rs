@@ -105,8 +105,8 @@ pub fn try_infer_in_batches<T: Float>(
     Ok(try_cat(&results, 0)?)
 }
 
-/// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. A gradient has its input's
-/// shape. It is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+/// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. A gradient has the shape of its
+/// input. If the function does not depend on an input, the gradient is zeros. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -140,8 +140,8 @@ pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Resu
     Ok(I::arrange(inputs.derive(None, f, gradients, at)?))
 }
 
-/// Returns the value of a function, which must be one number, and its gradients as in [`grad`], from one evaluation. JAX:
-/// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, in the other order.
+/// Returns the value of a function and its gradients as in [`grad`], from one evaluation. The value must be one number. JAX:
+/// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, which returns them in the other order.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }

@@ -47,8 +47,9 @@ pub struct TreeLayout<F> {
     len: usize,
 }
 
-/// Returns the elements of all arrays as one vector `[n]`, and the layout that turns vectors back into structures. With variables,
-/// derivatives flow through both conversions. JAX: `ravel_pytree`; PyTorch: `parameters_to_vector` and `vector_to_parameters`.
+/// Returns the elements of all arrays of a structure as one vector `[n]`, and the layout that converts vectors back to structures. If the
+/// arrays are variables, derivatives flow through both conversions. JAX: `ravel_pytree`; PyTorch: `parameters_to_vector` and
+/// `vector_to_parameters`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }

@@ -376,7 +376,7 @@ mod tests {
             // The gradients of Σ (x y)² and of (Σ x)² with respect to x.
             let total = if count == 2 { x.sum_keepdim(1) * 2.0 } else { Tensor::zeros([3, 1]) };
             assert_eq!(gradients.value(), &x * y.square() * 2.0 + total);
-            // There is one call for the example and one for the batch, and not one for each example.
+            // The function is called once for one example and once for the batch, and not once for each example.
             assert_eq!(tape.calls("product_and_total").len(), 2);
         }
     }

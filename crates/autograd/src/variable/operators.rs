@@ -134,7 +134,7 @@ impl<'t, T: Float> Neg for Var<'t, T> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Returns ones where both elements are equal, zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
+    /// Returns ones where the elements of `self` and `other` are equal, and zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
     ///
     /// # Panics
     ///
@@ -145,7 +145,7 @@ impl<'t, T: Float> Var<'t, T> {
         Comparison::eq(&self, other)
     }
 
-    /// Returns ones where the elements differ, zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
+    /// Returns ones where the elements of `self` and `other` differ, and zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
     ///
     /// # Panics
     ///

@@ -23,8 +23,8 @@ const STRIP: usize = 16;
 /// The number of rows in a strip that is updated by products of tensors, which are slow for few rows.
 const LARGE_STRIP: usize = 128;
 
-/// Replaces the lower triangle of an `n` by `n` matrix by its Cholesky factor, and the rest by zeros. Returns the order of the first
-/// leading minor that is not positive, or `None` if all are positive.
+/// Replaces the lower triangle of an `n` by `n` matrix by its Cholesky factor, and the other elements by zeros. Returns the order of the
+/// first leading minor that is not positive, or `None` if all are positive.
 pub(crate) fn cholesky<T: Float>(a: &mut [T], n: usize) -> Result<Option<usize>, Error> {
     let failed = factor(a, n, 0, n)?;
     for row in 0..n {

@@ -163,7 +163,7 @@ fn check_eigen<T: Float>() {
             let (mut alone, mut upper) = (vec![T::ZERO; order], vec![T::ZERO; order]);
             eigen::symmetric(&data, false, &mut alone, None).unwrap();
             assert_values(&alone, &values, order, &name);
-            // The other triangle is not read.
+            // The lower triangle must not be read.
             let mut half = data.clone();
             (0..half.len()).filter(|k| k / order > k % order).for_each(|k| half[k] = T::NAN);
             eigen::symmetric(&half, true, &mut upper, None).unwrap();

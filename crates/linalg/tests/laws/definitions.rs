@@ -31,7 +31,7 @@ fn cholesky_factors_multiply_to_the_matrix() {
             assert!(difference(&l.matmul(l.transpose(-2, -1)), &a) <= bound(n, n as f64 + 1.0), "{shape:?}");
             assert_eq!(l, l.tril(0));
             assert_eq!(upper_factor(&a), l.transpose(-2, -1).contiguous());
-            // Only one triangle is read.
+            // The operation reads only one triangle of a matrix.
             assert_eq!(a.tril(0).cholesky(), l);
             assert_eq!(upper_factor(&a.triu(0)), l.transpose(-2, -1));
         }
@@ -203,7 +203,7 @@ fn gradients_of_determinants_are_cofactors() {
     }
 }
 
-/// Checks that a matrix has the same bits in a batch and alone. Small matrices of a batch are computed by other code.
+/// Checks that a matrix has the same bits in a batch and alone. Different functions compute small matrices of a batch and single matrices.
 #[test]
 fn a_matrix_has_the_same_bits_in_a_batch_and_alone() {
     for n in [1, 2, 3, 5, 8, 15, 16, 17] {

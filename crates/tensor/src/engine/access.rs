@@ -44,7 +44,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// Returns the way in which an operand with this layout is read. The layout must have at least one element.
+    /// Returns the way in which an operand with the layout `layout` is read. The layout must have at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());

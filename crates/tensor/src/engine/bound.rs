@@ -226,7 +226,7 @@ impl Binding {
         })
     }
 
-    /// Returns true if the binding was made for the layouts of these inputs.
+    /// Returns true if this binding was made for the layouts of `inputs`.
     fn serves<T: Float>(&self, inputs: &[Argument<'_, T>]) -> bool {
         let same = |(own, input): (&Option<Layout>, &Argument<'_, T>)| match (own, input) {
             (None, Argument::Number(_)) => true,

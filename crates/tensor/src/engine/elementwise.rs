@@ -171,7 +171,8 @@ fn two<T: Element, U: Element>(
     });
 }
 
-/// Returns the tiling (blocks and tasks) of `count` elements for operands with these accesses. `cost` is the operation's cost in additions.
+/// Returns the tiling (blocks and tasks) of `count` elements. `accesses` says how each operand is read. `cost` is the operation's cost in
+/// additions.
 fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),

@@ -16,7 +16,7 @@ pub(crate) enum Register {
 pub(crate) struct Registers {
     /// The register of each instruction's result.
     pub(crate) results: Vec<Register>,
-    /// The number of slots.
+    /// The number of slots in the memory of a thread.
     pub(crate) slots: usize,
 }
 
@@ -29,7 +29,7 @@ impl Registers {
         let mut slots = 0;
         for (position, instruction) in instructions.iter().enumerate() {
             let value = inputs + position;
-            // The result gets its register before the operands' registers become free, so that no instruction writes to a register that it
+            // The result gets its register before the registers of the operands become free. So no instruction writes to a register that it
             // reads.
             let result = match direct[value] {
                 Some(output) => Register::Output(output),

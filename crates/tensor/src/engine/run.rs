@@ -153,8 +153,8 @@ impl<T: Float> Blocks<'_, T> {
     }
 }
 
-/// The index of the first slot of each kind. The order of the kinds is: registers, scratch memory for outputs that are not computed in
-/// place, [`Slots::SPARE`] slots for expanded values, gathered inputs, outputs.
+/// The index of the first slot of each kind of slots. The order of the kinds is: registers, scratch memory for outputs that are not
+/// computed in place, [`Slots::SPARE`] slots for expanded values, copied inputs, outputs.
 #[derive(Clone, Copy)]
 struct Slots {
     aside: usize,
@@ -228,7 +228,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Returns a value as an operand: the `len` elements of the block, or one element for each of `len` rows.
     #[inline(always)]
     fn operand(&self, value: usize, len: usize) -> Operand<'_, T> {
-        // The value is matched by reference. A copy of the whole value would wait for the separate stores of its fields.
+        // The value is matched by reference. A copy of the whole value would have to wait until the separate stores of its fields have
+        // finished.
         match &self.values[value] {
             BlockValue::Splat(value) => Operand::Splat(*value),
             BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),

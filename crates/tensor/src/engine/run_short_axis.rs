@@ -81,7 +81,7 @@ pub(crate) fn run<T: Float>(
 
 /// An input with its elements, ready to be read lane by lane. A lane is one position of the short last dimension.
 enum LaneInput<'a, T> {
-    /// The same elements for all lanes.
+    /// The same elements for all lanes (positions of the short last dimension).
     Same(Input<'a, T>),
     /// Separate elements for each lane. The last field is the distance between adjacent lanes, in elements.
     Lanes(&'a [T], &'a IterationSpace<1>, isize),

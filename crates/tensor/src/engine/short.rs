@@ -93,7 +93,7 @@ pub(crate) fn two<T: Element, U>(
     true
 }
 
-/// An operand of at most one block, which is read in pieces in ascending order.
+/// An operand of at most one block. Pieces of it are read one after the other, in ascending order.
 enum GatheredOperand<'a, T> {
     /// All elements of the operand, if they are contiguous or one repeated element.
     Whole(Operand<'a, T>),

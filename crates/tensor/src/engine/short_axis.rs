@@ -41,8 +41,8 @@ pub(crate) struct LaneTotals {
     pub(crate) accumulator: Accumulator,
     /// True if all lanes are first reduced to one lane, because the reduction covers the last dimension.
     pub(crate) across: bool,
-    /// A layout over the totals, which are stored lane by lane. It has the shape of the result, and finds the total of each element of the
-    /// result.
+    /// A layout over the totals, which are stored lane by lane. It has the shape of the output, and gives the position of each of its
+    /// elements.
     pub(crate) order: Layout,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct LaneTotals {
 pub(crate) struct ShortAxis {
     pub(crate) count: usize,
     pub(crate) inputs: SmallVec<[LaneAccess; 4]>,
-    /// The tiling of one lane into blocks.
+    /// The division of each lane (position of the short last dimension) into blocks.
     pub(crate) tiling: Tiling,
     pub(crate) reduced: SmallVec<[LaneTotals; 2]>,
 }

@@ -9,7 +9,7 @@ use crate::{Float, Reduction};
 /// The second totals of a task: the sums of the first totals of its earlier stages. A stage is a fixed number of blocks.
 pub(crate) struct Stages<T> {
     op: Reduction,
-    /// The number of blocks after which the first totals are added to the second ones.
+    /// The number of blocks in a stage, after which the first totals are added to the second ones.
     every: usize,
     /// The second totals: the sum of earlier stages. This is empty if the task has a single stage.
     aside: Scratch<T>,

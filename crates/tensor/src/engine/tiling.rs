@@ -40,7 +40,7 @@ impl Tiling {
 
     /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions.
     pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
-        // Adds the cost of reading the operands, about one addition.
+        // Reading the operands costs about one addition per element.
         Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
     }
 

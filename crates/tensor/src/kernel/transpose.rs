@@ -122,7 +122,7 @@ pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len:
 /// at least [`SIDE`]. Rows of the tile are [`PITCH`] apart.
 fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
-    // The last square in each direction is moved back, so that it ends with the last element. It then overlaps the square before it.
+    // In each direction, the last square is moved back so that it ends with the last element. It then overlaps the square before it.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
         for first in places(len) {

@@ -18,8 +18,8 @@ fn computed() -> f64 {
     (&x * 2.0 + 1.0).sqrt().sum(..).item()
 }
 
-/// Forks after the helper threads have started, and computes in both processes. [`a_forked_process_computes`] runs this test in a separate
-/// process.
+/// Forks after the helper threads have started, and computes in the parent process and in the new one. [`a_forked_process_computes`] runs
+/// this test in a separate process.
 #[test]
 fn the_forked_process() {
     if env::var_os(FORKS).is_none() {

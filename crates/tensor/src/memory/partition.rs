@@ -196,8 +196,8 @@ impl<'a, T> Tile<'a, T> {
     pub(crate) fn row(&mut self, number: usize) -> &mut [T] {
         assert!(number < self.rows.len(), "row {number} of {}", self.rows.len());
         let first = (self.rows.start + number) * self.width + self.columns.start;
-        // SAFETY: the tile's rows and columns lie within the matrix, and no other tile has them (`Grid::part`, `whole`). The matrix
-        // is borrowed mutably for `'a`, and the tile as long as the row.
+        // SAFETY: the tile's rows and columns lie within the matrix, and no other tile contains them (`Grid::part`, `whole`). The matrix is
+        // borrowed mutably for `'a`. The tile is borrowed as long as the returned row.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), self.columns.len()) }
     }
 }

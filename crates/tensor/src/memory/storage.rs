@@ -33,7 +33,7 @@ pub(crate) enum Buffer<T> {
     Range(MemoryRange<T>),
 }
 
-/// A range of an allocation that other buffers share.
+/// A range of an allocation. Other ranges of the allocation belong to other buffers.
 pub(crate) struct MemoryRange<T> {
     memory: Arc<Divided<T>>,
     range: Range<usize>,
@@ -259,8 +259,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Converts the buffer into a vector if it is a vector that no other tensor holds, or if it is short. Otherwise returns the unchanged
-    /// buffer as the error.
+    /// Converts the buffer into a vector if it is a vector that no other tensor holds, or if it is short. Otherwise returns the buffer
+    /// itself as the error.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         let buffer = match self {
             Storage::Small(mut data) => {

@@ -16,7 +16,7 @@ use crate::shape::shape::INLINE_RANK;
 /// A broadcasting error. It describes the first operand that does not broadcast with the joint shape of the operands before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The joint shape of the operands before the failing one.
+    /// The joint shape of the operands before the operand that fails.
     pub merged: Shape,
     /// The position of the failing operand in the list of operands.
     pub operand: usize,

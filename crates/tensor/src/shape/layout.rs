@@ -9,7 +9,7 @@ use crate::Shape;
 use crate::shape::broadcast::expands;
 use crate::shape::shape::{INLINE_RANK, copy_of, list_of};
 
-/// The strides in elements, one per dimension.
+/// The strides of a layout in elements, one for each dimension.
 pub type Strides = SmallVec<[isize; INLINE_RANK]>;
 
 /// The shape and strides of a tensor, and the offset of its first element in the buffer, all in elements.
@@ -645,7 +645,7 @@ mod tests {
             for shape in shapes.map(Shape::from).iter().filter(|shape| shape.numel() == layout.numel()) {
                 match layout.reshape(shape) {
                     Some(view) => assert_eq!(positions(&view), positions(&layout), "{layout:?} {shape}"),
-                    // No strides give the same positions, so a copy is needed.
+                    // If `reshape` returns `None`, no strides may give the same positions.
                     None => {
                         let all = positions(&layout);
                         let found = |strides: &[isize]| {

@@ -6,7 +6,7 @@ use crate::{Axes, Layout, Shape};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum View {
-    /// Expands to a shape: new and stretched dimensions get stride 0. No other view broadcasts.
+    /// Expands to a shape. New and stretched dimensions get stride 0. No other view changes sizes by broadcasting.
     Expand(Shape),
     /// Arranges the elements, in row-major order, in another shape. Copies them if the strides do not allow a view.
     Reshape(Shape),

@@ -242,7 +242,8 @@ impl<T: Scalar> Expression<T> {
         self.push(op, [start, inputs.len() as u32, 0], shape)
     }
 
-    /// Marks an [`Op::Other`] whose result equals its first input. Only the derivative uses its other inputs.
+    /// Marks an [`Op::Other`] whose result equals its first input. The value does not depend on its other inputs. Only the derivative uses
+    /// them.
     pub fn set_alias(&mut self, index: Index) {
         self.nodes[index as usize].operands[2] = 1;
     }

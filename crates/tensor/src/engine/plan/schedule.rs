@@ -136,7 +136,7 @@ impl<'a, T: Float> Schedule<'a, T> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A value with one element for each row joins the kernel that reduced the rows of its operand.
+                // A value with one element for each row is placed in the kernel that reduced the rows of its operand.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];

@@ -235,7 +235,7 @@ impl<T: Float> Rewriting<T> {
         self.values.concatenation(Concatenation { axis, parts }, node)
     }
 
-    /// Defines a rewritten sum: first the unchanged terms in their order, then the joined terms.
+    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the joined terms.
     fn sum(&mut self, sum: &Sum, node: Index) -> Id {
         let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new[term as usize]).collect();
         for (along, slices) in &sum.slices {

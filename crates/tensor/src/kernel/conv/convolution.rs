@@ -263,7 +263,7 @@ mod tests {
         sums
     }
 
-    /// Checks the direct kernels, even if [`forward`] would not choose them.
+    /// Checks the results of the direct kernels, even for convolutions for which [`forward`] would not choose them.
     fn check_directly<T: Products + HasMicroKernels>(geometry: &Geometry) {
         let blocks = geometry.batch * geometry.groups;
         let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
@@ -407,7 +407,7 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // The cases have many windows, many images, windows of one element, or many rows in the matrix of columns.
+        // These convolutions have many windows, many images, windows of one element, or many rows in the matrix of columns.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

@@ -380,7 +380,7 @@ fn input_gradient<T: Products>(
     let [depth, height, width] = geometry.axes.map(|axis| residues(&axis));
     let read = |residues: &[Residue]| residues.iter().map(|residue| residue.count).sum::<usize>();
     if read(&depth) * read(&height) * read(&width) < geometry.plane() {
-        // Some input elements are read by no window, so their gradient is zero.
+        // No window reads some of the input elements, so their gradient is zero.
         x.fill(T::ZERO);
     }
     let mut sums = Vec::with_capacity(depth.len() * height.len() * width.len());
@@ -394,7 +394,8 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Returns the sum that computes the gradient of the input elements that have one given residue along each axis.
+/// Returns the sum that computes the gradient of some input elements: the ones with the given residue (remainder of the position modulo the
+/// stride) along each axis.
 fn residue_sum<'k, T: Products>(
     kernels: &'k dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -450,7 +451,7 @@ struct WeightSums<'a, T: Products> {
     parts: usize,
     /// The number of images in each partial sum.
     images: usize,
-    /// The number of images in a run. A run contains several images if they are small.
+    /// The number of images in a run (a contiguous range of elements). A run contains several images if they are small.
     per_run: usize,
     /// For each weight, the position of the first of the contiguous input elements that it multiplies: the weight's run.
     runs: Vec<usize>,

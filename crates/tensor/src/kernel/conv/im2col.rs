@@ -168,10 +168,11 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
 /// The operations on the pieces of a row of the matrix of columns. All elements of a piece are either inside the convolution's input or in
 /// its padding.
 trait Segments {
-    /// Handles `count` elements of the input: the elements at `place`, `place + step`, … of `x`. `position` is the position of the first
-    /// one in the row-major matrix of columns.
+    /// Handles `count` elements of the input `x`, at the positions `place`, `place + step` and so on. `position` is the position in the
+    /// row-major matrix of columns of the first of these elements.
     fn inside(&mut self, position: usize, place: usize, step: usize, count: usize);
-    /// Handles `count` elements of the padding. `position` is the position of the first one in the row-major matrix of columns.
+    /// Handles `count` elements of the padding. `position` is the position in the row-major matrix of columns of the first of these
+    /// elements.
     fn outside(&mut self, position: usize, count: usize);
 }
 

@@ -164,7 +164,8 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
-/// Does the same as [`two`], with stores that bypass the caches. Incomplete cache lines are stored normally.
+/// Does the same as [`two`], with stores that bypass the caches. If the output does not fill the first or last cache line, that line is
+/// stored normally.
 #[inline(always)]
 pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     let len = out.len();
@@ -284,7 +285,7 @@ pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     }
 }
 
-/// Does the same as [`one`], for a fixed number of elements.
+/// Does the same as [`one`], for arrays of `N` elements.
 #[inline(always)]
 pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
     let mut result = *x;
@@ -294,7 +295,7 @@ pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f
     *out = result;
 }
 
-/// Does the same as [`two`], for a fixed number of elements.
+/// Does the same as [`two`], for arrays of `N` elements.
 #[inline(always)]
 pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
     let mut result = *x;

@@ -186,7 +186,7 @@ pub(crate) fn matmul<T: Element>(
 /// paths for products with little work, and for results of at most 64 x 64 or of at most 256 elements.
 fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
-    // The last unit may have fewer rows.
+    // The last unit of a part may have fewer than [`ROW_UNIT`] rows.
     let units = rows.div_ceil(ROW_UNIT) + 1;
     units.max(m.div_ceil(ROW_UNIT).div_ceil((2 * parts).max(1)))
 }

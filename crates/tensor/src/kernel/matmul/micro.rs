@@ -378,7 +378,7 @@ where
 {
     let &mut DotProducts { left, pitch, right, runs, count, ref mut sums, .. } = dots;
     let vectors = count / L;
-    // Loops fill these arrays, because the compiler does not inline `from_fn` here.
+    // Loops fill these arrays. The compiler would not inline `from_fn` here.
     let (mut rows, mut row_ends): ([&[[T; L]]; R], [&[T]; R]) = ([&[]; R], [&[]; R]);
     for (r, (row, end)) in rows.iter_mut().zip(&mut row_ends).enumerate() {
         (*row, *end) = left[(first + r) * pitch..][..count].as_chunks();
@@ -505,7 +505,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // Chooses the largest tile that the remaining rows fill to at least three quarters.
+                // Chooses the largest tile of which the remaining rows fill at least three quarters.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 

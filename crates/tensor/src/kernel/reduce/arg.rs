@@ -94,7 +94,7 @@ struct Lanes<'a, T> {
     data: &'a [T],
     /// The positions of the lanes' first elements.
     space: IterationSpace<1>,
-    /// The distance between elements of a lane.
+    /// The distance between successive elements of a lane, in elements.
     step: isize,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn arg<T: Element>(
     let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
     let segments = count.div_ceil(segment);
 
-    // If lanes are split into segments, each segment has its own row of positions.
+    // If lanes are split into segments, the best positions of each segment are stored in a row of their own.
     let mut positions = Scratch::new(if segments > 1 { segments * number } else { 0 })?;
     let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, number, (1, per_strip));
     let schedule = Schedule::parallel_from(PART, number.saturating_mul(count));

@@ -82,7 +82,7 @@ mod tests {
     fn short_lines_equal_rows_bit_by_bit() {
         let mixed = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
         let zeros = |i: usize| if i * 31 % 7 < 3 { -0.0 } else { 0.0 };
-        // These NaNs have several bit patterns.
+        // The NaNs among these numbers have several bit patterns.
         let broken = |i: usize| match i % 17 {
             3 | 4 => f64::from_bits(f64::NAN.to_bits() + ((i as u64) << 32)),
             _ => ((i * 7919 % 1009) as f64 * 0.37).sin(),

@@ -203,7 +203,7 @@ fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
 /// Combines the `N` totals of a line's chains with the elements after its last whole chunk, which are fewer than `N`.
 #[inline(always)]
 fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]) -> T {
-    // The remaining elements have chains of their own. Adding them to `totals` would move `totals` out of the registers.
+    // The remaining elements are combined in chains of their own. Adding them to `totals` would move `totals` out of the registers.
     let (eights, rest) = rest.as_chunks::<8>();
     let mut few = [F::START; 8];
     for eight in eights {

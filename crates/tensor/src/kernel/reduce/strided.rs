@@ -370,7 +370,7 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
 struct Blocks {
     /// The number of adjacent results.
     width: usize,
-    /// The number of results in a strip. The last strip of adjacent results may have fewer.
+    /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
     strip: usize,
     /// The number of strips in a group of `width` adjacent results, and the number of strips in total.
     strips: (usize, usize),

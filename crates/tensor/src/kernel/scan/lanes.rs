@@ -238,8 +238,8 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
             }
             return positions[rank];
         }
-        // The median of three elements becomes the pivot at position `low`. The other two are at `low + 1` and `high`, where they stop the
-        // scans.
+        // The median of three elements becomes the pivot, at position `low`. The other two elements are at `low + 1` and `high`, where they
+        // stop the search loops.
         let middle = low + (high - low) / 2;
         positions.swap(middle, low + 1);
         for (i, j) in [(low + 1, high), (low, high), (low + 1, low)] {

@@ -22,7 +22,7 @@ pub(crate) struct Recipe {
     pub(crate) order: Vec<usize>,
 }
 
-/// The way in which a dimension is cut out of a larger one.
+/// The way in which a dimension of a tensor is cut out of a larger dimension of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AxisRecipe {
     /// The numbers of elements of the larger dimension before and after this dimension.
@@ -81,8 +81,8 @@ impl Recipe {
             let kept = if axis.stretch { 1 } else { size };
             axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
         };
-        // Limits the size of buffers, so that many cases can run. If the buffer would be too large, later dimensions are not cut out of
-        // larger ones.
+        // Limits the size of buffers, so that many cases can run. If the buffer would be too large, the remaining dimensions are not cut
+        // out of larger ones.
         let mut total = 1;
         for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
             if total * size(axis, wanted) > 1 << 14 {

@@ -65,7 +65,8 @@ pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     column.iter().position(|&x| !column.iter().any(|&y| beats(y, x))).expect("a column has elements") as i64
 }
 
-/// Returns the elements of the matrix products of two batches of the same shape, in row-major order. Terms are added in order.
+/// Returns the elements of the matrix products of two batches, in row-major order. Both batches have the same batch dimensions. The terms
+/// of each sum are added in order.
 pub(crate) fn products<T: Oracle>(x: Source<T>, y: Source<T>) -> Vec<T> {
     let (&[.., m, k], &[.., n]) = (&x.layout.shape()[..], &y.layout.shape()[..]) else {
         panic!("matrices have two dimensions");

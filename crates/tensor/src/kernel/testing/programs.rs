@@ -230,7 +230,7 @@ struct Operands<T: Element> {
     shape: Shape,
     /// True if the shape has many short rows. For such shapes the engine computes along the other dimensions.
     by_lanes: bool,
-    /// The first dimension of a row, and the number of elements of a row.
+    /// The first dimension of a row (`None` if the program reduces no rows), and the number of elements of a row.
     row: (Option<usize>, usize),
     /// The tensors. `None` stands for the operand `number`.
     tensors: Vec<Option<Tensor<T>>>,

@@ -25,7 +25,7 @@ pub(super) struct Buffers<M> {
     requests: u64,
 }
 
-/// The buffers of one size.
+/// The buffers in the pool that have one size and one kind of elements.
 struct Class<M> {
     free: Vec<M>,
     /// The number of requests of any size (`Buffers::requests`) at the time of the last request of this size.

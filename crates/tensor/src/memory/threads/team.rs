@@ -311,7 +311,7 @@ impl Team {
     /// Parks the helper's thread unless its range has tasks.
     fn sleep(&self, seat: &Seat) {
         seat.asleep.store(true, Ordering::Relaxed);
-        // This fence pairs with the fence in `open`: the caller sees `asleep`, or this thread sees its tasks.
+        // This fence pairs with the fence in `open`. Either the caller sees `asleep` and wakes this thread, or this thread sees its tasks.
         fence(Ordering::SeqCst);
         if seat.range().is_empty() {
             park();

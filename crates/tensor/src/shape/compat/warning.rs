@@ -300,7 +300,7 @@ mod tests {
         let value = SetsAnother;
         set_handler(move |warning| {
             let _ = &value;
-            // Other tests of this process may warn at the same time; their warnings are ignored.
+            // Other tests of this process may warn at the same time. These warnings are ignored.
             if warning.site() == Some(here) {
                 sink.lock().unwrap().push(warning.to_string());
             }

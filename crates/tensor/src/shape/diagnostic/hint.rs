@@ -54,7 +54,7 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     }
     match broadcast::join(&[a, b]) {
         Ok(joined) if !in_place || &joined == a => {
-            // Only one operand needs the expansion: the one whose shape is not the joint shape.
+            // Only one operand needs the expansion: the operand whose shape is not the joint shape.
             let name = if b == &joined { "self" } else { "other" };
             hint.push_str(&format!("; to mean {joined}: {name}.expand({joined})"));
         }

@@ -50,7 +50,8 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
-    // PyTorch compares from the last dimension. When PyTorch fails, it has already joined the dimensions after the failing one.
+    // PyTorch compares sizes from the last dimension to the first. When it finds the failing dimension, it has already joined the
+    // dimensions after it.
     let mut joined = merged.clone();
     for after in axis + 1..merged.rank() {
         let size = size_at(shape, merged.rank(), after);
