@@ -352,7 +352,7 @@ pub(crate) mod ops {
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// The number of equal terms from which a sum is computed as one multiplication, and the number of equal factors from which a product
+    /// A sum of at least this number of equal terms is computed as one multiplication. A product of at least this number of equal factors
     /// is computed as one power. Shorter sums and products have the same bits for every layout of their operands. Longer ones would take
     /// seconds, up to years. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;

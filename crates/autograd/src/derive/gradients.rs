@@ -92,7 +92,7 @@ impl<T: Float> Gradients<T> {
         changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
-        // Gradients of other processes belong to no tape here, so this id is one that no tape has.
+        // These gradients were not computed on a tape, so their tape gets an id that no tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
     }

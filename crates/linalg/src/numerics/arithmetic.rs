@@ -228,7 +228,7 @@ mod tests {
         for len in 0..70 {
             let x: Vec<f64> = (0..len).map(|i| i as f64 - 7.0).collect();
             let y: Vec<f64> = (0..len).map(|i| (i * i % 11) as f64).collect();
-            // Small whole numbers, so that sums are exact in every order.
+            // The numbers are small whole numbers, so their products can be summed in every order without rounding.
             let expected: f64 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
             assert_eq!(dot(&x, &y), expected, "{len}");
         }

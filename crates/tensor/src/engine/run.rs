@@ -266,8 +266,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the index of a value with an element for each element of the block. If `value` is the index of a value with one element per
-    /// row, repeats each of its elements along the row, in the spare slot `number`.
+    /// Returns the index of a value with an element for each element of the block. `value` is the index of a value. If this value has one
+    /// element per row, repeats each of its elements along the row, in the spare slot `number`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }

@@ -538,7 +538,7 @@ mod tests {
             let (shared, layout) = Storage::from_arc_array(array.clone());
             check_elements(&shared, &layout, array.view());
             assert!(shared.clone().get_mut().is_none());
-            // An array that nothing else holds hands its memory over.
+            // If nothing else holds an array's memory, the storage takes this memory over without a copy.
             let alone = ArcArray::from(array.to_owned());
             let start = alone.as_ptr();
             let (owned, layout) = Storage::from_arc_array(alone);

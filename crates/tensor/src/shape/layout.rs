@@ -316,7 +316,7 @@ impl Layout {
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = (self.shape[axis] - size) / step + 1;
-        // A single window needs no stride, and the product could overflow.
+        // A dimension with a single window needs no stride, and the product of its stride and `step` could overflow.
         if layout.shape[axis] > 1 {
             let step = isize::try_from(step).unwrap_or(isize::MAX);
             layout.strides[axis] = self.strides[axis].saturating_mul(step);
@@ -679,7 +679,7 @@ mod tests {
             (rows(2, 2), rows(0, 2), false),
             (rows(0, 3), rows(1, 0), false),
             (rows(1, 0), rows(0, 3), false),
-            // PyTorch accepts layouts with gaps.
+            // Like PyTorch, `overlaps_partly` reports no overlap if a layout has gaps.
             (base.slice(1, 0, 3, 2), rows(0, 2), false),
             (rows(0, 2), base.slice(1, 0, 3, 2), false),
         ];

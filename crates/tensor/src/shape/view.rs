@@ -16,7 +16,7 @@ pub enum View {
     Flip(Axes),
     /// Selects `len` elements of dimension `axis`.
     Slice {
-        /// The dimension.
+        /// The dimension whose elements are selected.
         axis: usize,
         /// The index of the first selected element.
         start: usize,
@@ -36,7 +36,7 @@ pub enum View {
     },
     /// Selects windows along a dimension. The elements of a window become the last dimension.
     Unfold {
-        /// The dimension.
+        /// The dimension along which the windows are selected.
         axis: usize,
         /// The number of elements per window.
         size: usize,

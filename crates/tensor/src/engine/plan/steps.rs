@@ -40,7 +40,7 @@ pub enum Work {
     Embed(View, [Shape; 2]),
     /// A concatenation.
     Cat {
-        /// The dimension.
+        /// The dimension along which the operands are concatenated.
         axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
@@ -55,7 +55,7 @@ pub enum Work {
 /// One step of a plan.
 #[derive(Debug)]
 pub struct Step<T> {
-    /// The computation.
+    /// The computation of the step.
     pub work: Work,
     /// The sources of the operands.
     pub reads: SmallVec<[OperandRef<T>; 4]>,

@@ -191,7 +191,7 @@ impl<'a, T: Float> Reading<'a, T> {
     }
 }
 
-/// The values after sums are rewritten, while they are being defined one after the other.
+/// The rewritten values. They are defined one after the other.
 struct Rewriting<T> {
     values: Values<T>,
     /// For each old value, the index of the new value.

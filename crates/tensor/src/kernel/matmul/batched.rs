@@ -163,8 +163,8 @@ pub(crate) fn matmul<T: Element>(
     let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
     let (parts, unit) =
         if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };
-    // In a division by rows, each part rearranges the whole right side. In a division by columns, each part reads the left side in place if
-    // its rows are contiguous.
+    // In a division by rows, each part rearranges the whole right matrix. In a division by columns, each part reads the left matrix in
+    // place if the rows of the left matrix are contiguous.
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {

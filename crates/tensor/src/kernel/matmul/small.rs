@@ -99,7 +99,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Computes [`compact`] for a right side with contiguous rows. The rows of `out` are `pitch` elements apart.
+/// Computes [`compact`] for a right matrix with contiguous rows. The rows of `out` are `pitch` elements apart.
 fn compact_in_place<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,

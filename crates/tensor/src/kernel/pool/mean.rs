@@ -440,7 +440,7 @@ mod tests {
         #[test]
         fn means_equal_their_definition(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
             let pool = MeanPool { rows, columns };
-            // Small integers, whose sums are exact.
+            // The elements are small integers, whose sums are exact.
             let numbers = |count: usize| (0..count).map(|i| ((i * 37 + seed) % 513) as f64).collect::<Vec<f64>>();
             let (x, g) = (numbers(planes * pool.plane()), numbers(planes * pool.windows()));
 

@@ -112,7 +112,7 @@ fn append_ones(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Op
 fn permute(a: &Shape, b: &Shape) -> Option<String> {
     let mut sizes = a.to_vec();
     sizes.sort_unstable();
-    // Equal sizes would allow several orders.
+    // If two sizes are equal, several orders of the dimensions may give the shape of `a`, so there is no hint.
     if a.rank() != b.rank() || sizes.windows(2).any(|pair| pair[0] == pair[1]) {
         return None;
     }

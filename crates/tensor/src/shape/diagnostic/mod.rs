@@ -145,7 +145,7 @@ pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &S
             ),
             at,
         ),
-        // PyTorch interprets a negative size as a large number.
+        // PyTorch interprets a negative size as a large number, so its error message tells of an overflow.
         _ => {
             let negative = sizes.iter().any(|&size| size < 0);
             let reason = if negative { "a size must not be negative, but" } else { "too many elements to be counted:" };
