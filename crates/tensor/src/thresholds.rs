@@ -40,8 +40,8 @@ pub(crate) mod plan {
     /// value computes it again. Writing the value and reading it back would take longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller one, planning takes
-    /// longer than a copy.
+    /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning
+    /// takes longer than a copy.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
     /// The longest row, in elements, of operands that a program writes side by side. The program's values for the row must stay in the
@@ -70,12 +70,12 @@ pub(crate) mod plan {
 
 /// Thresholds for the blocks and tasks of elementwise work. A block is the piece of a tensor that one call of a kernel processes.
 pub(crate) mod blocks {
-    /// The number of elements of a block. With larger blocks, the operands leave the first-level cache. With smaller ones, the start of
-    /// each instruction takes a larger part of the time.
+    /// The number of elements of a block. With larger blocks, the operands do not stay in the first-level cache. With smaller blocks, the
+    /// start of each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
-    /// The smallest operation, in elements, that runs on several threads. For a smaller one, starting a second thread takes longer than the
-    /// work.
+    /// The smallest operation, in elements, that runs on several threads. For a smaller operation, starting a second thread takes longer
+    /// than the work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
     /// The number of elements of a task, which has several blocks. With longer tasks, threads have no work at the end. Shorter tasks need
@@ -187,13 +187,14 @@ pub(crate) mod transpose {
     /// The number of rows of a tile: two cache lines of each column.
     pub(crate) const TALL: usize = 32;
 
-    /// The number of columns of a tile. A tile's rows must be long enough for efficient access to the other operands and the result.
+    /// The number of columns of a tile. The rows must be long, because the other operands and the result are read and written along them.
     pub(crate) const WIDE: usize = 256;
 
     /// The distance between the starts of neighbouring rows in a tile's buffer, in elements.
     pub(crate) const PITCH: usize = WIDE + SIDE;
 
-    /// The number of elements of a tile's buffer. The last tile also contains the remaining rows, which are fewer than [`SIDE`].
+    /// The number of elements of a tile's buffer. The last tile of a matrix also contains the remaining rows, which are fewer than
+    /// [`SIDE`].
     pub(crate) const TILE: usize = (TALL + SIDE) * PITCH;
 }
 
@@ -206,7 +207,7 @@ pub(crate) mod matmul {
     /// The largest number of columns of a product for the kernel that keeps the sums of all columns in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// The kernel for few columns adds this number of terms to every sum before it continues with the next terms. So the elements of these
+    /// The number of terms that the kernel for few columns adds to every sum before it continues with the next terms. The elements of these
     /// terms stay in the first-level cache.
     pub(crate) const SEGMENT: usize = 1024;
 
@@ -217,45 +218,45 @@ pub(crate) mod matmul {
     /// in spite of their fixed cost.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
-    /// The largest number of multiplications for the kernel that reads both sides without rearranging them in memory. `gemm` rearranges
-    /// both sides.
+    /// The largest number of multiplications of a product for the kernel that reads both matrices without rearranging them in memory.
+    /// `gemm` rearranges both.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The value of [`MAX_COMPACT`] if both sides are read in place. The value is less than the work of one part of a product that is split
-    /// by rows.
+    /// The value of [`MAX_COMPACT`] if neither matrix must be copied. The value is less than the work of one part of a product that is
+    /// split by rows.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
     /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. These processors read rows that cross cache lines
     /// as fast as other rows.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// The largest number of rows of a product for the kernel that does not rearrange the sides in memory. Rearranging the right side takes
-    /// as long as computing this many rows.
+    /// The largest number of rows of a product for the kernel that does not rearrange the two matrices in memory. Rearranging the right
+    /// matrix takes as long as computing this many rows.
     pub(crate) const MAX_COMPACT_ROWS: usize = 12;
 
     /// The largest number of columns of a product with a single row for which one kernel keeps all sums in registers. This kernel does not
-    /// rearrange the sides.
+    /// rearrange the two matrices in memory.
     pub(crate) const MAX_COMPACT_ROW: usize = 128;
 
-    /// The smallest number of terms of a sum for the kernel for few columns.
+    /// The smallest number of terms of each sum of a product for which the kernel for few columns is used.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. The copied
-    /// rows of a strip of 8 columns then take 8 KiB of the first-level cache. This value determines results: another value changes their
-    /// last bits.
+    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this
+    /// value, the copied rows of a strip of 8 columns take 8 KiB of the first-level cache. Another value would change the last bits of
+    /// results.
     pub(crate) const PANEL_TERMS: usize = 256;
 
-    /// The number of columns of the right side that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit in
-    /// the second-level cache.
+    /// The number of columns of the right matrix that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit
+    /// in the second-level cache.
     pub(crate) const PANEL_COLUMNS: usize = 256;
 
-    /// The number of rows of the left side that are copied at once in the mode of equal bits, if the rows are not contiguous.
+    /// The number of rows of the left matrix that are copied at once in the mode of equal bits, if the rows are not contiguous.
     pub(crate) const PANEL_ROWS: usize = 32;
 
     /// The smallest number of multiplications of a product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The value of [`MIN_PARALLEL`] for a product with one column, which reads each element of the left side for only one multiplication.
+    /// The value of [`MIN_PARALLEL`] for a product with one column. It reads each element of the left matrix for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
     /// The smallest number of terms per sum for which threads may share the sums of a product: each thread adds a part of the terms.
@@ -270,13 +271,14 @@ pub(crate) mod matmul {
     /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns.
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
-    /// The smallest number of columns of a wide product.
+    /// The smallest number of columns of a product that is split among threads in units of [`COLUMN_UNIT`] columns, whatever its other
+    /// sizes are.
     pub(crate) const MIN_WIDE: usize = 512;
 
     /// The number of rows above which a product is split by columns only if it has at least twice as many columns as rows.
     pub(crate) const MANY_ROWS: usize = 256;
 
-    /// The largest number of parts of a product that is split by columns. Each part reads the whole left side.
+    /// The largest number of parts of a product that is split by columns. Each part reads the whole left matrix.
     pub(crate) const MAX_COLUMN_PARTS: usize = 16;
 }
 
@@ -294,18 +296,18 @@ pub(crate) mod conv {
     /// number of windows that each kernel computes at once.
     pub(crate) const CHUNK: usize = 384;
 
-    /// The approximate number of windows that one step of a kernel computes.
+    /// The approximate number of windows that a kernel computes at once.
     pub(crate) const WINDOWS_AT_ONCE: usize = 48;
 
-    /// The number of elements after the last valid element of a buffer that kernels may read.
+    /// The number of elements after a buffer's last valid element that kernels may read, without using their values.
     pub(crate) const SLACK: usize = 128;
 
     /// The number of elements of a piece of a plane (one channel of one image). Several dot products are computed with one piece while it
     /// is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
-    /// A dot product for the weight's gradient sums terms of several images. This is the approximate number of elements of their copied
-    /// planes.
+    /// The approximate number of elements of the copied planes of several images. One dot product for the weight's gradient sums terms of
+    /// all these images.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
@@ -350,8 +352,8 @@ pub(crate) mod ops {
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// A sum of at least this number of equal terms is computed as one multiplication. A product of as many equal factors is
-    /// computed as one power. Shorter sums and products have the same bits for every layout of their operands. Longer ones would take
+    /// A sum of at least this number of equal terms is computed as one multiplication. A product of at least this number of equal factors
+    /// is computed as one power. Shorter sums and products have the same bits for every layout of their operands. Longer ones would take
     /// seconds, up to years. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
@@ -373,11 +375,11 @@ pub(crate) mod memory {
     /// The smallest request, in bytes, that is compared with the available memory. The check reads a file of the operating system.
     pub(crate) const MIN_CHECKED: usize = 256 << 20;
 
-    /// The smallest buffer, in bytes, that comes from the pool. For smaller ones, the allocator is as fast as the pool.
+    /// The smallest buffer, in bytes, that comes from the pool. For smaller buffers, the allocator is as fast as the pool.
     pub(crate) const MIN_POOLED: usize = 1 << 10;
 
-    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. 0 if the crate is compiled for a check of memory
-    /// errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
+    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. It is 0 if the crate is compiled for a check of
+    /// memory errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
     pub(crate) const POOL_CAPACITY: usize = if option_env!("WENGERT_TEST_NO_POOL").is_some() { 0 } else { 1 << 30 };
 
     /// The size of a cache line, in bytes.

@@ -7,7 +7,8 @@ use wengert_tensor::Float;
 use crate::Tape;
 
 thread_local! {
-    /// The number of the last tape that does not train and on which a layer noted its evaluation, and the kind of this layer.
+    /// The id of a tape that does not train, and the kind of a layer that noted its evaluation on this tape. This is the last note of the
+    /// thread.
     static EVALUATED: Cell<Option<(u64, &'static str)>> = const { Cell::new(None) };
 }
 
@@ -21,8 +22,8 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with this number. Returns `None` if no layer
-/// did, or if a layer on this thread has noted its evaluation on another tape since then.
+/// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with the id `tape`. Returns `None` if no
+/// layer did, or if a layer on this thread has noted its evaluation on another tape since then.
 pub(crate) fn evaluated_layer(tape: u64) -> Option<&'static str> {
     EVALUATED.get().filter(|&(id, _)| id == tape).map(|(_, layer)| layer)
 }

@@ -1,5 +1,5 @@
-//! Runs a program with a [short last dimension](crate::engine::short_axis), block by block. A *lane* has the block's elements at one
-//! position of that dimension.
+//! Runs a program with a [short last dimension](crate::engine::short_axis), block by block. A *lane* consists of a block's elements at one
+//! position of the last dimension.
 //!
 //! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
 //! each lane. If the lanes of an instruction's operands are adjacent in memory, the instruction runs once for all lanes. Otherwise it runs
@@ -29,7 +29,7 @@ use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Float, Reduction};
 
-/// Runs `program` over `arguments`. Each slice in `results` has as many elements as the shape of its output.
+/// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ pub(crate) fn run<T: Float>(
 
 /// An input with its elements, ready to be read lane by lane. A lane is one position of the short last dimension.
 enum LaneInput<'a, T> {
-    /// The same elements for all lanes.
+    /// The same elements for all lanes (positions of the short last dimension).
     Same(Input<'a, T>),
     /// Separate elements for each lane. The last field is the distance between adjacent lanes, in elements.
     Lanes(&'a [T], &'a IterationSpace<1>, isize),
@@ -90,21 +90,22 @@ enum LaneInput<'a, T> {
 /// A value over one block. A lane is one position of the short last dimension. A value in a slot begins at the slot's start.
 #[derive(Clone, Copy)]
 enum LaneValue<'a, T> {
-    /// One number.
+    /// One number for all elements of all lanes.
     Splat(T),
-    /// One number for each lane, in a slot.
+    /// One number for each lane. The numbers are stored in the slot with this index.
     Numbers(usize),
-    /// The same elements for all lanes; they are stored in an input.
+    /// The same elements for all lanes. They are stored in an input of the program.
     SameInput(&'a [T]),
-    /// The same elements for all lanes; they are stored in a slot.
+    /// The same elements for all lanes. They are stored in the slot with this index.
     Same(usize),
-    /// Separate elements for each lane; they are stored in an input. The last field is the distance between adjacent lanes, in elements.
+    /// Separate elements for each lane. They are stored in an input of the program. The last field is the distance between adjacent lanes,
+    /// in elements.
     LanesInput(&'a [T], usize),
-    /// Separate elements for each lane; they are stored in a slot, one lane after the other.
+    /// Separate elements for each lane. They are stored in the slot with this index, one lane after the other.
     Lanes(usize),
 }
 
-/// The data that all tasks of a run share.
+/// The data that all tasks of a program's run share.
 struct LaneRun<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
@@ -113,7 +114,8 @@ struct LaneRun<'a, T: Float> {
 }
 
 impl<T: Float> LaneRun<'_, T> {
-    /// Runs the blocks of one task. For each output, `outputs` has the part that the task writes, or for a reduction the task's own totals.
+    /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
+    /// totals.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::with_arena(|arena| {
             // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
@@ -191,7 +193,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Ok(())
     }
 
-    /// Accumulates each lane of a value, over the block of `len` elements from `start`, into the totals of the lane.
+    /// Accumulates each lane of a value into the totals of the lane. Covers the block of `len` elements that begins with element `start`.
     fn accumulate(
         &self,
         accumulator: &Accumulator,
@@ -226,7 +228,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Reads an input over a block.
+    /// Reads the `len` elements of a block that begins with element `start`, from an input of the program.
     fn read<'r>(&mut self, slot: usize, input: &'r LaneInput<'_, T>, start: usize, len: usize) -> LaneValue<'r, T> {
         match input {
             LaneInput::Same(input) => match input.borrow(start, len) {
@@ -265,8 +267,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes (positions of the short last dimension) at once, with `len` elements of each lane. If all lanes are
-    /// equal, returns one lane.
+    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand with `len` elements for each lane. If
+    /// all lanes are equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
@@ -275,7 +277,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value as rows and columns, in which each lane is a row. Returns `None` if the value is a single number.
+    /// Returns a value as rows and columns. Each lane (position of the short last dimension) is a row. Returns `None` if the value is a
+    /// single number.
     fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
         let (data, row, moves) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,
@@ -339,8 +342,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Reduces each row of a block, across the lanes. Returns [`LaneValue::Splat`] with the result if all rows have the same result.
-    /// Otherwise writes the results to the first `len` elements of `out`, and returns another variant.
+    /// Reduces each row of a block. The elements of a row are in different lanes. If all rows have the same result, returns
+    /// [`LaneValue::Splat`] with this result. Otherwise writes the results to the first `len` elements of `out`, and returns another
+    /// variant.
     fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
         let (count, out) = (self.run.lanes.count, &mut out[..len]);
         let (elements, step) = match self.values[x] {

@@ -1,4 +1,4 @@
-//! Runs programs over few elements. Every value, also a number, is stored as a small block of one to four vectors. So all operands have the
+//! Runs programs over few elements. Every value (even a number) is stored as a small block of one to four vectors. So all operands have the
 //! same form, and the program runs each instruction with one branch and a few vector operations.
 
 use smallvec::SmallVec;
@@ -75,8 +75,8 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
 }
 
-/// Writes an input of `count` elements to `out`, its block. Fills the rest of the block with 1, because no operation is slow for the
-/// argument 1.
+/// Writes an input of `count` elements to `out`, the block of this value. Fills the rest of the block with 1, because no operation is slow
+/// for the argument 1.
 fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {
@@ -125,8 +125,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns an instruction of this kind for a random program. If `sums` is true, all values are whole numbers, so that sums are exact in
-    /// any order. Otherwise all operations are tested.
+    /// Returns a random program's instruction of the kind with index `kind`. If `sums` is true, all values are whole numbers, so that sums
+    /// are exact in any order. Otherwise all operations are tested.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
         let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
         match kind {
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Returns an output of this kind for a random program.
+    /// Returns a random program's output of the kind with index `kind`.
     fn output(
         (kind, value, axes): (u8, usize, u64),
         inputs: usize,
@@ -182,7 +182,7 @@ mod tests {
             sums in any::<bool>(),
         ) {
             let shape = Shape::from(&sizes[..]);
-            // A row consists of the last dimensions. Some programs have no rows.
+            // A row consists of dimension `row` and all later dimensions. Some programs have no rows.
             let row = Some(row).filter(|&row| row < shape.rank());
             let own = |expanded: &[bool]| -> Shape {
                 shape.iter().zip(expanded).map(|(&size, &expanded)| if expanded { 1 } else { size }).collect()

@@ -1,17 +1,17 @@
-//! Totals in two stages. A task adds its blocks to a first total. After some blocks, the first total is added to a second one and cleared,
-//! so that rounding errors stay small.
+//! Totals of reductions, in two stages. A task adds its blocks to a first total. After some blocks, the first total is added to a second
+//! one and cleared, so that rounding errors stay small.
 
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 pub(crate) use crate::thresholds::blocks::STAGE;
 use crate::{Float, Reduction};
 
-/// The second totals of a task: the sums of its earlier stages. A stage is a fixed number of blocks.
+/// The second totals of a task: the sums of the first totals of its earlier stages. A stage is a fixed number of blocks.
 pub(crate) struct Stages<T> {
     op: Reduction,
-    /// The number of blocks after which the first totals are added to the second ones.
+    /// The number of blocks in a stage, after which the first totals are added to the second ones.
     every: usize,
-    /// The second totals, the sum of earlier stages; empty if the task has a single stage.
+    /// The second totals: the sum of earlier stages. This is empty if the task has a single stage.
     aside: Scratch<T>,
 }
 

@@ -17,8 +17,8 @@ use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
 impl<T: Float> Schedule<'_, T> {
-    /// Returns the plan with its steps in order. The values marked in `outside` are stored in memory, because steps outside their kernel
-    /// read them.
+    /// Returns the plan with its steps in order. `outside` marks the values that steps outside their kernel read. These values are stored
+    /// in memory.
     pub(super) fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
@@ -53,8 +53,8 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the transposed matrices that are copied in row-major order. A matrix is copied if it is the right operand of several
-    /// products that each have few rows.
+    /// Returns the views that are transposed matrices and are copied in row-major order. A matrix is copied if it is the right operand of
+    /// several products that each have few rows.
     fn copied_transposes(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {
@@ -114,8 +114,8 @@ impl<T: Float> Schedule<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
-    /// Returns the members (values) of a kernel that its outputs need. The kernel does not compute its other members. If another kernel
-    /// reads one of these, that kernel computes the member again.
+    /// Returns the members (values) of a kernel that are needed for its outputs. The kernel does not compute its other members. If another
+    /// kernel reads one of them, that kernel computes the member again.
     fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
@@ -134,7 +134,7 @@ impl<T: Float> Schedule<'_, T> {
         members.iter().zip(used).filter(|(_, used)| *used).map(|(&id, _)| id).collect()
     }
 
-    /// Returns the instruction that computes a value. `at` returns the index of an operand in the program.
+    /// Returns the instruction that computes a value. `at` returns the index of the operand's value in the program.
     fn instruction(&self, id: Id, at: impl Fn(Id) -> u32) -> Instruction {
         match self.values.list[id as usize].definition {
             Definition::Unary(op, x) => Instruction::Unary(op, at(x)),
@@ -146,7 +146,7 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the step of a kernel, or `None` if other kernels compute all of its values again.
+    /// Returns the step of the kernel with index `number`. Returns `None` if other kernels compute all of its values again.
     fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
         let members = self.used(number, outside);
@@ -198,7 +198,7 @@ impl<T: Float> Schedule<'_, T> {
     }
 }
 
-/// For each value, the index of the buffer that stores the value; `u32::MAX` for a value that is not stored.
+/// For each value, the index of the buffer that stores the value, or `u32::MAX` if the value is not stored.
 struct BufferNumbers {
     of: Vec<u32>,
     count: u32,
@@ -212,7 +212,7 @@ impl BufferNumbers {
     }
 }
 
-/// Adds to each step the list of the buffers that no later step reads. Buffers of roots are in no list.
+/// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
 fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     for (source, _) in roots {

@@ -21,7 +21,7 @@ pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots:
     schedule.steps(roots, &outside)
 }
 
-/// Returns for each value true if `roots` depend on it.
+/// Returns, for each value, true if the values of `roots` depend on it.
 fn live<T: Float>(expression: &Expression<T>, values: &Values<T>, roots: &[Index]) -> Vec<bool> {
     let mut live = vec![false; values.list.len()];
     for &root in roots {

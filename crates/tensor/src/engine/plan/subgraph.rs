@@ -7,11 +7,11 @@ use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op}
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
 pub struct Subgraph<T> {
-    /// The nodes of the subgraph. The values that the subgraph reads are leaves, numbered in order.
+    /// The nodes of the subgraph. Values that the subgraph reads and does not compute are leaves, numbered in order.
     pub expression: Expression<T>,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
-    /// For each node of the subgraph, true if the subgraph computes the node's value, and false if the value is an input.
+    /// For each node of the subgraph, true if the subgraph computes the node's value, and false if the value is an input of the subgraph.
     computed: Vec<bool>,
     /// For each node of the whole expression that is in the subgraph, its index in the subgraph.
     places: ByNode<Index>,
@@ -70,7 +70,7 @@ impl<T: Scalar> Subgraph<T> {
         subgraph
     }
 
-    /// Returns the index in the subgraph of a node of the whole expression.
+    /// Returns the subgraph's index of a node that has the index `node` in the whole expression.
     ///
     /// # Panics
     ///
@@ -79,13 +79,13 @@ impl<T: Scalar> Subgraph<T> {
         self.places[&node]
     }
 
-    /// Returns the number of nodes that are computed.
+    /// Returns the number of nodes whose values the subgraph computes.
     pub fn work(&self) -> usize {
         self.computed.iter().filter(|&&computed| computed).count()
     }
 
-    /// Returns the nodes up to `last` that the subgraph computes and that a node after `last` reads. All are indices in the whole
-    /// expression.
+    /// Returns the nodes that the subgraph computes, that have an index up to `last`, and that a node after `last` reads. All indices
+    /// belong to the whole expression.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);
         let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));

@@ -2,7 +2,7 @@
 //! which it varies.
 //!
 //! An expansion has the same value as its input. An operation on expanded operands is computed on the operands before the expansion. A sum
-//! over an expanded dimension is a multiplication by its size. So the gradient of a sum of any size is a single number.
+//! over an expanded dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
 //! on numbers are computed while planning, and identities (a factor of 1) are removed. These simplifications are exact: they neither add
@@ -18,7 +18,7 @@ use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
 use crate::engine::program::AxisSet;
 use crate::{Binary, Float, Reduction, Shape, Unary, View};
 
-/// The values of an expression that its roots need.
+/// The values of an expression that its roots (the requested nodes) need.
 pub(super) struct Values<T> {
     pub(super) list: Vec<Value>,
     pub(super) shapes: Vec<Shape>,
@@ -36,7 +36,7 @@ pub(super) struct Values<T> {
 /// The largest number of dimensions in an [`AxisSet`]. A reduction of an array with more dimensions is a separate step.
 const AXES: usize = AxisSet::BITS as usize;
 
-/// The index that stands for no value.
+/// The index that stands for "no value".
 pub(super) const NONE: Id = Id::MAX;
 
 /// The index of the shape without dimensions.
@@ -72,7 +72,7 @@ impl<T: Float> Values<T> {
         values
     }
 
-    /// Returns new `Values` that do not contain any value yet, and moves the shapes, numbers and views into them.
+    /// Returns new `Values` without any value, and moves the lists of shapes, numbers and views into them.
     pub(super) fn take_tables(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
@@ -88,7 +88,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the operands of a value.
+    /// Returns the operands of a value, including the operands of a concatenation or of an operation of the host (such as the tape).
     pub(super) fn reads(&self, expression: &Expression<T>, id: Id) -> SmallVec<[Id; 3]> {
         match self.list[id as usize].definition {
             Definition::Node(node) => expression.operands(node).iter().map(|&input| self.of(input)).collect(),
@@ -97,7 +97,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a node.
+    /// Returns the index of a node's value.
     pub(super) fn of(&self, node: Index) -> Id {
         self.of[node as usize]
     }
@@ -193,7 +193,7 @@ impl<T: Float> Values<T> {
         self.intern(Definition::Product(x, y), shape, node)
     }
 
-    /// Returns the shape of a concatenation, including leading sizes of 1.
+    /// Returns the shape of a concatenation, including leading dimensions of size 1.
     pub(super) fn concatenated_shape(&self, Concatenation { axis, parts }: &Concatenation) -> Shape {
         let mut shape = self.shapes[parts[0].1 as usize].clone();
         shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part as usize][*axis]).sum();
@@ -219,13 +219,14 @@ impl<T: Float> Values<T> {
         (self.list.len() - 1) as Id
     }
 
-    /// Returns the index of the shape that remains when the leading sizes of 1 are removed. Adds the shape to the list if it is new.
+    /// Removes the leading dimensions of size 1 from a shape. Returns the index of the resulting shape, and adds this shape to the list if
+    /// it is new.
     pub(super) fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
         self.intern_shape(&shape[leading..])
     }
 
-    /// Returns the index of a shape. Adds the shape to the list if it is new.
+    /// Returns the index of a shape in the list of shapes. Adds the shape to the list if it is new.
     pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
         let shape = Shape::from(shape);
         if let Some(&id) = self.shape_ids.get(&shape) {
@@ -237,7 +238,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the value for the number `value`. Equal numbers are stored once.
+    /// Returns the value that is the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
         let bits = value.to_f64().to_bits();
         let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
@@ -260,7 +261,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the number that a value is, or `None` if the value is not a number.
+    /// Returns the number that the value with index `id` is, or `None` if it is not a number.
     pub(super) fn as_number(&self, id: Id) -> Option<T> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(self.numbers[number as usize]),
@@ -286,13 +287,13 @@ impl<T: Float> Values<T> {
     }
 }
 
-/// Returns true if the operation is defined only for integers. The evaluation of such a node returns an error.
+/// Returns true if the operation is defined only for integers. The evaluation of a node with this operation returns an error.
 fn is_of_integers(op: Binary) -> bool {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
 }
 
-/// Returns the nodes that must be computed for `roots`, ascending.
+/// Returns the nodes that must be computed for `roots`, in ascending order.
 fn needed<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();

@@ -15,9 +15,9 @@ use crate::{Binary, Compare, Scalar, Unary};
 /// Operations over a block of elements. Sealed: implemented for the five element types, in `float`, `int` and `bool`.
 #[doc(hidden)]
 pub trait BlockKernels: Scalar {
-    /// Returns whether the type has the operation `op`.
+    /// Returns whether elements of this type have the unary operation `op`.
     fn supports_unary(op: Unary) -> bool;
-    /// Returns whether the type has the operation `op`.
+    /// Returns whether elements of this type have the binary operation `op`.
     fn supports_binary(op: Binary) -> bool;
     /// Computes `out = op(x)`. Panics unless the type [supports](Self::supports_unary) `op`.
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
@@ -34,9 +34,8 @@ pub trait BlockKernels: Scalar {
         let _ = (rows, x, y, out);
         unreachable!("{op:?} has no loop over rows")
     }
-    /// Computes `out = op(x, y)` with stores that bypass the caches. The caller must then call
-    /// [`streamed`](crate::scalar::cpu::streamed), which makes the elements visible to other threads. Panics unless
-    /// [`has_rows`](Self::has_rows), which covers this function too, returns true.
+    /// Computes `out = op(x, y)` with stores that bypass the caches. The caller must then call [`streamed`](crate::scalar::cpu::streamed),
+    /// which makes the elements visible to other threads. Panics unless [`has_rows`](Self::has_rows) returns true for `op`.
     fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
         let _ = (x, y, out);
         unreachable!("{op:?} has no loop that streams")
@@ -59,12 +58,13 @@ pub trait FloatBlockKernels: BlockKernels {
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Runs `instructions` until one is not plain arithmetic. Returns the number of instructions that ran. Each value has `len` elements
-    /// (64, 128 or 256 bytes). The first result is stored from position `from` of `values`, and the others follow it.
+    /// Runs `instructions` up to the first that is not plain arithmetic. Returns the number of instructions that ran. Each value has `len`
+    /// elements, which have 64, 128 or 256 bytes in total. The first result is stored at position `from` of `values`, and the others follow
+    /// it.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
-    /// Returns the thread-local memory for the registers of programs.
+    /// Returns the thread-local memory for the registers (intermediate values) of compiled programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
-    /// Runs `work` with the memory of [`arena`](Self::arena). While a thread ends, a destructor may compute after this memory was
+    /// Runs `work` with the memory of [`arena`](Self::arena). When a thread ends, a destructor may still compute after this memory was
     /// released. Then `work` gets an empty vector.
     fn with_arena<R>(work: impl FnOnce(&mut Vec<Self>) -> R) -> R {
         let mut work = Some(work);
