@@ -313,7 +313,8 @@ pub(crate) mod conv {
 
 /// Thresholds for pooling.
 pub(crate) mod pool {
-    /// The approximate number of elements of the planes in a task. Smaller tasks need more starts; larger tasks leave threads without work.
+    /// The approximate number of elements of the planes in a task. With smaller tasks, the start of each task costs a larger part of the
+    /// time. With larger tasks, some threads have no work.
     pub(crate) const PART: usize = 1 << 14;
 
     /// The number of windows that are computed at once: a vector of AVX2.

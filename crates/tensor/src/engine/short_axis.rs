@@ -161,7 +161,8 @@ impl LaneAccess {
         if inner == 0 {
             return Some(LaneAccess::Lanes { space, step });
         }
-        // In the copy, the dimensions of rows come first. An expanded dimension keeps only one element.
+        // In the copy, the dimensions inside a row (from `first` on) come first, then the other dimensions. An expanded dimension keeps only
+        // one element.
         let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;

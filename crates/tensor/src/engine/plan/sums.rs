@@ -36,7 +36,8 @@ struct Sum {
     /// The adjoints of slices, grouped by the dimension of the slice and the shape of the adjoint.
     slices: Vec<((usize, ShapeId), Vec<Slice>)>,
     products: Vec<Product>,
-    /// The products that are transposed before they are added: Σ (gᵢᵀ xᵢ)ᵀ. They are gradients of a weight whose transpose was multiplied.
+    /// The products xᵀ g that are transposed before they are added: Σ (xᵢᵀ gᵢ)ᵀ. If the model computes y = x Wᵀ from a weight W, and g is
+    /// the gradient of y, these terms are the gradient of W.
     transposed: Vec<Product>,
     others: Vec<Id>,
 }

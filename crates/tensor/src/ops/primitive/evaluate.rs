@@ -343,7 +343,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
             let (own, layout) = operand.parts();
-            // If the operand's part of the memory is not taken, no step wrote the operand there. So the operand is copied to it.
+            // A step that writes its result directly into the operand's part of the memory has taken this part. If the part is still free,
+            // the operand is elsewhere and is copied to it.
             parts.push(match self.concatenations.take(Offset { buffer, start }, layout.numel()) {
                 Some(mut part) => {
                     elementwise::copy(operand.source(), part.get_mut()?);

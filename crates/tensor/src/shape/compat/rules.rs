@@ -26,8 +26,8 @@ pub enum BroadcastWarning {
 /// The broadcasts that [`BroadcastWarning`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. The condition includes shapes for which
-    /// the 1-D view gives the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
+    /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. The condition includes harmless shapes
+    /// (`[1, n]` with `[n]`, which pairs the elements in order), and shapes that clearly intend broadcasting (`[n, 1]` with `[1, n]`).
     Backward,
     /// Likely mistakes only, such as `[n, 1]` with `[n]`. The shapes have the same number of elements but different ranks, and the result
     /// is larger than each operand.
