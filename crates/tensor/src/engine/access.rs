@@ -33,7 +33,7 @@ pub(crate) enum Access {
     Uniform(usize),
     /// The operand's elements are contiguous, and the first one is at this position.
     Contiguous(usize),
-    /// The operand repeats the same elements again and again. The last field is the period, in elements.
+    /// The operand repeats a run of elements. The last field is the length of the run, in elements.
     Periodic(IterationSpace<1>, usize),
     /// The operand consists of rows, in which the elements are contiguous or equal. A block that lies within one row is read in place. The
     /// elements of other blocks are copied to a buffer.

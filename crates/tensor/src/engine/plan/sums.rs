@@ -176,7 +176,7 @@ impl<'a, T: Float> Reading<'a, T> {
     }
 
     /// Returns x and g if a value is a product xᵀ g. Returns `None` if it is not. Also returns `None` if joining the rows of x and g with
-    /// those of other products would copy more elements than it saves.
+    /// the rows of other products would copy more elements than it saves.
     fn product(&self, id: Id) -> Option<Product> {
         let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
         let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };

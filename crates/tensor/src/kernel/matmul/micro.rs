@@ -505,7 +505,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // Chooses the largest tile of which the remaining rows fill at least three quarters.
+                // Chooses the largest tile that the remaining rows fill to at least three quarters.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 

@@ -298,7 +298,7 @@ macro_rules! floats {
                 Some(expected(op.name(), exact, match op {
                     // The kernel rounds the argument of the sine or the logarithm, which matters near the zeros of these functions.
                     Unary::Sinc | Unary::Logit => 1e-15,
-                    // Near the zeros at negative arguments, the terms of which these functions are the sum cancel.
+                    // Near the zeros at negative arguments, these functions are sums whose terms cancel.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
                     // The argument is squared and rounded, and the exponential amplifies the rounding error.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
