@@ -79,7 +79,7 @@ pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y:
     let mut expanded = None;
     let y = y.over(layout.shape(), &mut expanded);
     if !layout.is_contiguous() {
-        return update_window(data, layout, y, |y, x| T::update(op, x, y));
+        return update_window(data, layout, y, false, |y, x| T::update(op, x, y));
     }
     let x = &mut data[layout.offset()..][..layout.numel()];
     if x.len() > BLOCK && T::has_rows(op) {
@@ -100,7 +100,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
     }
-    update_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
+    update_window(data, layout, y, true, |y, x| loops::one(y, x, |y| y));
 }
 
 /// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.
@@ -226,8 +226,15 @@ fn by_rows<U: Element>(
 }
 
 /// Calls `f(y, x)` for each block of `x`, where `x` is the part of `data` that `layout` describes. A block of `x` is copied to a buffer,
-/// changed by `f`, and written back.
-fn update_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, &mut [T])) {
+/// changed by `f`, and written back. `fresh` is true if `f` does not read the old elements of `x`. All blocks run on the calling thread,
+/// because elements of different blocks may lie between each other in memory.
+fn update_window<T: Element>(
+    data: &mut [T],
+    layout: &Layout,
+    y: Source<T>,
+    fresh: bool,
+    f: impl Fn(Operand<T>, &mut [T]),
+) {
     if layout.numel() == 0 {
         return;
     }
@@ -238,7 +245,9 @@ fn update_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: i
     for task in 0..tiling.tasks() {
         tiling.for_each_block(task, |start, len| {
             let x = &mut x[..len];
-            fill::spread(&window, data, start, x);
+            if !fresh {
+                fill::spread(&window, data, start, x);
+            }
             f(y.read(start, len), x);
             fill::scatter(&window, x, start, data);
         });

@@ -250,7 +250,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Reads the elements of a block from the input with index `k`, if these elements are not contiguous.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
-            Input::Strided(data, space) if rows > 0 && space.repeats_each_element(self.run.tiling.row) => {
+            Input::Strided(data, space) if rows > 1 && space.repeats_each_element(self.run.tiling.row) => {
                 let position = space.position(0, start);
                 BlockValue::InputRows(&data[position..position + rows])
             }

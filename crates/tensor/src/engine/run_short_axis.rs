@@ -55,11 +55,11 @@ pub(crate) fn run<T: Float>(
         inputs.push(match (argument, access) {
             (Argument::Number(value), _) => LaneInput::Same(Input::Uniform(*value)),
             (Argument::Elements(source), LaneAccess::Same(access)) => LaneInput::Same(Input::new(access, source.data)),
-            (Argument::Elements(source), LaneAccess::Lanes { space, step }) => {
+            (Argument::Elements(source), LaneAccess::Numbers { space, step }) => {
                 LaneInput::Lanes(source.data, space, *step)
             }
             (Argument::Elements(_), LaneAccess::Copied { space, step, .. }) => {
-                LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step)
+                LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step as isize)
             }
         });
     }
@@ -177,9 +177,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
                 let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
                 let (total, room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
                 if *across {
-                    let sum = match self.reduce(accumulator.op, *value, len, total) {
-                        LaneValue::Splat(sum) => Operand::Splat(sum),
-                        _ => Operand::Slice(&total[..len]),
+                    let sum = match self.reduce(accumulator.op, *value, &mut total[..len]) {
+                        Some(sum) => Operand::Splat(sum),
+                        None => Operand::Slice(&total[..len]),
                     };
                     accumulator.accumulate(sum, start, len, totals, &mut room[..len]);
                 } else {
@@ -242,7 +242,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             &LaneInput::Lanes(data, space, step) => {
                 let lane = |position: usize, number: usize| (position as isize + number as isize * step) as usize;
                 match space.segment(0, start, len) {
-                    Segment::Slice(position) if step >= 0 => LaneValue::LanesInput(&data[position..], step as usize),
+                    // Only copies have contiguous lanes, and their lanes are in ascending order.
+                    Segment::Slice(position) => LaneValue::LanesInput(&data[position..], step.unsigned_abs()),
                     Segment::Splat(position) => {
                         let numbers = self.slots[slot].iter_mut().take(self.run.lanes.count);
                         numbers.enumerate().for_each(|(k, number)| *number = data[lane(position, k)]);
@@ -301,10 +302,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
 
     fn compute_into<'r>(&self, instruction: Instruction, slot: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
         if let Instruction::Reduce(op, x) = instruction {
-            return match self.reduce(op, x as usize, len, out) {
-                LaneValue::Splat(value) => LaneValue::Splat(value),
-                _ => LaneValue::Same(slot),
-            };
+            return self.reduce(op, x as usize, &mut out[..len]).map_or(LaneValue::Same(slot), LaneValue::Splat);
         }
         let (mut numbers, mut same, mut lanes, mut apart) = (false, false, false, false);
         for value in instruction.operands() {
@@ -329,40 +327,32 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             }
             return LaneValue::Lanes(slot);
         }
-        let (result, len) = match (numbers, same, lanes) {
-            (true, ..) => (LaneValue::Numbers(slot), count),
-            (_, true, _) => (LaneValue::Same(slot), len),
-            (_, _, true) => (LaneValue::Lanes(slot), count * len),
-            _ => (LaneValue::Splat(T::ZERO), 1),
+        let (result, len) = match (numbers, same) {
+            (true, _) => (LaneValue::Numbers(slot), count),
+            (_, true) => (LaneValue::Same(slot), len),
+            _ => (LaneValue::Lanes(slot), count * len),
         };
-        match (execute(instruction, read, &mut out[..len]), result) {
-            (Some(value), _) => LaneValue::Splat(value),
-            (None, LaneValue::Splat(_)) => LaneValue::Splat(out[0]),
-            (None, result) => result,
-        }
+        execute(instruction, read, &mut out[..len]).map_or(result, LaneValue::Splat)
     }
 
-    /// Reduces each row of a block. The elements of a row are in different lanes. If all rows have the same result, returns
-    /// [`LaneValue::Splat`] with this result. Otherwise writes the results to the first `len` elements of `out`, and returns another
-    /// variant.
-    fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
-        let (count, out) = (self.run.lanes.count, &mut out[..len]);
+    /// Reduces each row of a block. The elements of a row are in different lanes. If all rows have the same result, returns this result.
+    /// Otherwise writes one result for each row to `out`, and returns `None`.
+    fn reduce(&self, op: Reduction, x: usize, out: &mut [T]) -> Option<T> {
+        let (count, len) = (self.run.lanes.count, out.len());
         let (elements, step) = match self.values[x] {
-            LaneValue::Splat(x) => return LaneValue::Splat(total_of(op, Operand::Splat(x), count)),
-            LaneValue::Numbers(slot) => {
-                return LaneValue::Splat(total_of(op, Operand::Slice(&self.slots[slot][..count]), count));
-            }
+            LaneValue::Splat(x) => return Some(total_of(op, Operand::Splat(x), count)),
+            LaneValue::Numbers(slot) => return Some(total_of(op, Operand::Slice(&self.slots[slot][..count]), count)),
             LaneValue::SameInput(_) | LaneValue::Same(_) => {
                 if let Operand::Slice(x) = self.operand(x, 0, len) {
                     out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), count));
                 }
-                return LaneValue::Same(0);
+                return None;
             }
             LaneValue::LanesInput(elements, step) => (elements, step),
             LaneValue::Lanes(slot) => (&*self.slots[slot], len),
         };
         out.fill(T::start(op));
         T::accumulate_rows(op, out, elements, step, count);
-        LaneValue::Same(0)
+        None
     }
 }

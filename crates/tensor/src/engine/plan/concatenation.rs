@@ -29,7 +29,8 @@ fn numel(shapes: &[Shape]) -> usize {
 /// front. Returns `None` if the shapes differ in any other way.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
-    (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
+    let is_same = shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1);
+    if is_same { axis.checked_sub(extra) } else { None }
 }
 
 /// Returns the buffer that an operand refers to, or `None` if it refers to anything else.

@@ -20,17 +20,15 @@ impl<T: Float> Values<T> {
             Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
             Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
             // x - 0 equals x for every x. But x - (-0) differs from x if x is -0, because -0 - (-0) is +0.
-            Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
+            Definition::Binary(Binary::Sub, x, y) if self.as_number(y).is_some_and(|y| y.to_f64().to_bits() == 0) => {
+                Some(x)
+            }
             Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
                 Definition::Unary(Unary::Neg, y) => Some(y),
                 _ => None,
             },
             _ => None,
         }
-    }
-
-    fn is_negative_zero(&self, id: Id) -> bool {
-        self.as_number(id).is_some_and(|value| value.to_f64().to_bits() == (-0.0f64).to_bits())
     }
 
     /// Returns the result of `definition` if all its operands are numbers, and `None` otherwise.
@@ -96,12 +94,13 @@ impl<T: Float> Values<T> {
         self.intern(Definition::View(number, source, x), result, node)
     }
 
+    /// Returns the index of `view` in the list of views. Adds the view to the list if it is new.
     pub(super) fn view_number(&mut self, view: View) -> u32 {
-        let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
-            self.views.push(view);
-            self.views.len() - 1
-        });
-        number as u32
+        let views = &mut self.views;
+        *self.view_numbers.entry(view).or_insert_with_key(|view| {
+            views.push(view.clone());
+            (views.len() - 1) as u32
+        })
     }
 
     /// Returns the value of a reduction of `x`, after expansion of `x` to the shape `from`. `to` is the shape of the result. The reduction

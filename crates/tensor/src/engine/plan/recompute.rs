@@ -26,26 +26,24 @@ impl<T: Float> Schedule<'_, T> {
             }
         }
         let costs = self.costs(&outside);
+        // For each value, the last kernel that computes it again.
+        let mut taken_by = vec![u32::MAX; self.values.list.len()];
         for kernel in 0..self.kernels.len() as u32 {
             let Kernel { space, .. } = self.kernels[kernel as usize];
             let mut members = std::mem::take(&mut self.kernels[kernel as usize].members);
-            let mut has = vec![false; 0];
             let mut open: Vec<Id> = Vec::new();
             let elsewhere = |schedule: &Self, id: Id| schedule.home_kernel(id).is_some_and(|home| home != kernel);
             for &member in &members {
                 open.extend(self.reads(member).into_iter().filter(|&read| elsewhere(self, read)));
             }
-            if !open.is_empty() {
-                has = vec![false; self.values.list.len()];
-            }
             while let Some(id) = open.pop() {
-                if has[id as usize] || outside[id as usize] {
+                if taken_by[id as usize] == kernel || outside[id as usize] {
                     continue;
                 }
                 let whole = matches!(self.placements[id as usize], Placement::Whole(_))
                     && self.kernel_over(id, space).is_some();
                 if whole && costs[id as usize] <= limits::MAX_RECOMPUTED_COST {
-                    has[id as usize] = true;
+                    taken_by[id as usize] = kernel;
                     members.push(id);
                     open.extend(self.reads(id).into_iter().filter(|&read| elsewhere(self, read)));
                 } else {

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
 use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
 use crate::engine::program::AxisSet;
-use crate::{Binary, Float, Reduction, Shape, Unary, View};
+use crate::{Float, Reduction, Shape, View};
 
 /// The values of an expression that its roots (the requested nodes) need.
 pub(super) struct Values<T> {
@@ -26,6 +26,9 @@ pub(super) struct Values<T> {
     pub(super) views: Vec<View>,
     pub(super) concatenations: Vec<Concatenation>,
     shape_ids: FxHashMap<Shape, ShapeId>,
+    /// The positions of the bits of each number in `numbers`.
+    number_positions: FxHashMap<u64, u32>,
+    pub(super) view_numbers: FxHashMap<View, u32>,
     known: FxHashMap<Definition, Id>,
     known_concatenations: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value.
@@ -54,6 +57,8 @@ impl<T: Float> Values<T> {
             views: Vec::new(),
             concatenations: Vec::new(),
             shape_ids: FxHashMap::from_iter([(Shape::scalar(), SCALAR)]),
+            number_positions: FxHashMap::default(),
+            view_numbers: FxHashMap::default(),
             known: FxHashMap::default(),
             known_concatenations: FxHashMap::default(),
             of: vec![NONE; last],
@@ -81,6 +86,8 @@ impl<T: Float> Values<T> {
             views: take(&mut self.views),
             concatenations: Vec::new(),
             shape_ids: take(&mut self.shape_ids),
+            number_positions: take(&mut self.number_positions),
+            view_numbers: take(&mut self.view_numbers),
             known: FxHashMap::with_capacity_and_hasher(self.known.len(), FxBuildHasher),
             known_concatenations: FxHashMap::default(),
             of: Vec::new(),
@@ -137,11 +144,11 @@ impl<T: Float> Values<T> {
                 let (x, view) = (id(self, 0), expression.view(number).clone());
                 self.view(view, x, expression.shape(operands[0]), expression.shape(index), index)
             }
-            Op::Unary(op) if op != Unary::Not => {
+            Op::Unary(op) if T::supports_unary(op) => {
                 let x = id(self, 0);
                 self.elementwise(Definition::Unary(op, x), index)
             }
-            Op::Binary(op) if !is_of_integers(op) => {
+            Op::Binary(op) if T::supports_binary(op) => {
                 let (x, y) = (id(self, 0), id(self, 1));
                 self.elementwise(Definition::Binary(op, x, y), index)
             }
@@ -240,12 +247,12 @@ impl<T: Float> Values<T> {
 
     /// Returns the value that is the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
-        let bits = value.to_f64().to_bits();
-        let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
-            self.numbers.push(value);
-            self.numbers.len() - 1
+        let numbers = &mut self.numbers;
+        let number = *self.number_positions.entry(value.to_f64().to_bits()).or_insert_with(|| {
+            numbers.push(value);
+            (numbers.len() - 1) as u32
         });
-        self.intern(Definition::Number(position as u32), SCALAR, node)
+        self.intern(Definition::Number(number), SCALAR, node)
     }
 
     /// Returns the value that is computed by `definition`. If plans are simplified, equal definitions have the same value.
@@ -285,12 +292,6 @@ impl<T: Float> Values<T> {
         });
         self.intern(definition, shape, node)
     }
-}
-
-/// Returns true if the operation is defined only for integers. The evaluation of a node with this operation returns an error.
-fn is_of_integers(op: Binary) -> bool {
-    use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
-    matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
 }
 
 /// Returns the nodes that must be computed for `roots`, in ascending order.

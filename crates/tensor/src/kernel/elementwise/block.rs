@@ -67,13 +67,10 @@ pub trait FloatBlockKernels: BlockKernels {
     /// Runs `work` with the memory of [`arena`](Self::arena). When a thread ends, a destructor may still compute after this memory was
     /// released. Then `work` gets an empty vector.
     fn with_arena<R>(work: impl FnOnce(&mut Vec<Self>) -> R) -> R {
-        let mut work = Some(work);
-        let done = Self::arena().try_with(|arena| work.take().map(|work| work(&mut arena.borrow_mut())));
-        match (done, work) {
-            (Ok(Some(result)), _) => result,
-            (_, Some(work)) => work(&mut Vec::new()),
-            (_, None) => unreachable!("the work has run or is left"),
+        if Self::arena().try_with(|_| ()).is_err() {
+            return work(&mut Vec::new());
         }
+        Self::arena().with_borrow_mut(work)
     }
 }
 

@@ -87,7 +87,7 @@ impl Account {
     pub(super) fn enter(&mut self, helpers: usize, spent: Spent, now: Instant) {
         let saved = match spent.own_tasks {
             0 => 0,
-            tasks => nanoseconds(spent.own) / tasks as i64 * spent.helped_tasks as i64,
+            tasks => (nanoseconds(spent.own) / tasks as i64).saturating_mul(spent.helped_tasks as i64),
         };
         let lost = nanoseconds(spent.waited) + nanoseconds(spent.suspended);
         self.balance = self.balance.saturating_add(saved).saturating_sub(lost).min(LIMIT);

@@ -13,7 +13,7 @@ use std::{cell::Cell, io};
 
 use crate::memory::threads::account::{Account, Spent};
 use crate::memory::threads::count::MAX_THREADS;
-use crate::memory::threads::team::{Idle, Tasks, Team, Wait};
+use crate::memory::threads::team::{Caller, Idle, Tasks, Wait};
 
 /// The time for which a helper spins before it sleeps. A longer time keeps the helper ready through the serial parts of a training step. A
 /// shorter time saves energy.
@@ -79,7 +79,7 @@ type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
 
 /// The helpers, the state that they share with the caller, and the account of the time that they save.
 pub(super) struct ThreadPool {
-    team: Arc<Team>,
+    caller: Caller,
     helpers: Vec<Helper>,
     account: Account,
     spawn: Spawn,
@@ -90,8 +90,13 @@ pub(super) struct ThreadPool {
 impl ThreadPool {
     /// Returns a pool that starts its helpers when an operation first asks for them.
     pub(super) fn new(spawn: Spawn) -> Self {
-        let team = Arc::new(Team::new(MAX_THREADS, PATIENCE));
-        ThreadPool { team, helpers: Vec::new(), account: Account::new(), spawn, refused: false }
+        ThreadPool {
+            caller: Caller::new(MAX_THREADS, PATIENCE),
+            helpers: Vec::new(),
+            account: Account::new(),
+            spawn,
+            refused: false,
+        }
     }
 
     /// Starts a thread with the standard library.
@@ -103,7 +108,7 @@ impl ThreadPool {
     fn start_helpers(&mut self, wanted: usize) {
         while self.helpers.len() < wanted && !self.refused {
             let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
-            let (team, seat) = (Arc::clone(&self.team), self.helpers.len() + 1);
+            let (team, seat) = (Arc::clone(self.caller.team()), self.helpers.len() + 1);
             let mut wait = SpinThenSleep::new(Arc::clone(&report));
             let run = move || {
                 INSIDE.set(true);
@@ -128,7 +133,7 @@ impl ThreadPool {
         let mut waiting = Waiting::default();
         INSIDE.set(true);
         let own_tasks = catch_unwind(AssertUnwindSafe(|| {
-            self.team.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), |_| waiting.turn())
+            self.caller.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), || waiting.turn())
         }));
         INSIDE.set(false);
         match own_tasks {
@@ -359,7 +364,7 @@ mod tests {
     fn a_dropped_pool_ends_its_helpers() {
         let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
         check(&mut pool, 2, 100);
-        let team = Arc::downgrade(&pool.team);
+        let team = Arc::downgrade(pool.caller.team());
         drop(pool);
         while team.upgrade().is_some() {
             thread::yield_now();

@@ -256,7 +256,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    /// Returns the tensor that an operand refers to, or `None` if the operand is a number.
+    /// Returns the tensor that an operand refers to, or `None` if the operand is a number or was not computed.
     fn tensor(&self, source: &OperandRef<T>) -> Option<&Tensor<T>> {
         let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
         match *source {
