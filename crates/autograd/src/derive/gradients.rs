@@ -103,7 +103,8 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
-    /// `None` if no such layer was called, or if the tape is a training tape.
+    /// `None` if no such layer was called, if it only belongs to a frozen part of the model, or if the tape is a training tape. See
+    /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }

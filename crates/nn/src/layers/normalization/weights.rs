@@ -176,6 +176,8 @@ impl<T: Float> SpectralNorm<T> {
             }
             tape.try_blend(&self.u, u, Share::Fixed(1.0))?;
             tape.try_blend(&self.v, v, Share::Fixed(1.0))?;
+        } else if !self.original.is_frozen() {
+            tape.note_evaluation("SpectralNorm");
         }
         let sigma = u.try_dot(matrix.try_matmul(v)?)?;
         Ok(weight.try_div(sigma)?)
