@@ -1,12 +1,15 @@
 //! The accuracy of predicted classes.
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{Reductions as _, TensorLike};
+use wengert_tensor::ops::{Comparison as _, Reductions as _, TensorLike};
 use wengert_tensor::{Error, Shape, Site, Tensor};
 
 /// Returns the share of samples, from 0 to 1, whose target class has the largest logit. If several classes have the largest logit, the first of
-/// them is the prediction. Returns NaN if there are no samples. `logits` and `targets` have the shapes that
+/// them is the prediction. A sample with a NaN among its logits is wrong. `logits` and `targets` have the shapes that
 /// [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of) takes.
+///
+/// Samples with the target -100 are left out, as in [`cross_entropy`](crate::cross_entropy()). Returns NaN if no samples remain. The result for one
+/// batch is the same as the value of [`metrics::Accuracy`](crate::metrics::Accuracy).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -19,38 +22,53 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 ///
 /// # Errors
 ///
-/// If the shapes of `logits` and `targets` do not fit.
+/// If the shapes of `logits` and `targets` do not fit, or a target is neither a class nor -100.
 #[twins]
 pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
     let at = Site::here("accuracy");
-    let axis = class_dim(&logits.shape(), targets.shape(), at)?;
-    if targets.numel() == 0 {
+    let axis = class_dim(&logits.shape(), targets).map_err(|message| Error::Argument { message, at })?;
+    let count = targets.iter().filter(|&target| target != IGNORED).count();
+    if count == 0 {
         return Ok(f64::NAN);
     }
-    let guesses = logits.try_argmax(axis)?;
-    let right = guesses.iter().zip(targets.iter()).filter(|(guess, target)| guess == target).count();
-    Ok(right as f64 / targets.numel() as f64)
+    let logits = logits.to_tensor(at)?;
+    let (guesses, with_nan) = (logits.try_argmax(axis)?, logits.try_isnan()?.try_any(axis)?);
+    let right = guesses.iter().zip(with_nan.iter()).zip(targets.iter());
+    let right = right.filter(|((guess, has_nan), target)| guess == target && !has_nan).count();
+    Ok(right as f64 / count as f64)
 }
 
-/// Returns the position of the class dimension of `logits`, or an error if the shapes do not fit.
-fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<usize, Error> {
-    let refuse = |message: String| Err(Error::Argument { message, at });
+/// The target that marks ignored samples, as in cross-entropy.
+pub(crate) const IGNORED: i64 = -100;
+
+/// Returns the position of the class dimension of logits with the shape `logits`.
+///
+/// # Errors
+///
+/// If the shapes do not fit, or a target is neither a class nor [`IGNORED`]. The error is the message.
+pub(crate) fn class_dim(logits: &Shape, targets: &Tensor<i64>) -> Result<usize, String> {
+    let shape = targets.shape();
     let axis = match logits.rank() {
-        0 => return refuse("Expected 1 or more dimensions (got 0)".to_owned()),
+        0 => return Err("Expected 1 or more dimensions (got 0)".to_owned()),
         1 => 0,
         _ => 1,
     };
     let mut expected = logits.clone();
-    expected.remove(axis);
-    if *targets == expected {
-        return Ok(axis);
+    let classes = expected.remove(axis);
+    if *shape != expected {
+        if logits.rank() > 1 && shape.first().is_some_and(|&count| count != logits[0]) {
+            let (samples, targets) = (logits[0], shape[0]);
+            return Err(format!("Expected input batch_size ({samples}) to match target batch_size ({targets})."));
+        }
+        if logits.rank() <= 2 {
+            return Err("0D or 1D target tensor expected, multi-target not supported".to_owned());
+        }
+        return Err(format!("Expected target size {expected}, got {shape}"));
     }
-    if logits.rank() > 1 && targets.first().is_some_and(|&count| count != logits[0]) {
-        let (samples, targets) = (logits[0], targets[0]);
-        return refuse(format!("Expected input batch_size ({samples}) to match target batch_size ({targets})."));
+    match targets.iter().find(|&target| target != IGNORED && !(0..classes as i64).contains(&target)) {
+        Some(target) => Err(format!(
+            "Target {target} is out of bounds. (There are {classes} classes, and {IGNORED} marks samples to ignore.)"
+        )),
+        None => Ok(axis),
     }
-    if logits.rank() <= 2 {
-        return refuse("0D or 1D target tensor expected, multi-target not supported".to_owned());
-    }
-    refuse(format!("Expected target size {expected}, got {targets}"))
 }

@@ -24,6 +24,7 @@ mod three_tests;
 mod triplet_margin;
 mod weighted;
 
+pub(crate) use accuracy::{IGNORED, class_dim};
 pub use accuracy::{accuracy, try_accuracy};
 pub use cosine_embedding::{CosineEmbedding, CosineEmbeddingLoss, cosine_embedding_loss, try_cosine_embedding_loss};
 pub use cross_entropy::{CrossEntropy, CrossEntropyLoss, cross_entropy, try_cross_entropy};
