@@ -9,7 +9,8 @@ use crate::metrics::Metric;
 use crate::{Error, Result};
 
 /// Returns the loss and the metrics of a model on a data set, without training. `forward` and `loss` are as for
-/// [`Fit::run`](crate::Fit::run).
+/// [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted by its number of samples. So `loss` must be
+/// a mean over the samples of a batch. A mean with class weights, or over targets that are not ignored, gives another loss than one large batch.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -118,7 +118,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Scales the gradients of each step down to a norm of at most `max_norm`. PyTorch: `clip_grad_norm_`.
+    /// Scales the gradients of each step down to a norm of at most `max_norm`; see [`Gradients::clip_norm`]. PyTorch: `clip_grad_norm_`.
     #[must_use]
     pub fn clip_norm(mut self, max_norm: f64) -> Self {
         self.settings.clip_norm = Some(max_norm);
@@ -167,6 +167,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// Trains `model`, and returns the history of all epochs. `forward` computes the outputs from the inputs, on a
     /// tape. `loss` computes the loss from outputs and targets; it must be a mean over the samples. Random numbers on
     /// the tape come from `generator`.
+    ///
+    /// The loss of an epoch is the mean of the losses of its batches, each weighted by its number of samples. If `loss` is a mean with class
+    /// weights, or over the targets that are not ignored, this differs from the loss of one large batch.
     ///
     /// # Errors
     ///

@@ -21,6 +21,7 @@
 //! # Ok::<(), wengert_nn::Error>(())
 //! ```
 
+mod accuracy;
 mod classes;
 mod mistakes;
 mod probability;
@@ -30,13 +31,14 @@ mod regression;
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Tensor};
 
+pub use accuracy::{accuracy, try_accuracy};
 pub use classes::{Accuracy, Average, ClassScores, ConfusionMatrix};
 pub use mistakes::{Mistake, worst_mistakes};
 pub use probability::{CalibrationBin, CalibrationError, Perplexity};
 pub use ranking::{BinaryScores, Curve};
 pub use regression::RegressionErrors;
 
-use crate::loss::{IGNORED, class_dim};
+use crate::metrics::accuracy::{IGNORED, class_dim};
 use crate::{Error, Result};
 
 /// The interface of metrics for a training loop, with outputs `Tensor<T>` and targets `Y`. The metrics of this module have inherent methods

@@ -30,7 +30,26 @@ use crate::{Error, Result};
 /// ```
 ///
 /// The running statistics of batch normalization are computed with the trained weights, not with their average. After
-/// [`apply_to`](Self::apply_to), run the training data through the model once more to renew the statistics (PyTorch: `update_bn`).
+/// [`apply_to`](Self::apply_to), compute them again from the training data (PyTorch: `update_bn`). A forward pass alone changes no statistics.
+/// It records the changes on a training tape, and [`update_buffers`](crate::update_buffers) applies them:
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{BatchNorm1d, Layer, update_buffers};
+///
+/// let generator = &mut Generator::new(0);
+/// let mut model = BatchNorm1d::<f64>::new(1).momentum(None); // the statistics are averages over all batches
+/// model.num_batches_tracked.as_mut().unwrap().value = Tensor::scalar(0); // begin a new average
+/// for x in [Tensor::from([[1.0], [3.0]]), Tensor::from([[2.0], [8.0]])] {
+///     let (_, gradients) =
+///         Tape::training(generator).value_and_gradients(|tape| model.forward(tape.constant(&x)).sum(..));
+///     update_buffers(&mut model, &gradients);
+/// }
+/// assert_eq!(model.running_mean.as_ref().unwrap().value.to_vec(), [3.5]); // of 2 and 5
+/// ```
+///
+/// With a number as the layer's `momentum`, the statistics move from their old values towards each batch, as in training.
 #[derive(Clone, Debug)]
 pub struct WeightAverage<T: Float = f32> {
     /// The decay of an exponential average, or `None` for a plain average.

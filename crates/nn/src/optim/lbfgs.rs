@@ -42,6 +42,7 @@ use crate::{Error, Result};
 /// }
 /// assert!(p.value.iter().all(|x| (x - 1.0).abs() < 1e-3));
 /// ```
+#[doc(alias = "LBFGS")]
 #[derive(Clone, Debug)]
 pub struct Lbfgs<T: Float = f32> {
     lr: f64,

@@ -66,8 +66,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
             (AttentionMask::None, Some(visible)) => CombinedMask::Keep(visible),
             (AttentionMask::Causal, None) => CombinedMask::Causal,
             (AttentionMask::Causal, Some(visible)) => {
-                let keep = (0..l).flat_map(|query| (0..s).map(move |key| key <= query)).collect();
-                CombinedMask::Keep(Tensor::try_from_vec(keep, [l, s])?.try_logical_and(&visible)?)
+                CombinedMask::Keep(try_causal([l, s], 0)?.try_logical_and(&visible)?)
             }
             (AttentionMask::Keep(keep), visible) => {
                 let keep = by_head(*keep, sizes)?;
@@ -92,6 +91,14 @@ impl<'t, T: Float> CombinedMask<'t, T> {
             CombinedMask::Add(bias) => AttentionMask::Add(bias),
         }
     }
+}
+
+/// Returns a mask of the given numbers of queries and keys that is true where a query may attend to a key. The position of the first query is
+/// `start`, and a query attends to the keys up to its own position.
+#[track_caller]
+pub(super) fn try_causal([queries, keys]: [usize; 2], start: usize) -> Result<Tensor<bool>, TapeError> {
+    let keep = (0..queries).flat_map(|query| (0..keys).map(move |key| key <= start + query)).collect();
+    Ok(Tensor::try_from_vec(keep, [queries, keys])?)
 }
 
 /// Returns a mask `[n, 1, 1, s]` for n examples and s keys that is true for the keys that are not padding.

@@ -39,14 +39,14 @@ pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<
 }
 
 /// The target that marks ignored samples, as in cross-entropy.
-pub(crate) const IGNORED: i64 = -100;
+pub(super) const IGNORED: i64 = -100;
 
 /// Returns the position of the class dimension of logits with the shape `logits`.
 ///
 /// # Errors
 ///
 /// If the shapes do not fit, or a target is neither a class nor [`IGNORED`]. The error is the message.
-pub(crate) fn class_dim(logits: &Shape, targets: &Tensor<i64>) -> Result<usize, String> {
+pub(super) fn class_dim(logits: &Shape, targets: &Tensor<i64>) -> Result<usize, String> {
     let shape = targets.shape();
     let axis = match logits.rank() {
         0 => return Err("Expected 1 or more dimensions (got 0)".to_owned()),
@@ -70,5 +70,43 @@ pub(crate) fn class_dim(logits: &Shape, targets: &Tensor<i64>) -> Result<usize, 
             "Target {target} is out of bounds. (There are {classes} classes, and {IGNORED} marks samples to ignore.)"
         )),
         None => Ok(axis),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::Tape;
+
+    use super::*;
+    use crate::metrics::Accuracy;
+
+    #[test]
+    fn accuracy_leaves_out_ignored_samples_and_refuses_other_targets_outside_of_the_classes() {
+        let nan = f64::NAN;
+        let logits =
+            Tensor::from([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [nan, 1.0, 0.0], [1.0, nan, 0.0], [0.5, 0.5, 0.0]]);
+        for targets in [[0, 1, 0, 0, 0], [0, -100, -100, 1, 1], [-100, 0, 2, 1, -100], [1, 2, 1, -100, 0], [-100; 5]] {
+            let targets = Tensor::from(targets);
+            let mut metric = Accuracy::new();
+            metric.update(&logits, &targets).unwrap();
+            let found = [accuracy(&logits, &targets), accuracy(&Tape::new().constant(&logits), &targets)];
+            assert!(
+                found.iter().all(|share| format!("{share}") == format!("{}", metric.value())),
+                "{targets} {found:?}"
+            );
+        }
+        assert_eq!(accuracy(&logits, &Tensor::from([0, -100, -100, 1, 1])), 1.0 / 3.0);
+        assert_eq!(accuracy(&Tensor::from([0.0, 1.0]), &Tensor::scalar(1)), 1.0);
+        for target in [3, -1] {
+            let targets = Tensor::from([0, 1, target, 0, 0]);
+            let text = try_accuracy(&logits, &targets).unwrap_err().to_string();
+            assert!(
+                text.contains(&format!("Target {target} is out of bounds.")) && text.contains("metrics/accuracy.rs"),
+                "{text}"
+            );
+            assert!(Accuracy::new().update(&logits, &targets).unwrap_err().to_string().contains("is out of bounds."));
+        }
+        assert!(try_accuracy(&logits, &Tensor::zeros([2])).is_err());
+        assert!(accuracy(&Tensor::<f64>::zeros([0, 4]), &Tensor::zeros([0])).is_nan());
     }
 }
