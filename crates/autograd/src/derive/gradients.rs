@@ -150,7 +150,7 @@ impl<T: Float> Gradients<T> {
     /// Returns the Euclidean norm of the vector that contains all elements of all gradients. It is NaN if an element is NaN. PyTorch:
     /// `get_total_norm`.
     ///
-    /// The gradients are those of all parameters of all models on the tape, and of all variables made by `tape.var`.
+    /// All gradients count: of every parameter of every model on the tape, and of every variable made by `tape.var`.
     pub fn norm(&self) -> f64 {
         let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
         self.all().map(squared).sum::<f64>().sqrt()

@@ -355,7 +355,9 @@ mod tests {
         let mut other = Lbfgs::new(0.1).max_iter(5).max_eval(4).history_size(2);
         saved.load_model(&mut restored).unwrap();
         saved.load_states("search", &mut other, &restored).unwrap();
-        assert!(format!("{other:?}").contains("max_iter: 5, max_eval: Some(4)"), "{other:?}");
+        let text = format!("{other:?}");
+        assert!(text.contains("max_iter: 5, max_eval: Some(4)") && text.contains("history_size: 2"), "{text}");
+        assert_eq!(text.matches("Pair {").count(), 2, "{text}");
         step(&mut restored, &mut other);
     }
 

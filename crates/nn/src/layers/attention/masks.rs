@@ -66,7 +66,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
             (AttentionMask::None, Some(visible)) => CombinedMask::Keep(visible),
             (AttentionMask::Causal, None) => CombinedMask::Causal,
             (AttentionMask::Causal, Some(visible)) => {
-                CombinedMask::Keep(try_causal([l, s], 0)?.try_logical_and(&visible)?)
+                CombinedMask::Keep(causal_mask([l, s], 0)?.try_logical_and(&visible)?)
             }
             (AttentionMask::Keep(keep), visible) => {
                 let keep = by_head(*keep, sizes)?;
@@ -96,7 +96,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
 /// Returns a mask of the given numbers of queries and keys that is true where a query may attend to a key. The position of the first query is
 /// `start`, and a query attends to the keys up to its own position.
 #[track_caller]
-pub(super) fn try_causal([queries, keys]: [usize; 2], start: usize) -> Result<Tensor<bool>, TapeError> {
+pub(super) fn causal_mask([queries, keys]: [usize; 2], start: usize) -> Result<Tensor<bool>, TapeError> {
     let keep = (0..queries).flat_map(|query| (0..keys).map(move |key| key <= start + query)).collect();
     Ok(Tensor::try_from_vec(keep, [queries, keys])?)
 }

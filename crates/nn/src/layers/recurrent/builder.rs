@@ -124,8 +124,8 @@ impl<K> RecurrentBuilder<K> {
     ///
     /// # Panics
     ///
-    /// If the number of layers is 0, `proj_size` is not less than `hidden_size`, the probability of [`dropout`](Self::dropout) is not from 0 to
-    /// 1, or there is not enough memory for the parameters.
+    /// If the number of layers is 0, or `proj_size` is not less than `hidden_size`. Also if the probability of [`dropout`](Self::dropout) is not
+    /// from 0 to 1, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> RecurrentLayer<K, T>
     where
