@@ -74,7 +74,7 @@ impl Warning {
                     .to_owned()
             }
             Warning::Evaluating { layer, .. } => format!(
-                "this step has gradients of a tape that does not train: `{layer}` used its running statistics, which do not change."
+                "this step has gradients of a tape that does not train: `{layer}` ran as in evaluation, not as in training."
             ),
             Warning::Environment { value } => format!(
                 "{VARIABLE}={value} is ignored: it must be off, warn or deny, \
@@ -90,7 +90,8 @@ impl Warning {
                 Some(diagnostic::pairing_hint(shapes, at))
             }
             Warning::Evaluating { .. } => Some(
-                "make the tape by `Tape::training(generator)`; if the layer shall evaluate, freeze its parameters: `model.freeze(path)`"
+                "make the tape by `Tape::training(generator)`; if the layer shall evaluate, freeze its parameters (`model.freeze(path)`) \
+                 or set its dropout to 0"
                     .to_owned(),
             ),
             Warning::Environment { .. } => None,
