@@ -17,9 +17,9 @@ use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
 impl<T: Float> Schedule<'_, T> {
-    /// Returns the plan with its steps in order. `outside` marks the values that steps outside their kernel read. These values are stored
+    /// Returns the plan with its steps in order. `stored` marks the values that steps outside their kernel read. These values are stored
     /// in memory.
-    pub(super) fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
+    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan<T> {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
@@ -29,7 +29,7 @@ impl<T: Float> Schedule<'_, T> {
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
-                true => steps.extend(self.fused(number, outside, &mut buffers)),
+                true => steps.extend(self.fused(number, stored, &mut buffers)),
                 false => steps.push(self.single(number, copied_transposes.contains(&number), &mut buffers)),
             }
         }
@@ -116,13 +116,13 @@ impl<T: Float> Schedule<'_, T> {
 
     /// Returns the members (values) of a kernel that are needed for its outputs. The kernel does not compute its other members. If another
     /// kernel reads one of them, that kernel computes the member again.
-    fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
+    fn used(&self, number: u32, stored: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
         for position in (0..members.len()).rev() {
             let id = members[position];
             used[position] |= matches!(self.placements[id as usize], Placement::Reduced(_))
-                || outside[id as usize] && self.home_kernel(id) == Some(number);
+                || stored[id as usize] && self.home_kernel(id) == Some(number);
             if used[position] {
                 for read in self.reads(id) {
                     if let Ok(operand) = members.binary_search(&read) {
@@ -147,9 +147,9 @@ impl<T: Float> Schedule<'_, T> {
     }
 
     /// Returns the step of the kernel with index `number`. Returns `None` if other kernels compute all of its values again.
-    fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
+    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
-        let members = self.used(number, outside);
+        let members = self.used(number, stored);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
         let mut numbers: FxHashMap<Id, u32> = FxHashMap::with_capacity_and_hasher(2 * members.len(), FxBuildHasher);
         // The operands that no instruction computes are the program's inputs. The instructions are numbered after the inputs.
@@ -177,7 +177,7 @@ impl<T: Float> Schedule<'_, T> {
         for &id in &members {
             let output = match (self.placements[id as usize], self.values.list[id as usize].definition) {
                 (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
-                (home, _) if !outside[id as usize] || self.home_kernel(id) != Some(number) => {
+                (home, _) if !stored[id as usize] || self.home_kernel(id) != Some(number) => {
                     debug_assert!(home != Placement::Dead);
                     continue;
                 }

@@ -12,20 +12,20 @@ impl<T: Float> Schedule<'_, T> {
     /// Adds to each kernel the values of other kernels that this kernel computes again. Returns, for each value, true if it must be stored
     /// in memory.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
-        let mut outside = vec![false; self.values.list.len()];
+        let mut stored = vec![false; self.values.list.len()];
         for &root in roots {
-            outside[self.values.of(root) as usize] = true;
+            stored[self.values.of(root) as usize] = true;
         }
         for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
             let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
             for read in self.reads(id) {
                 // A value must be stored if it is read by a separate step, or by a kernel over another shape.
                 if self.home_kernel(read).is_some_and(|kernel| Some(self.kernels[kernel as usize].space) != space) {
-                    outside[read as usize] = true;
+                    stored[read as usize] = true;
                 }
             }
         }
-        let costs = self.costs(&outside);
+        let costs = self.costs(&stored);
         // For each value, the last kernel that computes it again.
         let mut taken_by = vec![u32::MAX; self.values.list.len()];
         for kernel in 0..self.kernels.len() as u32 {
@@ -37,7 +37,7 @@ impl<T: Float> Schedule<'_, T> {
                 open.extend(self.reads(member).into_iter().filter(|&read| elsewhere(self, read)));
             }
             while let Some(id) = open.pop() {
-                if taken_by[id as usize] == kernel || outside[id as usize] {
+                if taken_by[id as usize] == kernel || stored[id as usize] {
                     continue;
                 }
                 let whole = matches!(self.placements[id as usize], Placement::Whole(_))
@@ -47,21 +47,21 @@ impl<T: Float> Schedule<'_, T> {
                     members.push(id);
                     open.extend(self.reads(id).into_iter().filter(|&read| elsewhere(self, read)));
                 } else {
-                    outside[id as usize] = true;
+                    stored[id as usize] = true;
                 }
             }
             members.sort_unstable();
             self.kernels[kernel as usize].members = members;
         }
-        outside
+        stored
     }
 
     /// Returns, for each value, the cost of computing it from operands in memory, in additions per element. Operands of other shapes are
-    /// not counted. An expensive value counts as an operand in memory if another kernel reads it, or if `outside` says that it is stored.
+    /// not counted. An expensive value counts as an operand in memory if another kernel reads it, or if `stored` says that it is stored.
     /// So the derivative of a sigmoid is computed again from the stored sigmoid. If computing a value needs more than two loads from
     /// memory, its cost is unlimited. Reading the value itself is only one load.
-    fn costs(&self, outside: &[bool]) -> Vec<usize> {
-        let mut shared = outside.to_vec();
+    fn costs(&self, stored: &[bool]) -> Vec<usize> {
+        let mut shared = stored.to_vec();
         for kernel in 0..self.kernels.len() as u32 {
             for &member in &self.kernels[kernel as usize].members {
                 for read in self.reads(member) {

@@ -29,8 +29,9 @@ pub(super) struct Values<T> {
     /// The positions of the bits of each number in `numbers`.
     number_positions: FxHashMap<u64, u32>,
     pub(super) view_numbers: FxHashMap<View, u32>,
-    known: FxHashMap<Definition, Id>,
-    known_concatenations: FxHashMap<Concatenation, u32>,
+    /// The value of each definition, if plans are simplified.
+    ids: FxHashMap<Definition, Id>,
+    concatenation_numbers: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value.
     pub(super) of: Vec<Id>,
     pub(super) simplify: bool,
@@ -59,8 +60,8 @@ impl<T: Float> Values<T> {
             shape_ids: FxHashMap::from_iter([(Shape::scalar(), SCALAR)]),
             number_positions: FxHashMap::default(),
             view_numbers: FxHashMap::default(),
-            known: FxHashMap::default(),
-            known_concatenations: FxHashMap::default(),
+            ids: FxHashMap::default(),
+            concatenation_numbers: FxHashMap::default(),
             of: vec![NONE; last],
             simplify,
         };
@@ -88,8 +89,8 @@ impl<T: Float> Values<T> {
             shape_ids: take(&mut self.shape_ids),
             number_positions: take(&mut self.number_positions),
             view_numbers: take(&mut self.view_numbers),
-            known: FxHashMap::with_capacity_and_hasher(self.known.len(), FxBuildHasher),
-            known_concatenations: FxHashMap::default(),
+            ids: FxHashMap::with_capacity_and_hasher(self.ids.len(), FxBuildHasher),
+            concatenation_numbers: FxHashMap::default(),
             of: Vec::new(),
             simplify: self.simplify,
         }
@@ -211,11 +212,11 @@ impl<T: Float> Values<T> {
     pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
         let shape = self.concatenated_shape(&concatenation);
         let shape = self.intern_trimmed(&shape);
-        let known = self.known_concatenations.get(&concatenation).filter(|_| self.simplify);
+        let known = self.concatenation_numbers.get(&concatenation).filter(|_| self.simplify);
         let number = known.copied().unwrap_or_else(|| {
             let number = self.concatenations.len() as u32;
             self.concatenations.push(concatenation.clone());
-            self.known_concatenations.insert(concatenation, number);
+            self.concatenation_numbers.insert(concatenation, number);
             number
         });
         self.intern(Definition::Cat(number), shape, node)
@@ -260,11 +261,11 @@ impl<T: Float> Values<T> {
         if !self.simplify {
             return self.push(definition, shape, node);
         }
-        if let Some(&id) = self.known.get(&definition) {
+        if let Some(&id) = self.ids.get(&definition) {
             return id;
         }
         let id = self.push(definition, shape, node);
-        self.known.insert(definition, id);
+        self.ids.insert(definition, id);
         id
     }
 

@@ -56,7 +56,7 @@ pub trait Evaluate<T: Float> {
     fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         let mut buffers = Buffers::new(self, plan);
         for step in &plan.steps {
-            buffers.take(step)?;
+            buffers.run_step(step)?;
             for &buffer in &step.drops {
                 buffers.values[buffer as usize] = None;
             }
@@ -91,7 +91,7 @@ pub trait Evaluate<T: Float> {
             if buffers.postpone(step, &roots_of) {
                 continue;
             }
-            buffers.take(step)?;
+            buffers.run_step(step)?;
             for &position in step.writes.iter().flat_map(|&buffer| &roots_of[buffer as usize]) {
                 let (source, shape) = &plan.roots[position];
                 ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
@@ -213,7 +213,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Runs a step, and stores the values that it computes.
-    fn take(&mut self, step: &Step<T>) -> Result<(), E::Error> {
+    fn run_step(&mut self, step: &Step<T>) -> Result<(), E::Error> {
         self.fetched.clear();
         for source in &step.reads {
             self.fetch(source)?;
@@ -234,7 +234,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.host.site(step.node);
                 let given = |output: usize| outputs.get_mut(output).and_then(Option::take);
-                let results = program.borrow_mut().outputs(&arguments, site, given, Tensor::from_parts)?;
+                let results = program.borrow_mut().run(&arguments, site, given, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
                     self.values[buffer as usize] = Some(result);
