@@ -74,6 +74,10 @@ pub(crate) mod blocks {
     /// start of each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
+    /// The number of elements of memory for intermediate values that each thread keeps between programs. Only programs over very long rows
+    /// need more.
+    pub(crate) const KEPT: usize = 1 << 22;
+
     /// The smallest operation, in elements, that runs on several threads. For a smaller operation, starting a second thread takes longer
     /// than the work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;

@@ -135,8 +135,7 @@ pub(crate) fn run_bound<T: Float>(
         });
     }
     if let Some(elements) = binding.small_block {
-        small::run(program, tiling, reduced, &inputs, (elements, joined), results);
-        return Ok(());
+        return small::run(program, tiling, reduced, &inputs, (elements, joined), results);
     }
     run::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }

@@ -26,9 +26,9 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
-use crate::memory::reserve;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
+use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::rows::MIN_SCALED_ROW;
 use crate::{Float, Reduction};
 
@@ -126,17 +126,12 @@ impl<T: Float> Blocks<'_, T> {
     /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
     /// totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::with_arena(|arena| {
-            // Slots begin at a cache line and consist of whole cache lines.
-            let width = self.tiling.block.next_multiple_of(64 / size_of::<T>());
-            let layout = Slots::new(self.registers.slots, outputs.len());
-            let count = layout.gathered + self.inputs.len();
-            let needed = count * width + 64;
-            if arena.len() < needed {
-                *arena = reserve::zeroed(needed)?;
-            }
-            let align = arena.as_ptr().align_offset(64).min(64);
-            let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
+        // Slots begin at a cache line and consist of whole cache lines.
+        let width = self.tiling.block.next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let layout = Slots::new(self.registers.slots, outputs.len());
+        let count = layout.gathered + self.inputs.len();
+        T::with_memory(count * width, |memory| {
+            let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
             let first_output = slots.len();
             slots.extend(outputs.iter().map(|_| Default::default()));
             let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
@@ -145,7 +140,7 @@ impl<T: Float> Blocks<'_, T> {
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
             Task { run: self, layout, first_output, slots, values }.run(task, outputs)
-        })?;
+        })??;
         if self.streams {
             cpu::streamed();
         }

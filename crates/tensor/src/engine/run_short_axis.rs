@@ -23,10 +23,10 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
-use crate::memory::reserve;
 use crate::memory::scratch::Scratch;
 use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::{Float, Reduction};
 
 /// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output.
@@ -117,20 +117,15 @@ impl<T: Float> LaneRun<'_, T> {
     /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
     /// totals.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::with_arena(|arena| {
-            // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
-            let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(64 / size_of::<T>());
-            let count = self.registers.slots + self.inputs.len() + 2;
-            let needed = count * width + 64;
-            if arena.len() < needed {
-                *arena = reserve::zeroed(needed)?;
-            }
-            let align = arena.as_ptr().align_offset(64).min(64);
-            let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
+        // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
+        let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let count = self.registers.slots + self.inputs.len() + 2;
+        T::with_memory(count * width, |memory| {
+            let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
             let count = self.inputs.len() + self.program.instructions().len();
             let mut values: SmallVec<[LaneValue<'_, T>; 32]> = smallvec![LaneValue::Splat(T::ZERO); count];
             LaneTask { run: self, slots: &mut slots, values: &mut values }.run(task, outputs)
-        })
+        })?
     }
 }
 
