@@ -180,7 +180,8 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns an upper limit of the memory that reading the operand touches, in bytes.
+    /// Returns an upper limit of the memory outside the caches that reading the operand touches, in bytes. An operand that repeats few
+    /// elements counts as 0 bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Input::Uniform(_) | Input::Periodic(..) => 0,

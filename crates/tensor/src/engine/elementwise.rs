@@ -160,7 +160,7 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    // If an operation is cut into tiles, its blocks are too short for the loop `stream`.
+    // If the result is cut into tiles (for a transposed operand), its blocks are too short for the loop `stream`.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
@@ -181,11 +181,12 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 }
 
 /// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the two innermost loops of the operands. `f` gets
-/// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how `f` reads each
-/// operand. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
+/// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how each operand would be
+/// read block by block. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
 ///
 /// Computes nothing and returns false if the rows are too long or too short, or if no operand is [strided](Access::Strided). Also returns
-/// false if an operand's stride along its rows is neither 0 nor 1.
+/// false if an operand's stride along its rows is neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of
+/// an operand are in descending order in memory.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],

@@ -5,8 +5,8 @@
 //! has the elements of that range. Instructions run along lanes. A reduction of rows adds lanes to each other. If an operand is constant
 //! over the block at each position, each of its lanes is one number.
 //!
-//! An operand that is neither of these is first copied into an order in which the last dimension comes first, so that its lanes are
-//! contiguous. The copy pays only if the operand is much smaller than the program's shape.
+//! Any other operand is first copied into an order in which the last dimension comes first, so that its lanes are contiguous. Operands that
+//! are constant along the last dimension need no copy. The copy pays only if the operand is much smaller than the program's shape.
 
 use smallvec::SmallVec;
 
@@ -227,7 +227,8 @@ mod tests {
         ShortAxis::new(program, &layouts, shape).is_some()
     }
 
-    /// Tests the sum of (x - y)² over the last dimension. Also tests its gradient g · (x - y), summed over each of the other dimensions.
+    /// Tests the sum of (x - y)² over the last dimension. Also tests sums of g · (x - y), over several sets of dimensions, which occur in
+    /// the gradients of the first sum.
     #[test]
     fn distances_and_their_gradients() {
         for [rows, others, dims] in [[70, 90, 3], [5, 300, 16], [300, 5, 2], [2, 40, 32], [3, 4100, 7], [33, 200, 31]] {

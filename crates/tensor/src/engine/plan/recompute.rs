@@ -1,4 +1,4 @@
-//! Selects the values that several kernels compute again, because reading them from memory would take longer.
+//! Selects the values that several kernels (fused programs) compute again, because reading them from memory would take longer.
 
 use smallvec::SmallVec;
 
@@ -9,8 +9,8 @@ use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
 use crate::thresholds::plan as limits;
 
 impl<T: Float> Schedule<'_, T> {
-    /// Adds to each kernel the values of other kernels that this kernel computes again. Returns, for each value, true if it must be stored
-    /// in memory.
+    /// Adds to each kernel (fused program) the values of other kernels that this kernel computes again. Returns, for each value, true if it
+    /// must be stored in memory.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
         let mut stored = vec![false; self.values.list.len()];
         for &root in roots {

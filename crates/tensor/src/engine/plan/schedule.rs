@@ -1,4 +1,4 @@
-//! Places values in kernels: elementwise values of one shape are fused into one program, and every other value is a separate step.
+//! Places values in kernels (fused programs): elementwise values of one shape become one program, and every other value is a separate step.
 //!
 //! Each value has a level: the number of kernels that must finish before the value can be computed. An elementwise value has the level of
 //! its operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a

@@ -20,7 +20,7 @@ pub fn simplification() -> bool {
     }
 }
 
-/// Returns the value of [`SIMPLIFY`] if simplification is on or off.
+/// Returns the value that [`SIMPLIFY`] has if simplification is on (`on` is true) or off.
 fn state_of(on: bool) -> u8 {
     1 + u8::from(on)
 }
