@@ -274,7 +274,7 @@ pub(crate) fn try_chunks<T: Send>(
 /// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units.
 /// `task` gets the index of the first unit of its range, and the elements of the range.
 ///
-/// There is one range for each thread, so `task` must compute each unit in the same way in every range.
+/// There is at most one range for each thread, so `task` must compute each unit in the same way in every range.
 pub(crate) fn try_ranges<T: Send>(
     out: &mut [T],
     size: usize,

@@ -335,9 +335,9 @@ pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// Returns the number of windows divided by the number of elements from the first window to the last. The windows, `counts` along each
-/// axis, are in copied planes with the sizes `lens`. Returns 0 if the `planes` elements of the copied planes are many more than the arrays
-/// have.
+/// Returns an estimate of this fraction: the number of windows, divided by the number of elements from the first computed sum to the last.
+/// `counts` has the number of sums along each axis, and `lens` the sizes of the copied planes. Returns 0 if the `planes` elements of the
+/// copied planes are many more than the arrays have.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -347,8 +347,8 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
     geometry.windows() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
 }
 
-/// The input elements along one axis whose position has the same remainder modulo the stride. The same taps (positions in the window) read
-/// all of them.
+/// The input elements along one axis whose position, counted from the start of the padding, has the same remainder modulo the stride. The
+/// same taps (positions in the window) read all of them.
 struct Residue {
     remainder: usize,
     /// The position of the first element, as a multiple of the stride from the start of the padding.

@@ -115,7 +115,8 @@ fn remainder<T: FloatMath>(x: T, y: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
-/// Computes Python's floor division: subtracts the remainder from `x`, divides by `y`, and rounds to a whole number.
+/// Computes Python's floor division: subtracts the remainder from `x` and divides by `y`. Subtracts 1 if the signs of the remainder and `y`
+/// differ, and rounds to a whole number.
 fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
     if y == T::ZERO {
         return x / y;

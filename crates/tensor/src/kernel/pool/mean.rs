@@ -18,7 +18,7 @@ use crate::{Float, Number};
 enum Placement {
     /// Windows of `kernel` elements that are `stride` apart. `padding` elements come before the dimension.
     Moving { kernel: usize, stride: usize, padding: usize },
-    /// PyTorch's adaptive windows: window `i` of `m` windows over `n` elements goes from element ⌊i n / m⌋ to element ⌈(i + 1) n / m⌉.
+    /// PyTorch's adaptive windows: window `i` of `m` windows over `n` elements has the half-open range from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
     ToSize,
 }
 
@@ -123,8 +123,8 @@ impl WindowSpans {
     #[inline(always)]
     fn irregular(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
         let numbers = (0..self.regular.0).chain(self.regular.1..self.count);
-        // Adaptive windows that all differ in size are visited in order. Each step adds to a quotient and a remainder, which costs less
-        // than two divisions.
+        // If adaptive windows differ in size, all of them are visited in order. Each step adds to a quotient and a remainder, which costs
+        // less than two divisions.
         let (whole, part) = (self.size / self.count.max(1), self.size % self.count.max(1));
         let (mut start, mut rest) = (0, 0);
         numbers.map(move |number| match self.placement {
