@@ -259,7 +259,7 @@ pub(crate) mod matmul {
     /// The number of rows of the left matrix that are copied at once in the mode of equal bits, if the rows are not contiguous.
     pub(crate) const PANEL_ROWS: usize = 32;
 
-    /// The smallest number of multiplications of a product that runs on several threads.
+    /// The smallest number of multiplications of a matrix product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
     /// The value of [`MIN_PARALLEL`] for a product with one column. It reads each element of the left matrix for only one multiplication.

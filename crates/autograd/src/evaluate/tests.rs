@@ -252,7 +252,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..60)
 }
 
-/// Records the steps of a random program. Skips steps whose shapes do not fit, and sums and products whose sums have more than `most` terms.
+/// Records the steps of a random program. Skips steps whose shapes do not fit. Also skips sums and products whose sums have more than
+/// `most` terms.
 fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move], most: usize) -> Vec<Var<'t, f64>> {
     let leaf = |shape: &Vec<usize>| {
         let seed = shape.len() as f64 + 1.0;

@@ -228,7 +228,7 @@ fn by_rows<U: Element>(
 
 /// Calls `f(y, x)` for each block of `x`, where `x` is the part of `data` that `layout` describes. A block of `x` is copied to a buffer,
 /// changed by `f`, and written back. `fresh` is true if `f` does not read the old elements of `x`. All blocks run on the calling thread,
-/// because elements of different blocks may lie between each other in memory.
+/// because the elements of two blocks may alternate in memory.
 fn update_window<T: Element>(
     data: &mut [T],
     layout: &Layout,
@@ -307,7 +307,8 @@ mod tests {
         }
     }
 
-    /// Tests operations on operands with every kind of access. The expected results are computed by indices.
+    /// Tests operations on operands of every variant of [`Access`](crate::engine::access::Access). The expected results are computed by
+    /// indices.
     #[test]
     fn every_operation_reads_every_access() {
         for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {

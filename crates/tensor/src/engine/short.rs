@@ -14,8 +14,8 @@ use crate::{Binary, Element, Layout, Shape};
 /// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element.
 #[inline(always)]
 pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
-    // The loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in memory, where reading a value
-    // that was just written takes longer.
+    // The sizes and strides of the loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in
+    // memory, where reading a value that was just written takes longer.
     let (mut depth, rank) = (0, shape.rank());
     let (mut columns, mut x_step, mut y_step) = (1, 1, 1);
     let (mut rows, mut x_row, mut y_row) = (1, 0, 0);

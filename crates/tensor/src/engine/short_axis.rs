@@ -136,8 +136,8 @@ fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
 
 impl LaneAccess {
     /// Returns the way to read an input of a program over `shape`. A row consists of dimension `first` and all later dimensions. The other
-    /// dimensions are iterated in `order`. Returns `None` if the lanes (the elements at one position in the rows) are not regularly spaced, or
-    /// if the operand is too large for a copy.
+    /// dimensions are iterated in `order`. A lane has the elements at one position in the rows. Returns `None` if the lanes are not
+    /// regularly spaced, or if the operand is too large for a copy.
     fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
         let mut own = layout.clone();
         while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
@@ -156,8 +156,8 @@ impl LaneAccess {
         if inner == 0 {
             return Some(LaneAccess::Numbers { space, step });
         }
-        // In the copy, the dimensions inside a row (from `first` on) come first, then the other dimensions. An expanded dimension keeps only
-        // one element.
+        // In the copy, the dimensions inside a row (from `first` on) come first, then the other dimensions. An expanded dimension keeps
+        // only one element.
         let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;

@@ -392,7 +392,7 @@ mod tests {
             assert_eq!(got, expected);
             // If both operands are column-major, the result is column-major too.
             assert_eq!((&turned + &turned).strides(), turned.strides());
-            // A batch that repeats one matrix.
+            // This operand is a batch that repeats one matrix.
             let one = turned.narrow(0, 0, 1).expand([4, rows as isize, columns as isize]);
             assert_eq!(
                 one.contiguous(),

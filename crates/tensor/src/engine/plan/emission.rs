@@ -1,4 +1,4 @@
-//! Makes the steps of a plan after all values have been placed in kernels.
+//! Makes the steps of a plan after all values have been placed in kernels (fused programs) or as separate steps.
 
 use std::cell::RefCell;
 
@@ -78,8 +78,8 @@ impl<T: Float> Schedule<'_, T> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel computes. If `copied_transposes` is true, the step of a view copies the elements in
-    /// row-major order.
+    /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
+    /// elements in row-major order.
     fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();

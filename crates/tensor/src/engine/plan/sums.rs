@@ -197,8 +197,8 @@ struct Rewriting<T> {
     values: Values<T>,
     /// For each old value, the index of the new value.
     new: Vec<Id>,
-    /// For each concatenation along the first dimension, the parts in the order of the concatenation. The key is the list of these parts in
-    /// ascending order.
+    /// For each concatenation along the first dimension, the indices of its parts in the order of the concatenation. The key is the same
+    /// list in ascending order.
     rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 

@@ -104,7 +104,7 @@ fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
     one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
-/// Applies a function of two operands from a library. It is compiled once for all instruction sets, as in [`library`].
+/// Applies a library function of two operands. It is compiled once for all instruction sets, as in [`library`].
 #[inline(never)]
 fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     two(x, y, out, f);

@@ -48,7 +48,7 @@ pub trait Evaluate<T: Float> {
         unreachable!("the data of node %{node} is here")
     }
 
-    /// Runs the steps of a plan of the expression, and returns the values of the expression's roots, which are its results.
+    /// Runs the steps of a plan of the expression, and returns the values of the plan's roots (the requested nodes).
     ///
     /// # Errors
     ///
