@@ -281,7 +281,7 @@ pub(crate) mod matmul {
     /// sizes are.
     pub(crate) const MIN_WIDE: usize = 512;
 
-    /// The number of rows above which a product is split by columns only if it has at least twice as many columns as rows.
+    /// The number of rows from which on a product is split by columns only if it has at least twice as many columns as rows.
     pub(crate) const MANY_ROWS: usize = 256;
 
     /// The largest number of parts of a product that is split by columns. Each part reads the whole left matrix.
@@ -290,8 +290,9 @@ pub(crate) mod matmul {
 
 /// Thresholds for convolutions.
 pub(crate) mod conv {
-    /// The largest number of elements of a tile: the columns of the matrix of windows that are computed and multiplied at once. Each column
-    /// has the elements of one window. A tile must stay in the second-level cache, and has at least one window.
+    /// The approximate number of elements of a tile: the columns of the matrix of windows that are computed and multiplied at once. Each
+    /// column has the elements of one window. A tile must stay in the second-level cache. Its number of windows is rounded up to a multiple
+    /// of 64.
     pub(crate) const TILE: usize = 1 << 16;
 
     /// The largest number of partial sums of the weight's gradient, each over a part of the batch. More partial sums give work to more

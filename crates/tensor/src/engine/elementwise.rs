@@ -1,8 +1,8 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
 //! Operations over at most one block of elements use the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and the
-//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, others block by
-//! block.
+//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, and all other
+//! operands block by block.
 
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::{Tiling, is_streamed};

@@ -216,7 +216,7 @@ mod tests {
         Tensor::from_fn(shape, |i| (i.iter().fold(seed, |sum, &k| 1.7 * sum + k as f64) * 12.9898).sin())
     }
 
-    /// Returns true if the tensors differ only by rounding errors of sums of up to 30,000 terms that are at most 4.
+    /// Returns true if the tensors differ only by rounding errors of sums of up to 205,000 terms, whose absolute values are at most 4.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>) -> bool {
         let near = |(x, y): (f64, f64)| (x - y).abs() <= 1e-12 * y.abs().max(1000.0);
         got.shape() == expected.shape() && got.iter().zip(expected.iter()).all(near)

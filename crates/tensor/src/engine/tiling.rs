@@ -26,8 +26,8 @@ pub(crate) struct Tiling {
     blocks: usize,
     /// The number of blocks in a task.
     each: usize,
-    /// The tiles, if the shape is cut into tiles. A block is then one row of a tile, and blocks follow each other tile by tile. Otherwise,
-    /// blocks are in row-major order.
+    /// The tiles (rectangles of rows and columns), if the shape is cut into tiles. A block is then one row of a tile, and blocks follow
+    /// each other tile by tile. Otherwise, blocks are in row-major order.
     tiles: Option<Tiles>,
 }
 

@@ -162,7 +162,7 @@ impl MeanPool {
         (PART / self.plane().max(self.windows()).max(1)).max(1)
     }
 
-    /// Returns the columns' factor of the divisor of the mean, for each column of windows.
+    /// Returns, for each column of windows, the factor of the mean's divisor that belongs to the dimension of the columns.
     fn divisors<T: Number>(&self) -> Result<Scratch<T>, AllocationError> {
         let mut divisors = Scratch::new(self.columns.count)?;
         divisors.iter_mut().enumerate().for_each(|(number, to)| *to = T::from_f64(self.columns.divisor(number)));
@@ -454,7 +454,7 @@ mod tests {
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
             spread(&pool, &g, &mut got).unwrap();
             by_definition(&pool, planes, |window, place, divisor| expected[place] += g[window] / divisor);
-            // The terms are not negative. Each of at most 11 * 40 terms, and each sum of them, is rounded once.
+            // The terms are not negative. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
             let near = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1000.0 * f64::EPSILON * expected;
             prop_assert!(got.iter().zip(&expected).all(near));
         }

@@ -13,7 +13,7 @@ use crate::{Float, Reduction, Shape, Tensor};
 
 fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
-    // Long products are skipped. A product of many factors of 2 would exceed the range of the exponent.
+    // Long products have only the factors 1 and -1. A product of many factors of 2 would exceed the range of the exponent.
     let few = axes.iter().map(|&axis| shape[axis]).product::<usize>() <= 100;
     for &op in Reduction::ALL {
         let x = recipe.tensor(shape, || match op {
