@@ -33,7 +33,7 @@ fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Returns the buffer that an operand refers to, or `None` if it refers to anything else.
+/// Returns the buffer that an operand refers to, or `None` if the operand is a number or was known before the plan runs.
 fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
     if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None }
 }
