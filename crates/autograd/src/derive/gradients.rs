@@ -165,8 +165,8 @@ impl<T: Float> Gradients<T> {
     /// `max_norm / (norm + 1e-6)`, but at most 1. If the norm is not finite, the gradients become NaN or zero: check the returned norm.
     /// PyTorch: `clip_grad_norm_`.
     ///
-    /// The [norm](Self::norm) contains the gradients of variables too, for example of an input `tape.var(&x)`, and the gradients of all models
-    /// on the tape. (`clip_grad_norm_(model.parameters())` sees one model.) To leave out an input, record it by `tape.constant(&x)`.
+    /// The [norm](Self::norm) contains the gradients of variables too, for example of an input `tape.var(&x)`, and the gradients of all
+    /// models on the tape. (`clip_grad_norm_(model.parameters())` sees one model.) To leave out an input, record it by `tape.constant(&x)`.
     #[track_caller]
     pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
         let norm = self.norm();

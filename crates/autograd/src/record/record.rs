@@ -42,8 +42,8 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) bound: Vec<(u64, Index)>,
     /// The nodes that were recorded as identity matrices.
     pub(crate) identities: Vec<Index>,
-    /// The number of active observers, which want to know whose values are requested. While there is an observer, `read` collects the
-    /// nodes.
+    /// The number of active observers, which ask for the nodes whose values are requested. While there is an observer, these nodes are
+    /// collected in `read`.
     pub(crate) watchers: usize,
     /// The nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,

@@ -85,7 +85,7 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// With `repr(u32)`, a number is stored next to the tag, as in [`Operand`].
+/// With `repr(u32)`, the number of a `Splat` is stored next to the enum's tag, as in [`Operand`].
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {
@@ -307,7 +307,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Returns the slot of a result: the output itself, or scratch memory that is copied to the output later.
+    /// Returns the slot of a result: a register, the output itself, or scratch memory that is copied to the output later.
     #[inline(always)]
     fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
@@ -317,8 +317,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Computes an operation on a value with all elements of the block and a value with one element per row. Returns `None` if there is no
-    /// loop for these operands, or if rows are short.
+    /// Computes an operation on two values: one has all elements of the block, the other has one element per row. Returns `None` for other
+    /// operands, for short rows, or if there is no loop for the operation.
     #[inline(never)]
     fn compute_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };

@@ -188,7 +188,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Ok(())
     }
 
-    /// Accumulates each lane of a value into the totals of the lane. Covers the block of `len` elements that begins with element `start`.
+    /// Accumulates each lane of a value (the block's elements at one position of the short last dimension) into the totals of the lane.
+    /// Covers the block of `len` elements that begins with element `start`.
     fn accumulate(
         &self,
         accumulator: &Accumulator,
@@ -237,7 +238,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             &LaneInput::Lanes(data, space, step) => {
                 let lane = |position: usize, number: usize| (position as isize + number as isize * step) as usize;
                 match space.segment(0, start, len) {
-                    // Only copies have contiguous lanes, and their lanes are in ascending order.
+                    // Lanes are contiguous only in copies of inputs. In a copy, the lanes are in ascending order, so `step` is not
+                    // negative.
                     Segment::Slice(position) => LaneValue::LanesInput(&data[position..], step.unsigned_abs()),
                     Segment::Splat(position) => {
                         let numbers = self.slots[slot].iter_mut().take(self.run.lanes.count);
@@ -330,8 +332,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         execute(instruction, read, &mut out[..len]).map_or(result, LaneValue::Splat)
     }
 
-    /// Reduces each row of a block. The elements of a row are in different lanes. If all rows have the same result, returns this result.
-    /// Otherwise writes one result for each row to `out`, and returns `None`.
+    /// Reduces each row of a block. The elements of a row are in different lanes (positions of the short last dimension). If all rows have
+    /// the same result, returns this result. Otherwise writes one result for each row to `out`, and returns `None`.
     fn reduce(&self, op: Reduction, x: usize, out: &mut [T]) -> Option<T> {
         let (count, len) = (self.run.lanes.count, out.len());
         let (elements, step) = match self.values[x] {

@@ -84,8 +84,8 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// Computes one instruction over `count` elements. [`run`] calls this function only for instructions that are not plain arithmetic.
-/// Reductions reduce rows of `row` elements.
+/// Computes one instruction over `count` elements, from the blocks of earlier values in `before`. [`run`] calls this function only for
+/// instructions that are not plain arithmetic. Reductions reduce rows of `row` elements.
 fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
     let block = out.len();
     let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);

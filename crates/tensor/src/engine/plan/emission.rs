@@ -1,4 +1,4 @@
-//! Makes the steps of a plan after all values have been placed in kernels.
+//! Makes the steps of a plan after all values have been placed in kernels (fused programs) or as separate steps.
 
 use std::cell::RefCell;
 
@@ -17,8 +17,8 @@ use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
 impl<T: Float> Schedule<'_, T> {
-    /// Returns the plan with its steps in order. `stored` marks the values that steps outside their kernel read. These values are stored
-    /// in memory.
+    /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
+    /// that a step other than its own kernel (fused program) reads from memory.
     pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan<T> {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
@@ -78,8 +78,8 @@ impl<T: Float> Schedule<'_, T> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel computes. If `copied_transposes` is true, the step of a view copies the elements in
-    /// row-major order.
+    /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
+    /// elements in row-major order.
     fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
@@ -114,8 +114,8 @@ impl<T: Float> Schedule<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
-    /// Returns the members (values) of a kernel that are needed for its outputs. The kernel does not compute its other members. If another
-    /// kernel reads one of them, that kernel computes the member again.
+    /// Returns the members (values) of a kernel (a fused program) that are needed for its outputs. The kernel does not compute its other
+    /// members. If another kernel reads one of those, that kernel computes the member again.
     fn used(&self, number: u32, stored: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
@@ -146,7 +146,7 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the step of the kernel with index `number`. Returns `None` if other kernels compute all of its values again.
+    /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if other kernels compute all of its values again.
     fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
         let members = self.used(number, stored);

@@ -1,4 +1,4 @@
-//! Plans an expression: lists the distinct values to compute, places them in kernels, and makes the steps.
+//! Plans an expression: lists the distinct values to compute, places them in kernels (fused programs), and makes the steps.
 
 use crate::Float;
 use crate::engine::plan::definition::Id;

@@ -1,4 +1,4 @@
-//! Selects the values that several kernels compute again, because reading them from memory would take longer.
+//! Selects the values that several kernels (fused programs) compute again, because reading them from memory would take longer.
 
 use smallvec::SmallVec;
 
@@ -9,8 +9,8 @@ use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
 use crate::thresholds::plan as limits;
 
 impl<T: Float> Schedule<'_, T> {
-    /// Adds to each kernel the values of other kernels that this kernel computes again. Returns, for each value, true if it must be stored
-    /// in memory.
+    /// Adds to each kernel (fused program) the values of other kernels that this kernel computes again. Returns, for each value, true if it
+    /// must be stored in memory.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
         let mut stored = vec![false; self.values.list.len()];
         for &root in roots {
@@ -19,7 +19,7 @@ impl<T: Float> Schedule<'_, T> {
         for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
             let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
             for read in self.reads(id) {
-                // A value must be stored if it is read by a separate step, or by a kernel over another shape.
+                // A value must be stored if it is read by a separate step, or by a kernel (fused program) over another shape.
                 if self.home_kernel(read).is_some_and(|kernel| Some(self.kernels[kernel as usize].space) != space) {
                     stored[read as usize] = true;
                 }
@@ -57,9 +57,9 @@ impl<T: Float> Schedule<'_, T> {
     }
 
     /// Returns, for each value, the cost of computing it from operands in memory, in additions per element. Operands of other shapes are
-    /// not counted. An expensive value counts as an operand in memory if another kernel reads it, or if `stored` says that it is stored.
-    /// So the derivative of a sigmoid is computed again from the stored sigmoid. If computing a value needs more than two loads from
-    /// memory, its cost is unlimited. Reading the value itself is only one load.
+    /// not counted. An expensive value counts as an operand in memory if another kernel (fused program) reads it, or if `stored` says that
+    /// it is stored. So the derivative of a sigmoid is computed again from the stored sigmoid. If computing a value needs more than two
+    /// loads from memory, its cost is unlimited. Reading the value itself is only one load.
     fn costs(&self, stored: &[bool]) -> Vec<usize> {
         let mut shared = stored.to_vec();
         for kernel in 0..self.kernels.len() as u32 {

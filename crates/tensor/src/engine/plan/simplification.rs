@@ -20,14 +20,14 @@ pub fn simplification() -> bool {
     }
 }
 
-/// Returns the value of [`SIMPLIFY`] if simplification is on or off.
+/// Returns the value that [`SIMPLIFY`] has if simplification is on (`on` is true) or off.
 fn state_of(on: bool) -> u8 {
     1 + u8::from(on)
 }
 
 /// Switches the simplification of plans on or off, for all threads. If it is off, equal values are computed several times, and operations
-/// such as a multiplication by 1 run. Plans still fuse operations, and do not copy expanded operands. Sums of gradients may then differ in the
-/// last bits; all other values differ at most in the sign of a zero or of a NaN.
+/// such as a multiplication by 1 run. Plans still fuse operations, and do not copy expanded operands. With and without simplification, sums
+/// of gradients may differ in the last bits. All other values differ at most in the sign of a zero or of a NaN.
 pub fn set_simplification(on: bool) {
     SIMPLIFY.store(state_of(on), Ordering::Relaxed);
 }

@@ -70,7 +70,7 @@ impl<T: Scalar> Subgraph<T> {
         subgraph
     }
 
-    /// Returns the subgraph's index of a node that has the index `node` in the whole expression.
+    /// Returns the index in the subgraph of the node that has the index `node` in the whole expression.
     ///
     /// # Panics
     ///

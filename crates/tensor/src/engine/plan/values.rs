@@ -4,9 +4,9 @@
 //! An expansion has the same value as its input. An operation on expanded operands is computed on the operands before the expansion. A sum
 //! over an expanded dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
 //!
-//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
-//! on numbers are computed while planning, and identities (a factor of 1) are removed. These simplifications are exact: they neither add
-//! nor remove an infinity or a NaN.
+//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
+//! operations on numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed. These
+//! simplifications are exact: they neither add nor remove an infinity or a NaN.
 
 use std::mem::take;
 
@@ -26,10 +26,10 @@ pub(super) struct Values<T> {
     pub(super) views: Vec<View>,
     pub(super) concatenations: Vec<Concatenation>,
     shape_ids: FxHashMap<Shape, ShapeId>,
-    /// The positions of the bits of each number in `numbers`.
+    /// For the bits of each number, the position of this number in `numbers`.
     number_positions: FxHashMap<u64, u32>,
     pub(super) view_numbers: FxHashMap<View, u32>,
-    /// The value of each definition, if plans are simplified.
+    /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
     ids: FxHashMap<Definition, Id>,
     concatenation_numbers: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value.

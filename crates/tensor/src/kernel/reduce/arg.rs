@@ -14,10 +14,11 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
-/// The length of the segments of a contiguous lane, in elements. Each segment's extreme value is computed before its position is searched.
+/// The length of the segments of a contiguous lane (a line along the dimension), in elements. Each segment's extreme value is computed
+/// before its position is searched.
 const EXTREME_SEGMENT: usize = LONG_RUN;
 
-/// The smallest number of elements of a segment if a lane is divided among several tasks.
+/// The smallest number of elements of a segment if a lane (a line along the dimension) is divided among several tasks.
 const MIN_SEGMENT: usize = 128;
 
 /// The maximum number of adjacent lanes (lines of elements along the dimension) that are scanned together.

@@ -2,7 +2,7 @@
 //!
 //! A lane is a line of elements along the dimension, at one index of the other dimensions. Each function takes a lane as a slice. [`each`]
 //! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
-//! threads. Of two equal elements, the earlier one comes first. NaN is larger than all numbers, as in PyTorch's `sort`.
+//! threads. Sorting puts the earlier of two equal elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -155,7 +155,8 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
 /// of the smallest elements, in ascending order. The length of `out` is the number of selected elements.
 ///
 /// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's `nth_element`
-/// and sorts the elements before the n-th. If few elements of a long lane are selected, PyTorch takes the first ones of equal elements.
+/// for the last selected element, and sorts the elements before it. If few elements of a long lane are selected, PyTorch takes the first
+/// ones of equal elements.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= lane.len() {
@@ -171,8 +172,9 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Moves the element of rank `nth` to index `nth` of `items`, with smaller elements before it. This is the algorithm of `std::nth_element`
-/// in the GNU C++ library, on whose choice among equal elements PyTorch's results depend.
+/// Moves the element of rank `nth` to index `nth` of `items`, and all elements that come before it in the order `before` to smaller
+/// indices. This is the algorithm of `std::nth_element` in the GNU C++ library, on whose choice among equal elements PyTorch's results
+/// depend.
 fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
     if nth >= items.len() {
         return;

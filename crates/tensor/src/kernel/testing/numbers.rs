@@ -12,7 +12,7 @@ use crate::{Binary, Compare, DType, Reduction, Unary};
 pub(crate) enum Expected<T> {
     /// The result must have exactly these bits. If the value is NaN, any NaN is allowed.
     Exact(T),
-    /// The result must have exactly these bits. Only the sign of a zero may differ.
+    /// The result must have exactly these bits, except that the sign of a zero may differ.
     Unsigned(T),
     /// The result must be near `exact`: within `ulps` units in the last place or within `absolute`, whichever allows more.
     Near { exact: f64, ulps: f64, absolute: f64 },
@@ -177,7 +177,7 @@ fn trigamma(x: f64) -> f64 {
 }
 
 /// Computes the Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over all k ≥ 0. Adds at least forty terms, and approximates the sum of the
-/// other terms by the first terms of the Euler-Maclaurin formula.
+/// other terms by the first terms of the Euler-Maclaurin formula. Adds fewer terms if the later ones are negligible.
 fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;

@@ -19,8 +19,8 @@ use crate::memory::threads::team::{Caller, Idle, Tasks, Wait};
 /// shorter time saves energy.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// The duration of a trial, which is more than two timer ticks of 4 ms (Linux, 250 Hz). At a timer tick the system switches between
-/// threads.
+/// The duration of a trial (a test whether a helper has a processor for itself). It is more than two timer ticks of 4 ms (Linux, 250 Hz).
+/// At a timer tick the system switches between threads.
 pub(super) const TRIAL: Duration = Duration::from_millis(10);
 
 /// The shortest pause of a spinning thread that counts as a suspension. Interrupts cause shorter pauses, other threads cause longer ones.
@@ -30,15 +30,16 @@ const SUSPENSION: Duration = Duration::from_micros(100);
 /// and 12 µs on Intel Skylake. During the call that yields, the helper does not see new tasks, so shorter intervals delay operations.
 const SPINS: u32 = 256;
 
-/// The number of times that the caller tests whether helpers have finished before it reads the clock. These tests take 1 µs on AMD Zen 4.
+/// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it reads the clock.
+/// These tests take 1 µs on AMD Zen 4.
 const SHORT_WAIT: u32 = 64;
 
 /// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the owner has
 /// finished the range. All tests together take 5 µs on AMD Zen 4.
 const PATIENCE: u32 = 256;
 
-/// The number of times that the caller tests whether helpers have finished before it yields its processor. These tests take 40 µs on AMD
-/// Zen 4.
+/// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it yields its
+/// processor. These tests take 40 µs on AMD Zen 4.
 const CALLER_SPINS: u32 = 2000;
 
 thread_local! {

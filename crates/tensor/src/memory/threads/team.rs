@@ -3,7 +3,7 @@
 //! An operation consists of numbered tasks. Every thread has a *seat*, a cache line with the range of its unclaimed tasks. A thread claims
 //! one task at a time, first from its own seat, then from the other seats. The caller returns when every task is finished.
 //!
-//! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is open. So a helper that arrives late finds empty
+//! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is running. So a helper that arrives late finds empty
 //!   ranges and does not access the finished operation.
 //! - The caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper that has not
 //!   started.

@@ -305,7 +305,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Returns the elements in row-major order. Copies them if `x` is not contiguous.
+/// Returns the elements of `x` in row-major order. Copies them if `x` is not contiguous.
 fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> {
     Ok(match x.as_slice() {
         Some(elements) => Cow::Borrowed(elements),
@@ -330,8 +330,8 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
 
 /// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand
 /// with several elements is row-major. Otherwise the result has the dimension order of the first operand that is not expanded. So
-/// transposed operands give a transposed result, as in PyTorch. For this, `fill` gets layouts with permuted dimensions. In their order,
-/// this first operand and the result are contiguous.
+/// transposed operands give a transposed result, as in PyTorch. In that case, `fill` gets the operands' layouts with the dimensions in that
+/// operand's order, from its longest stride to its shortest.
 fn build_in_operand_order<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,

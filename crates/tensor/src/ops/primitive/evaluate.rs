@@ -48,7 +48,7 @@ pub trait Evaluate<T: Float> {
         unreachable!("the data of node %{node} is here")
     }
 
-    /// Runs the steps of a plan of the expression, and returns the values of the expression's roots, which are its results.
+    /// Runs the steps of a plan of the expression, and returns the values of the plan's roots (the requested nodes).
     ///
     /// # Errors
     ///
@@ -337,8 +337,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns the result of a concatenation: one buffer that holds all operands in order. It is a part of the memory of concatenation
-    /// `buffer`, from element `start` on. Returns `None` if an operand is stored elsewhere, although its part of this memory is already
-    /// taken.
+    /// `buffer`, from element `start` on. Returns `None` if an operand neither lies in its part of this memory nor can be copied to it.
     fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
@@ -401,8 +400,8 @@ impl<T: Float> Concatenations<'_, T> {
         self.take(offset, len)
     }
 
-    /// Takes `len` elements from `start` on in the memory of concatenation `buffer`. Returns `None` if one of these elements was taken
-    /// before, or if there was too little memory for the concatenation.
+    /// Returns the part of `len` elements, from element `start` on, of the memory of concatenation `buffer`. Returns `None` if one of these
+    /// elements was handed out before, or if there was too little memory for the concatenation.
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)

@@ -91,9 +91,9 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the values of `self`, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. The derivative is then
-    /// computed from the values of `self` alone, so that the values from which `self` was computed can be released. A plain tensor returns
-    /// itself.
+    /// Returns the values of `self`, marked as the softmax of `x` along `axis` (as the logarithm of this softmax, if `log` is true). The
+    /// derivative is then computed from the values of `self` alone, so that the values from which `self` was computed can be released. A
+    /// plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -178,8 +178,8 @@ pub trait TensorLike: Clone + Sized {
         self.apply_binary(op, &number, at)
     }
 
-    /// Computes the square root, or its inverse if `inverse` is true. PyTorch computes these roots for a power whose exponent is
-    /// the plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
+    /// Computes the square root, or its reciprocal if `inverse` is true. PyTorch computes these roots for a power whose exponent is the
+    /// plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ pub trait TensorLike: Clone + Sized {
     /// `view` would read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// Reduces over `axes`, which stay with size 1. Without elements, the result is the identity of `op`, if it has one.
+    /// Reduces over `axes`, which stay with size 1. A reduction of no elements gives the identity of `op`, if `op` has one.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Reduces like [`apply_reduce`](Self::apply_reduce), and removes the dimensions `axes`.
