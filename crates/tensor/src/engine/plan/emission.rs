@@ -105,6 +105,9 @@ impl<T: Float> Schedule<'_, T> {
                 let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
                 Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
             }
+            _ if self.expression.is_checked(value.node) => {
+                Work::Node(value.node, SmallVec::from_elem(self.values.shape(id).clone(), 1))
+            }
             _ => {
                 let shapes =
                     self.expression.operands(value.node).iter().map(|&input| self.expression.shape(input).clone());

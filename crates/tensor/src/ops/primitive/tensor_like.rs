@@ -37,7 +37,11 @@ pub trait TensorLike: Clone + Sized {
     }
 
     /// Returns plain data as a mask for `self`: a constant on the same tape.
-    fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the mask. A tape has masks of numbers, which are larger than truth values.
+    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask, Self::Error>;
 
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
