@@ -540,3 +540,14 @@ fn a_plan_does_not_serve_data_with_another_expansion() {
         assert_eq!(x.value().strides(), data.strides());
     }
 }
+/// A reshape that joins an expanded dimension with another one copies the elements, even if they are one number in memory. Otherwise
+/// the sum would read each element.
+#[test]
+fn a_reshape_that_needs_a_copy_of_an_expansion_is_refused() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::scalar(0.5).expand([4, 1]));
+    let huge = 1usize << 40;
+    let joined = x.expand([4, huge]).reshape([2, 2 * huge]);
+    let refused = joined.exp().sum(..).try_value().unwrap_err();
+    assert!(refused.to_string().contains("memory cannot hold a tensor of shape [2, 2199023255552]"), "{refused}");
+}

@@ -269,18 +269,22 @@ pub trait TensorLike: Clone + Sized {
 )]
 pub trait MaskOperand<A: TensorLike> {
     /// Returns the mask, on the same tape as `beside`.
-    fn to_mask(&self, beside: &A) -> A::Mask;
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the mask.
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error>;
 }
 
 impl<A: TensorLike, M: MaskOperand<A>> MaskOperand<A> for &M {
-    fn to_mask(&self, beside: &A) -> A::Mask {
-        (**self).to_mask(beside)
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error> {
+        (**self).to_mask(beside, at)
     }
 }
 
 impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
-    fn to_mask(&self, _beside: &Tensor<T>) -> Tensor<bool> {
-        self.clone()
+    fn to_mask(&self, _beside: &Tensor<T>, _at: Site) -> Result<Tensor<bool>, Error> {
+        Ok(self.clone())
     }
 }
 

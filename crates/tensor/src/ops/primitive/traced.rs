@@ -111,8 +111,8 @@ impl<'e, T: Float> Traced<'e, T> {
 type Eager<'f, T> = dyn Fn(&Tensor<T>) -> Result<Tensor<T>, Error> + 'f;
 
 impl<T: Float> MaskOperand<Self> for Traced<'_, T> {
-    fn to_mask(&self, _beside: &Self) -> Self {
-        self.clone()
+    fn to_mask(&self, _beside: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(self.clone())
     }
 }
 
