@@ -285,4 +285,42 @@ mod tests {
         // If the pool serves another test at this time, the tasks run on this thread, as if there were no pool.
         assert!(threads == 1 || [0, 100].contains(&inside.into_inner()));
     }
+
+    /// Calls `each_part` with `count` parts. Returns true if a part ran as a task of the pool.
+    fn is_distributed(count: usize, parallel: bool) -> bool {
+        let inside = AtomicUsize::new(0);
+        each_part(vec![(); count], parallel, |_, ()| {
+            inside.fetch_add(usize::from(inside_task()), Ordering::Relaxed);
+        });
+        inside.into_inner() > 0
+    }
+
+    #[test]
+    fn several_parallel_parts_are_distributed() {
+        assert!(!is_distributed(2, false));
+        for_each(1, |_| assert!(!inside_task(), "one task needs no pool"));
+        for count in [2, 3] {
+            // The pool may serve another test at this time.
+            let distributed = (0..2000).any(|_| {
+                thread::sleep(Duration::from_micros(500));
+                is_distributed(count, true)
+            });
+            assert!(distributed || num_threads() == 1, "{count}");
+        }
+    }
+
+    #[test]
+    fn no_more_threads_run_tasks_than_the_user_allows() {
+        for _ in 0..5 {
+            let threads = Mutex::new(Vec::new());
+            for_each(32, |_| {
+                thread::sleep(Duration::from_millis(1));
+                threads.lock().unwrap().push(thread::current().id());
+            });
+            let mut threads = threads.into_inner().unwrap();
+            threads.sort_by_key(|id| format!("{id:?}"));
+            threads.dedup();
+            assert!(threads.len() <= num_threads(), "{threads:?}");
+        }
+    }
 }
