@@ -241,14 +241,19 @@ impl SpinThenSleep {
     fn trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;
-        while self.last - self.since < TRIAL && suspended < TRIAL / 4 {
+        while self.last - self.since < TRIAL && passes(suspended) {
             (0..SPINS).for_each(|_| std::hint::spin_loop());
             suspended += self.pause();
         }
-        let result = if suspended < TRIAL / 4 { PASSED } else { FAILED };
+        let result = if passes(suspended) { PASSED } else { FAILED };
         // This exchange fails if the helper was told to end during the trial.
         let _ = self.report.trial.compare_exchange(REQUESTED, result, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+/// Returns true if a thread that was suspended for this part of a trial had a processor for itself.
+fn passes(suspended: Duration) -> bool {
+    suspended < TRIAL / 4
 }
 
 impl Wait for SpinThenSleep {
@@ -391,10 +396,10 @@ mod tests {
     #[test]
     fn the_times_of_an_operation_reach_the_account() {
         const MS: Duration = Duration::from_millis(1);
-        // In 100 ms, the caller ran two of four tasks and waited for 98 ms.
+        // The caller ran two of four tasks in 8 ms and waited for 20 ms, so the helper saved 8 ms and cost 20 ms.
         let mut pool = pool_with_an_absent_helper();
-        let start = Instant::now().checked_sub(100 * MS).expect("the clock is old");
-        pool.record_times(1, 4, 2, start, Some(start + 2 * MS));
+        let start = Instant::now().checked_sub(28 * MS).expect("the clock is old");
+        pool.record_times(1, 4, 2, start, Some(start + 8 * MS));
         assert_eq!(pool.account.resting(), 1);
         // The helper saved more time than the caller waited.
         let mut pool = pool_with_an_absent_helper();
@@ -454,5 +459,28 @@ mod tests {
         wait.trial();
         let long = wait.last - wait.since >= TRIAL;
         assert!(report.trial.load(Ordering::Relaxed) == FAILED || long);
+    }
+
+    #[test]
+    fn a_trial_fails_after_a_quarter_of_its_duration() {
+        let quarter = Duration::from_micros(2500);
+        assert!(passes(Duration::ZERO) && passes(quarter - Duration::from_nanos(1)) && !passes(quarter));
+    }
+
+    #[test]
+    fn a_helper_spins_before_it_reads_the_clock_and_sleeps_after_a_long_wait() {
+        let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
+        let mut wait = SpinThenSleep::new(Arc::clone(&report));
+        let start = wait.last;
+        assert!((1..SPINS).all(|_| matches!(wait.next(), Idle::Spin)) && wait.last == start);
+        // The helper goes on spinning, unless the system suspended it.
+        let goes_on = matches!(wait.next(), Idle::Spin);
+        assert!(wait.last > start);
+        assert!(goes_on || report.suspended.load(Ordering::Relaxed) > 0 || wait.last - wait.since > AWAKE);
+        wait.since = start.checked_sub(Duration::from_secs(1)).expect("the clock is old");
+        assert!((0..SPINS).any(|_| matches!(wait.next(), Idle::Sleep)));
+        wait.last = wait.since;
+        wait.restart();
+        assert!(wait.since == wait.last && wait.last > start);
     }
 }
