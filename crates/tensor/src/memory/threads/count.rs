@@ -50,6 +50,7 @@ pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::threads::Schedule;
 
     #[test]
     fn the_first_setting_wins() {
@@ -73,6 +74,11 @@ mod tests {
     fn child() {
         let Some(expected) = std::env::var(CHILD).ok().and_then(|text| text.parse::<usize>().ok()) else { return };
         assert_eq!(num_threads(), expected);
+        let running = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+        let before = running();
+        crate::memory::threads::run(1000, Schedule::Parallel, |_| ());
+        let helpers = if before == 0 { 0 } else { expected - 1 };
+        assert_eq!(running() - before, helpers, "the helpers that an operation starts, on a system that lists threads");
         for (threads, expected) in [(7, 7), (0, 1), (MAX_THREADS + 1, MAX_THREADS)] {
             set_num_threads(threads);
             assert_eq!(num_threads(), expected);

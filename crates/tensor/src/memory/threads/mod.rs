@@ -312,20 +312,4 @@ mod tests {
             assert!(distributed || num_threads() == 1, "{count}");
         }
     }
-
-    #[test]
-    fn no_more_threads_run_tasks_than_the_user_allows() {
-        // Helpers may rest, and the pool may serve another test, so this runs many times.
-        for _ in 0..100 {
-            let threads = Mutex::new(Vec::new());
-            for_each(8, |_| {
-                thread::sleep(Duration::from_micros(500));
-                threads.lock().unwrap().push(thread::current().id());
-            });
-            let mut threads = threads.into_inner().unwrap();
-            threads.sort_by_key(|id| format!("{id:?}"));
-            threads.dedup();
-            assert!(threads.len() <= num_threads(), "{threads:?}");
-        }
-    }
 }
