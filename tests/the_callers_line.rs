@@ -570,8 +570,8 @@ fn every_function_of_one_operand_names_its_callers_line() {
         huge.clone().apply_(Unary::Exp);
         huge.clone().make_mut();
         Tensor::<i64>::randperm(1 << 59, &mut rng);
-        tape.var(&huge).exp().value();
-        infer(|x| x.exp(), &huge);
+        tape.var(&huge).cumsum(0).value();
+        infer(|x| x.cumsum(0), &huge);
     }
 }
 

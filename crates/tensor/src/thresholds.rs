@@ -342,6 +342,10 @@ pub(crate) mod scan {
 
     /// The shortest lane (a line along the sorted dimension), in elements, that several threads sort together.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
+
+    /// The smallest number of elements of a lane for which the available memory is checked. For shorter lanes, the check takes longer than
+    /// the operation.
+    pub(crate) const MIN_CHECKED_LANE: usize = 1 << 20;
 }
 
 /// Thresholds for the tasks of other kernels.
@@ -365,8 +369,9 @@ pub(crate) mod ops {
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
     /// A sum of at least this number of equal terms is computed as one multiplication. A product of at least this number of equal factors
-    /// is computed as one power. Shorter sums and products are computed term by term, so that they have the same bits for every layout of
-    /// their operands. Longer ones would take seconds, up to years, if computed term by term. The value was not tuned.
+    /// is computed as one power. From this number of elements on, tapes and fused operations also compute expanded data before its
+    /// expansion. Smaller operations run term by term, so that they have the same bits for every layout of their operands. Larger ones
+    /// would take seconds, up to years. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
     /// The number of queries of attention in a block is a multiple of this value. Only attention under a causal mask divides its queries

@@ -11,6 +11,7 @@ use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::shape::error::raise;
+use crate::thresholds::ops::MANY_TERMS;
 use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
@@ -124,6 +125,14 @@ impl<T: Element> Tensor<T> {
         self.with_layout(self.layout.distinct())
     }
 
+    /// Returns the elements before an expansion to at least [`MANY_TERMS`] elements: dimensions of stride 0 get size 1. Returns `None` if
+    /// there are fewer elements, or if no dimension is expanded.
+    #[doc(hidden)]
+    #[inline]
+    pub fn unexpanded(&self) -> Option<Self> {
+        (self.numel() >= MANY_TERMS && self.layout.has_internal_overlap()).then(|| self.distinct())
+    }
+
     /// Returns the buffer for writing through the layout. First copies the elements if another tensor shares the buffer, or if two elements
     /// may have the same position. The copy is contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
@@ -219,13 +228,14 @@ impl<T: Element> Tensor<T> {
     /// If memory cannot hold the copy.
     #[track_caller]
     pub fn make_mut(&mut self) -> &mut [T] {
-        match self.try_make_mut(Site::here("make_mut")) {
+        match self.elements_mut(Site::here("make_mut")) {
             Ok(elements) => elements,
             Err(error) => raise(error),
         }
     }
 
-    fn try_make_mut(&mut self, at: Site) -> Result<&mut [T], Error> {
+    /// Does the same as [`make_mut`](Self::make_mut), but returns an error if memory cannot hold the copy.
+    pub(crate) fn elements_mut(&mut self, at: Site) -> Result<&mut [T], Error> {
         if !self.is_contiguous() {
             *self = self.copied(at)?;
         }
@@ -272,9 +282,9 @@ impl<T: Element> Tensor<T> {
         };
         let mut slices: [&mut [T]; N] = std::array::from_fn(|_| Default::default());
         for (slice, state) in slices.iter_mut().zip(states) {
-            *slice = state.try_make_mut(at)?;
+            *slice = state.elements_mut(at)?;
         }
-        crate::kernel::step::update(self.try_make_mut(at)?, input, slices, f);
+        crate::kernel::step::update(self.elements_mut(at)?, input, slices, f);
         Ok(())
     }
 
@@ -373,7 +383,12 @@ impl<T: Element> Tensor<T> {
     /// ```
     #[doc(alias("astype", "to", "type"))]
     pub fn try_cast<U: Element>(&self) -> Result<Tensor<U>, Error> {
-        let at = Site::here("cast");
+        self.cast_to(Site::here("cast"))
+    }
+
+    /// Converts the elements like [`cast`](Self::cast), as a step of the operation `at`.
+    #[doc(hidden)]
+    pub fn cast_to<U: Element>(&self, at: Site) -> Result<Tensor<U>, Error> {
         Tensor::build(self.shape(), at, |out| match T::DTYPE {
             // A conversion through f64 would lose digits of integers beyond 2⁵³.
             DType::I64 => elementwise::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),

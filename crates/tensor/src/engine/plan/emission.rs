@@ -13,6 +13,7 @@ use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
 use crate::engine::plan::{concatenation, products};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
+use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
@@ -85,9 +86,14 @@ impl<T: Float> Schedule<'_, T> {
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
         let work = match value.definition {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
-            Definition::View(view, from, _) => {
+            Definition::View(view, from, x) => {
                 let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
-                if copied_transposes {
+                // A reshape of an expansion needs a copy, because the planner has found no reshape before the expansion. Data that is one
+                // number in memory would need none, but later steps would then compute each element.
+                let copies = matches!(view, View::Reshape(_))
+                    && from.numel() >= MANY_TERMS
+                    && from.numel() != self.values.shape(x).numel();
+                if copied_transposes || copies {
                     Work::Copy(view.clone(), from.clone())
                 } else {
                     Work::View(view.clone(), from.clone())
@@ -104,6 +110,9 @@ impl<T: Float> Schedule<'_, T> {
                 let Concatenation { axis, parts } = &self.values.concatenations[number as usize];
                 let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
                 Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
+            }
+            _ if self.expression.is_checked(value.node) => {
+                Work::Node(value.node, SmallVec::from_elem(self.values.shape(id).clone(), 1))
             }
             _ => {
                 let shapes =

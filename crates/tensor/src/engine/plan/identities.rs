@@ -5,10 +5,12 @@ use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Definition, Id, ShapeId};
 use crate::engine::plan::expression::Index;
+use crate::engine::plan::unexpanded::{self, Unexpanded};
 use crate::engine::plan::values::{SCALAR, Values};
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::broadcast;
+use crate::thresholds::ops::MANY_TERMS;
 use crate::{Axes, Binary, Float, Reduction, Shape, Unary, View};
 
 impl<T: Float> Values<T> {
@@ -57,8 +59,24 @@ impl<T: Float> Values<T> {
         }
     }
 
+    /// Returns the value of a view of `x`, expanded to `from`. The view has the shape `to`. The view of a value that is expanded to at least
+    /// [`MANY_TERMS`] elements is the expansion of a smaller view, if there is one.
+    pub(super) fn view(&mut self, view: View, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+        if from.numel() < MANY_TERMS {
+            return self.whole_view(view, x, from, to, node);
+        }
+        match unexpanded::view(&view, self.shape(x), from) {
+            None => self.whole_view(view, x, from, to, node),
+            Some(Unexpanded::Operand) => x,
+            Some(Unexpanded::View(view, from)) => {
+                let to = view.shape(&from);
+                self.whole_view(view, x, &from, &to, node)
+            }
+        }
+    }
+
     /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Merges two successive permutations or reshapes into one.
-    pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+    fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
         if self.simplify {

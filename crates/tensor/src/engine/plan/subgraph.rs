@@ -2,7 +2,7 @@
 //! subgraphs of a growing expression get equal plans.
 
 use crate::Scalar;
-use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op};
+use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op, Sameness};
 
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
@@ -63,8 +63,11 @@ impl<T: Scalar> Subgraph<T> {
             let operands = if subgraph.computed[place] { whole.read(node) } else { &[] };
             let inputs: Vec<Index> = operands.iter().map(|input| subgraph.places[input]).collect();
             subgraph.expression.push_any(op, &inputs, shape);
-            if subgraph.computed[place] && whole.is_alias(node) {
-                subgraph.expression.set_alias(place as Index);
+            if subgraph.computed[place] && whole.sameness(node) != Sameness::Other {
+                subgraph.expression.set_sameness(place as Index, whole.sameness(node));
+            }
+            if !subgraph.computed[place] && whole.data_shape(node) != whole.shape(node) {
+                subgraph.expression.set_unexpanded(place as Index, whole.data_shape(node));
             }
         }
         subgraph

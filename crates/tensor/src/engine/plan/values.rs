@@ -1,8 +1,9 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed once, and only over the dimensions along
 //! which it varies.
 //!
-//! An expansion has the same value as its input. An operation on expanded operands is computed on the operands before the expansion. A sum
-//! over an expanded dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
+//! An expansion has the same value as its input, and so has large data that was expanded before it was recorded. An operation on expanded
+//! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by its size. So the
+//! gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
 //! operations on numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed. These
@@ -120,7 +121,7 @@ impl<T: Float> Values<T> {
             let id = match expression.node(node).op {
                 Op::Number(number) => self.number(expression.number(number), node),
                 _ => {
-                    let shape = self.intern_trimmed(expression.shape(node));
+                    let shape = self.intern_trimmed(expression.data_shape(node));
                     self.push(Definition::Known(node), shape, node)
                 }
             };
@@ -136,6 +137,10 @@ impl<T: Float> Values<T> {
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
             Op::Other(_) if expression.is_alias(index) => id(self, 0),
+            Op::Other(_) if expression.is_checked(index) => {
+                let x = id(self, 0);
+                self.push(Definition::Node(index), self.list[x as usize].shape, index)
+            }
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
             Op::Reshape => {
                 let (x, to) = (id(self, 0), expression.shape(index));

@@ -153,7 +153,7 @@ pub trait Masking: TensorLike<Elem: Element> {
     /// PyTorch: `masked_fill`.
     fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
-        let mask = &mask.to_mask(self);
+        let mask = &mask.to_mask(self, at)?;
         // The mask is the first operand here, because PyTorch's error message names its shape first.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
         let (x, mask) = (expand(self, &shape, at)?, expand(mask, &shape, at)?);

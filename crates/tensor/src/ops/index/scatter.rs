@@ -127,7 +127,7 @@ pub trait Scatter: TensorLike {
         let value = one_value(self, value, &self.shape(), at, |rank| {
             format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
         })?;
-        self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?), &value, at)
+        self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?, at)?, &value, at)
     }
 
     /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds `values`
@@ -188,7 +188,7 @@ pub trait Scatter: TensorLike {
             return Ok(x);
         }
         let values = source.apply_take(&numbers, at)?;
-        Self::apply_select(&self.mask(&mask), &values, &x, at)
+        Self::apply_select(&self.mask(&mask, at)?, &values, &x, at)
     }
 }
 

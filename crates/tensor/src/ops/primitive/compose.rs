@@ -53,7 +53,7 @@ pub(crate) trait Compose: TensorLike {
 
     /// Returns `mask`, which is plain data, as a mask for `self`, expanded to `shape`.
     fn expand_mask(&self, mask: &Tensor<bool>, shape: &Shape, at: Site) -> Result<Self::Mask, Self::Error> {
-        expand(&self.mask(mask), shape, at)
+        expand(&self.mask(mask, at)?, shape, at)
     }
 
     /// Returns `value`, expanded to `shape`.

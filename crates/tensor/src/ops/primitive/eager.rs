@@ -52,8 +52,8 @@ impl<T: Element> TensorLike for Tensor<T> {
         Tensor::scalar(value)
     }
 
-    fn mask(&self, mask: &Tensor<bool>) -> Tensor<bool> {
-        mask.clone()
+    fn mask(&self, mask: &Tensor<bool>, _at: Site) -> Result<Tensor<bool>, Error> {
+        Ok(mask.clone())
     }
 
     fn to_tensor(&self, _at: Site) -> Result<Tensor<T>, Error> {
@@ -160,7 +160,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| {
-            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum);
+            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum)
         })
     }
 

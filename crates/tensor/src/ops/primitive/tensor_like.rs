@@ -37,7 +37,11 @@ pub trait TensorLike: Clone + Sized {
     }
 
     /// Returns `mask` as a mask for `self`. If `self` is a recorded variable, the mask is a constant on its tape.
-    fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the mask. A tape has masks of numbers, which are larger than truth values.
+    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask, Self::Error>;
 
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
@@ -266,18 +270,22 @@ pub trait TensorLike: Clone + Sized {
 )]
 pub trait MaskOperand<A: TensorLike> {
     /// Returns the mask, on the same tape as `beside`.
-    fn to_mask(&self, beside: &A) -> A::Mask;
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the mask.
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error>;
 }
 
 impl<A: TensorLike, M: MaskOperand<A>> MaskOperand<A> for &M {
-    fn to_mask(&self, beside: &A) -> A::Mask {
-        (**self).to_mask(beside)
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error> {
+        (**self).to_mask(beside, at)
     }
 }
 
 impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
-    fn to_mask(&self, _beside: &Tensor<T>) -> Tensor<bool> {
-        self.clone()
+    fn to_mask(&self, _beside: &Tensor<T>, _at: Site) -> Result<Tensor<bool>, Error> {
+        Ok(self.clone())
     }
 }
 
