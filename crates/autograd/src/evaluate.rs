@@ -7,7 +7,6 @@ use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op, Subgraph, plan_for};
 use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
-use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
@@ -44,9 +43,7 @@ impl<T: Float> Tape<T> {
     /// If a variable belongs to another tape, there is not enough memory, or a custom operation fails.
     pub fn try_values<const N: usize>(&self, vars: [Var<'_, T>; N]) -> Result<[Tensor<T>; N], Error> {
         let at = Site::here("values");
-        if vars.iter().any(|var| var.tape.id != self.id) {
-            return Err(Error::OtherTape { at });
-        }
+        self.check_owns(vars.iter().copied(), at)?;
         let mut values = self.evaluate(&vars.map(|var| var.index), at)?.into_iter();
         Ok(vars.map(|_| values.next().unwrap_or_else(|| unreachable!("a value for each variable"))))
     }
@@ -58,9 +55,7 @@ impl<T: Float> Tape<T> {
     /// As for [`values`](Self::values).
     pub fn try_values_slice(&self, vars: &[Var<'_, T>]) -> Result<Vec<Tensor<T>>, Error> {
         let at = Site::here("values_slice");
-        if vars.iter().any(|var| var.tape.id != self.id) {
-            return Err(Error::OtherTape { at });
-        }
+        self.check_owns(vars.iter().copied(), at)?;
         self.evaluate(&vars.iter().map(|var| var.index).collect::<Vec<_>>(), at)
     }
 
@@ -69,7 +64,7 @@ impl<T: Float> Tape<T> {
         if self.record.borrow().watchers > 0 {
             self.record.borrow_mut().read.extend_from_slice(roots);
         }
-        let Evaluated { nodes, values, work } = {
+        let Evaluated { nodes, values } = {
             let record = self.record.borrow();
             let value = |&root: &Index| record.leaf(root).or_else(|| record.values.get(&root).cloned());
             if let Some(known) = roots.iter().map(value).collect() {
@@ -84,7 +79,7 @@ impl<T: Float> Tape<T> {
             match record.evaluated {
                 None => {
                     let values = record.run(&plan_for(&record, &record.values, &wanted), at)?;
-                    Evaluated { nodes: wanted, values, work: 0 }
+                    Evaluated { nodes: wanted, values }
                 }
                 Some(before) => record.evaluate_again(wanted, before, at)?,
             }
@@ -92,7 +87,6 @@ impl<T: Float> Tape<T> {
         let mut record = self.record.borrow_mut();
         let (last, times) = record.evaluated.unwrap_or_default();
         record.evaluated = Some((nodes.iter().fold(last, |last, &node| last.max(node)), times + 1));
-        record.work += work;
         for (&root, value) in nodes.iter().zip(&values) {
             if record.leaf(root).is_none() {
                 record.values.insert(root, value.clone());
@@ -113,11 +107,10 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Nodes with their values, and the number of nodes that were computed to get these values.
+/// Nodes with their values.
 struct Evaluated<T: Float> {
     nodes: Vec<Index>,
     values: Vec<Tensor<T>>,
-    work: usize,
 }
 
 #[precompiled]
@@ -143,10 +136,11 @@ impl<T: Float> Record<T> {
             }));
         }
         let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
-        let work = part.work();
+        #[cfg(test)]
+        self.work.set(self.work.get() + part.work());
         let plan = plan_for(&part.expression, &ByNode::<()>::default(), &roots);
         let values = TapePart { record: self, part, remote: None }.run(&plan, at)?;
-        Ok(Evaluated { nodes: wanted, values, work })
+        Ok(Evaluated { nodes: wanted, values })
     }
 }
 
@@ -229,20 +223,16 @@ impl<T: Float> Var<'_, T> {
 
     /// Returns the value of a variable that has exactly one element. PyTorch: `item`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the number of elements is not one, or if [`value`](Self::value) panics.
-    #[track_caller]
-    pub fn item(self) -> T {
+    /// If the number of elements is not one, there is not enough memory, or a custom operation fails.
+    pub fn try_item(self) -> Result<T, Error> {
         let at = Site::here("item");
         let shape = self.shape();
         if shape.numel() != 1 {
-            raise(Error::NotOneNumber { shape, at });
+            return Err(Error::NotOneNumber { shape, at });
         }
-        match self.tape.evaluate(&[self.index], at) {
-            Ok(values) => values[0].item(),
-            Err(error) => raise(error),
-        }
+        Ok(self.tape.evaluate(&[self.index], at)?[0].try_item()?)
     }
 }
 

@@ -44,7 +44,7 @@ impl Leaves {
     /// Returns the parameters and buffers that occur in `gradients`, for a caller without a model. The parameters are in the order of
     /// their ids, and the buffers in the order of their first changes.
     pub(crate) fn of_gradients<T: Float>(gradients: &Gradients<T>) -> Self {
-        let parameters = gradients.iter().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
+        let parameters = gradients.parameters().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
         let mut buffers: Vec<(u64, Shape)> = Vec::new();
         for (id, change) in gradients.changes() {
             if buffers.iter().all(|(known, _)| known != id) {
@@ -81,7 +81,7 @@ enum Kind {
 impl Layout {
     pub(crate) fn of<T: Float>(leaves: &Leaves, gradients: &Gradients<T>) -> Self {
         let changes = gradients.changes().iter().map(|(id, change)| (*id, share_of(change)));
-        Layout::new(leaves, gradients.iter().map(|(id, _)| id), changes)
+        Layout::new(leaves, gradients.parameters().map(|(id, _)| id), changes)
     }
 
     /// Returns the layout of gradients that a shard has recorded but not yet computed. `points` has the number of values that a shard
@@ -260,7 +260,7 @@ fn share_of<V>(change: &Change<V>) -> Option<Share> {
 fn gradients_of<'g, T: Float>(leaves: &Leaves, gradients: &'g Gradients<T>) -> Vec<(usize, &'g Tensor<T>)> {
     let places = leaves.places();
     let mut found: Vec<(usize, &Tensor<T>)> =
-        gradients.iter().filter_map(|(id, gradient)| Some((*places.get(&id)?, gradient))).collect();
+        gradients.parameters().filter_map(|(id, gradient)| Some((*places.get(&id)?, gradient))).collect();
     found.sort_unstable_by_key(|(position, _)| *position);
     found
 }

@@ -147,8 +147,16 @@ impl Function {
             },
         };
         let doc = format!(" [`{plain}`](Self::{plain}) in place: `self` becomes the result.");
+        let errors = format!(
+            " If [`{name}`](Self::{name}) returns an error, the result does not have the shape of `self`, or several elements of \
+             `self` share one position in memory."
+        );
         let written = quote! {
             #[doc = #doc]
+            ///
+            /// # Errors
+            ///
+            #[doc = #errors]
             #visibility fn #method #generics (&mut self, #(#parameters),*) -> Result<(), Self::Error>
             where
                 Self: crate::ops::InPlace,
@@ -190,7 +198,10 @@ impl Function {
         };
         let without = method(self.name.clone(), self.attributes.clone(), false)?;
         let doc = format!(" Like [`{plain}`](Self::{plain}), but keeps the reduced dimensions with size 1.");
-        let with = method(format_ident!("{}_keepdim", self.name), vec![parse_quote!(#[doc = #doc])], true)?;
+        let errors = format!(" As for [`{0}`](Self::{0}).", self.name);
+        let docs = [doc.as_str(), "", " # Errors", "", errors.as_str()];
+        let attributes = docs.iter().map(|doc| parse_quote!(#[doc = #doc])).collect();
+        let with = method(format_ident!("{}_keepdim", self.name), attributes, true)?;
         let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
         let arguments = arguments.iter().map(|(name, of)| quote!(#name: #of));
         let keepdim = Ident::new("keepdim", proc_macro2::Span::call_site());
@@ -213,7 +224,7 @@ impl Function {
         check_site(&body, &plain)?;
         let twin = format_ident!("{plain}", span = name.span());
         let (mut docs, others): (Vec<_>, Vec<_>) = attributes.partition(|attribute| attribute.path().is_ident("doc"));
-        let (panics, errors) = split_errors(&mut docs);
+        let (panics, errors) = split_errors(&mut docs, &arguments);
         let result = success(&output)?;
         let parameters: Vec<_> = arguments.iter().map(|(name, of)| quote!(#name: #of)).collect();
         let values = arguments.iter().map(|(name, _)| name);
@@ -255,22 +266,45 @@ impl Function {
 }
 
 /// Removes the section `# Errors` at the end of the docs. Returns its text for the docs of the twin, with the heading `# Panics`, and for
-/// the docs of the function itself. Without this section, each text refers to the other function.
-fn split_errors(docs: &mut Vec<Attribute>) -> (TokenStream, TokenStream) {
+/// the docs of the function itself. Without this section, the text follows from the types of the arguments.
+fn split_errors(docs: &mut Vec<Attribute>, arguments: &[(Ident, Type)]) -> (TokenStream, TokenStream) {
     let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
     if let Some(section) = heading.map(|heading| docs.split_off(heading)) {
         let text = &section[1..];
         return (quote!(#[doc = " # Panics"] #(#text)*), quote!(#(#text)*));
     }
-    let panics = quote! {
-        ///
-        /// Panics at the caller's line if the twin with the prefix `try_` returns an error.
-    };
-    let errors = quote! {
-        ///
-        /// The errors with which the twin without the prefix panics.
-    };
-    (panics, errors)
+    let text = format!(" {}", usual_errors(arguments));
+    (quote!(#[doc = ""] #[doc = " # Panics"] #[doc = ""] #[doc = #text]), quote!(#[doc = ""] #[doc = #text]))
+}
+
+/// Returns the sentence about the errors that every function with arguments of these types may return.
+fn usual_errors(arguments: &[(Ident, Type)]) -> String {
+    let mut causes: Vec<String> = Vec::new();
+    for (name, of) in arguments {
+        let cause = match text(of).as_str() {
+            "implPosition" => format!("`{name}` is out of range"),
+            "implInto<Dims>" | "implInto<Sizes>" => format!("`{name}` does not fit the shape"),
+            "&Self"
+            | "&[Self]"
+            | "&A"
+            | "&[A]"
+            | "implOperand<Self>"
+            | "implArrayOperand<Self>"
+            | "implMaskOperand<Self>"
+            | "implOptionalOperand<Self>" => "the shapes of the operands do not fit together".to_owned(),
+            _ => continue,
+        };
+        if !causes.contains(&cause) {
+            causes.push(cause);
+        }
+    }
+    causes.push("memory cannot hold the result".to_owned());
+    match &causes[..] {
+        [one] => format!("If {one}."),
+        [first, second] => format!("If {first}, or {second}."),
+        [others @ .., last] => format!("If {}, or {last}.", others.join(", ")),
+        [] => unreachable!("one was added"),
+    }
 }
 
 fn is_in_place(attribute: &Attribute) -> bool {
@@ -392,4 +426,46 @@ fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
 
 pub(crate) fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
     matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the documentation that `#[twins]` writes for the function `name`, as one line.
+    fn docs_of(name: &str, function: TokenStream) -> String {
+        let written = Function::parse_alone.parse2(function).unwrap().with_twin(methods()).unwrap().to_string();
+        let end = written.find(&format!("fn {name} ")).unwrap();
+        let start = written[..end].rfind('}').map_or(0, |end| end + 1);
+        let quoted = written[start..end].split('"').skip(1).step_by(2);
+        quoted.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn both_functions_say_what_fails() {
+        let gather = quote! {
+            /// Gathers.
+            fn try_gather(&self, dim: impl Position, other: impl Operand<Self>, y: &Self) -> Result<Self> { Ok(1) }
+        };
+        let causes = "If `dim` is out of range, the shapes of the operands do not fit together, or memory cannot hold the result.";
+        assert_eq!(docs_of("gather", gather.clone()), format!("Gathers. # Panics {causes}"));
+        assert!(docs_of("try_gather", gather).ends_with(&format!("# Errors {causes}")));
+        let relu = quote! {
+            #[in_place]
+            fn try_relu(&self) -> Result<Self> { Ok(1) }
+        };
+        assert_eq!(docs_of("relu", relu.clone()), "# Panics If memory cannot hold the result.");
+        assert!(
+            docs_of("relu_", relu).contains("# Panics If [`try_relu`](Self::try_relu) returns an error, the result")
+        );
+        let own = quote! {
+            /// Sorts.
+            ///
+            /// # Errors
+            ///
+            /// If there is nothing to sort.
+            fn try_sort(&self) -> Result<Self> { Ok(1) }
+        };
+        assert_eq!(docs_of("sort", own), "Sorts. # Panics If there is nothing to sort.");
+    }
 }

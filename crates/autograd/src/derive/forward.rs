@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use super::path::Traversal;
 use crate::record::DETACH;
-use crate::rules::{self, Primitive, Tangent};
+use crate::rules::{self, Formula, Primitive};
 use crate::{Error, Tape, Var};
 
 #[twins]
@@ -44,10 +44,10 @@ impl<'t, T: Float> Tape<T> {
         inputs: &[(Var<'t, T>, Var<'t, T>)],
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        let belongs = |var: &Var<'t, T>| var.tape.id == self.id;
-        if !outputs.iter().all(belongs) || !inputs.iter().all(|(input, tangent)| belongs(input) && belongs(tangent)) {
-            return Err(Error::OtherTape { at });
-        }
+        self.check_owns(
+            outputs.iter().copied().chain(inputs.iter().flat_map(|&(input, tangent)| [input, tangent])),
+            at,
+        )?;
         for (position, (input, tangent)) in inputs.iter().enumerate() {
             if !input.same_shape(tangent) {
                 let (expected, got) = (Box::new(input.shape()), Box::new(tangent.shape()));
@@ -80,9 +80,10 @@ impl<'t, T: Float> Tape<T> {
                     continue;
                 };
                 let term = match primitive.jvp(position, v)? {
-                    Tangent::Of(term) => Some(term),
-                    Tangent::Zero => None,
-                    Tangent::FromReverse => transposed_twice(&primitive, position, v)?,
+                    Formula::Is(term) => Some(term),
+                    Formula::Zero => None,
+                    Formula::FromReverse => transposed_twice(&primitive, position, v)?,
+                    Formula::Undefined => return Err(primitive.undefined()),
                 };
                 if let Some(term) = term {
                     tangents[slot] = Some(rules::accumulate(tangents[slot], term, at)?);
@@ -114,16 +115,15 @@ fn transposed_twice<'t, T: Float>(
     Ok(tape.reverse(&[(transposed, v)], &[g], at)?[0])
 }
 
+#[twins]
 impl<'t, T: Float> Var<'t, T> {
     /// Records the directional derivative of this variable as each input moves along its tangent. Each pair of `inputs` consists of an
     /// input and its tangent.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative; see
-    /// [`Tape::try_jvp`].
-    #[track_caller]
-    pub fn jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Var<'t, T> {
-        self.tape.jvp(&[self], inputs)[0]
+    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative.
+    pub fn try_jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Result<Var<'t, T>, Error> {
+        Ok(self.tape.forward(&[self], inputs, Site::here("jvp"))?[0])
     }
 }

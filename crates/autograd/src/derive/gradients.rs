@@ -44,11 +44,21 @@ pub struct Gradients<T: Float = f32> {
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
-pub trait Key {
+/// Its elements have the type of the gradients:
+///
+/// ```compile_fail,E0277
+/// # use wengert_autograd as wengert;
+/// use wengert::prelude::*;
+///
+/// let (w, other) = (Parameter::new(Tensor::<f32>::ones([2])), Parameter::new(Tensor::<f64>::ones([2])));
+/// let gradients = Tape::new().parameter(&w).sum(..).backward();
+/// gradients.get(&other); // of another type
+/// ```
+pub trait Key<T: Float> {
     /// Returns the key's gradient, if the loss depends on the key.
-    fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
+    fn find<'g>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
     /// Returns an error that explains why the key has no gradient.
-    fn missing<T: Float>(&self, gradients: &Gradients<T>, at: Site) -> Error;
+    fn missing(&self, gradients: &Gradients<T>, at: Site) -> Error;
 }
 
 #[twins]
@@ -103,14 +113,15 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
-    /// `None` if no such layer was called, if it only belongs to a frozen part of the model, or if the tape is a training tape. See
+    /// `None` if no such layer was called, if it only belongs to a frozen part of the model, or if the tape is a training tape. Also
+    /// returns `None` for gradients from [`from_parts`](Self::from_parts), which were computed elsewhere. See
     /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }
 
     /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it.
-    pub fn get(&self, key: impl Key) -> Option<&Tensor<T>> {
+    pub fn get(&self, key: impl Key<T>) -> Option<&Tensor<T>> {
         key.find(self)
     }
 
@@ -119,7 +130,7 @@ impl<T: Float> Gradients<T> {
     /// # Errors
     ///
     /// If the loss does not depend on `key`, or `key` is a variable of another tape.
-    pub fn try_of(&self, key: impl Key) -> Result<&Tensor<T>, Error> {
+    pub fn try_of(&self, key: impl Key<T>) -> Result<&Tensor<T>, Error> {
         let at = Site::here("of");
         key.find(self).ok_or_else(|| key.missing(self, at))
     }
@@ -130,12 +141,13 @@ impl<T: Float> Gradients<T> {
         self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
     }
 
-    /// Returns the gradients of parameters, each with its [`Parameter::id`], in ascending order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, &Tensor<T>)> {
+    /// Returns the gradients of parameters, each with its [`Parameter::id`], in ascending order. Gradients of variables are not among them.
+    pub fn parameters(&self) -> impl ExactSizeIterator<Item = (u64, &Tensor<T>)> {
         self.parameters.iter().map(|(id, gradient)| (*id, gradient))
     }
 
-    /// Returns the number of gradients of variables and parameters.
+    /// Returns the number of gradients of variables and parameters. [`parameters`](Self::parameters) has only
+    /// gradients of parameters.
     #[inline]
     pub fn len(&self) -> usize {
         self.variables.len() + self.parameters.len()
@@ -256,20 +268,20 @@ fn add_all<K: Ord, T: Float>(gradients: &mut Vec<(K, Tensor<T>)>, others: Vec<(K
     }
 }
 
-impl<P: Float> Key for &Parameter<P> {
-    fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
+impl<T: Float> Key<T> for &Parameter<T> {
+    fn find<'g>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
         let position = gradients.parameters.binary_search_by_key(&self.id(), |&(id, _)| id).ok()?;
         Some(&gradients.parameters[position].1)
     }
 
-    fn missing<T: Float>(&self, _gradients: &Gradients<T>, at: Site) -> Error {
+    fn missing(&self, _gradients: &Gradients<T>, at: Site) -> Error {
         let (frozen, shape) = (if self.is_frozen() { "frozen " } else { "" }, self.value.shape());
         Error::Unreached { what: format!("the {frozen}parameter of shape {shape} made at {}", self.made()), at }
     }
 }
 
-impl<V: Float> Key for Var<'_, V> {
-    fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
+impl<T: Float> Key<T> for Var<'_, T> {
+    fn find<'g>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
         if self.tape.id != gradients.tape {
             return None;
         }
@@ -282,7 +294,7 @@ impl<V: Float> Key for Var<'_, V> {
         Some(&gradients.variables[position].1)
     }
 
-    fn missing<T: Float>(&self, gradients: &Gradients<T>, at: Site) -> Error {
+    fn missing(&self, gradients: &Gradients<T>, at: Site) -> Error {
         if self.tape.id != gradients.tape {
             return Error::OtherTapesGradients { what: format!("{self:?}"), at };
         }

@@ -14,7 +14,7 @@ use crate::parameter::Change;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
 
-/// The value of a loss, its gradients, and the values of other requested variables.
+/// The value of a loss, its gradients, and the values of `N` other variables.
 pub type LossWith<T, const N: usize> = (T, Gradients<T>, [Tensor<T>; N]);
 
 #[twins]
@@ -103,17 +103,13 @@ impl<'t, T: Float> Tape<T> {
         at: Site,
     ) -> Result<Vec<Option<Var<'t, T>>>, Error> {
         for (position, (output, seed)) in outputs.iter().enumerate() {
-            if !std::ptr::eq(output.tape, self) || !std::ptr::eq(seed.tape, self) {
-                return Err(Error::OtherTape { at });
-            }
+            self.check_owns([*output, *seed], at)?;
             if !output.same_shape(seed) {
                 let (expected, got) = (Box::new(output.shape()), Box::new(seed.shape()));
                 return Err(Error::SeedShape { position, expected, got, at });
             }
         }
-        if inputs.iter().any(|input| !std::ptr::eq(input.tape, self)) {
-            return Err(Error::OtherTape { at });
-        }
+        self.check_owns(inputs.iter().copied(), at)?;
         let Some(last) = outputs.iter().map(|(output, _)| output.index).max() else {
             return Ok(vec![None; inputs.len()]);
         };
@@ -233,7 +229,7 @@ impl Adjoints {
     }
 }
 
-/// The value of a loss, its gradients, and the values of other requested variables.
+/// The value of a loss, its gradients, and the values of any number of other variables, as a list.
 type LossAndValues<T> = (T, Gradients<T>, Vec<Tensor<T>>);
 
 #[twins]
@@ -254,7 +250,7 @@ impl<'t, T: Float> Var<'t, T> {
         }
     }
 
-    /// Does the same as [`grad`](Self::grad), but returns the error.
+    /// Does the same as [`grad`](Self::grad), but returns the error, and takes and returns lists of any length.
     ///
     /// # Errors
     ///
@@ -288,7 +284,7 @@ impl<'t, T: Float> Var<'t, T> {
         }
     }
 
-    /// Does the same as [`grad_or_zeros`](Self::grad_or_zeros), but returns the error.
+    /// Does the same as [`grad_or_zeros`](Self::grad_or_zeros), but returns the error, and takes and returns lists of any length.
     ///
     /// # Errors
     ///
@@ -363,9 +359,7 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// Returns the value of this loss, its gradients, and the values of `others`.
     fn gradients_and_values(self, others: &[Var<'t, T>], at: Site) -> Result<LossAndValues<T>, Error> {
-        for &other in others {
-            self.check_tape(other, at)?;
-        }
+        self.tape.check_owns(others.iter().copied(), at)?;
         let reached = self.reverse_to_leaves(at)?;
         let changes = self.tape.changes();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();

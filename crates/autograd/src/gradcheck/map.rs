@@ -64,6 +64,7 @@ impl<T: Float> Map<'_, T> {
     ) -> Result<(Vec<Var<'t, T>>, Vec<Var<'t, T>>), Error> {
         let vars: Vec<Var<'t, T>> = inputs.iter().map(|input| tape.var(input)).collect();
         let outputs = (self.record)(tape, &vars)?;
+        tape.check_owns(outputs.iter().copied(), self.at)?;
         Ok((vars, outputs))
     }
 
@@ -82,7 +83,8 @@ impl<T: Float> Map<'_, T> {
     pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;
-        let (again, _) = self.values(self.inputs)?;
+        let (again, shapes_again) = self.values(self.inputs)?;
+        require_shapes(&shapes, &shapes_again)?;
         match values.iter().zip(&again).position(|(first, second)| first != second) {
             None => Ok((values, shapes)),
             Some(k) => Err(Failure::NotRepeatable { output: place_of(&shapes, k), first: values[k], second: again[k] }),
@@ -130,15 +132,8 @@ impl<T: Float> Map<'_, T> {
                 };
                 let moved = self.moved(&direction, move_by);
                 let (values, shapes) = self.values(&moved.iter().collect::<Vec<_>>())?;
+                require_shapes(results, &shapes)?;
                 self.require_finite(&values, &shapes, || Some((column.place.clone(), factor)))?;
-                if let Some((expected, got)) = results.iter().zip(shapes).find(|(expected, got)| *expected != got) {
-                    return Err(self.refused(Error::SeedShape {
-                        position: 0,
-                        expected: Box::new(expected.clone()),
-                        got: Box::new(got),
-                        at: self.at,
-                    }));
-                }
                 pair[side] = values;
             }
             if let Place::Element { .. } = column.place {
@@ -181,13 +176,15 @@ impl<T: Float> Map<'_, T> {
             let seeded: Vec<(Var<'_, T>, Var<'_, T>)> = outputs
                 .iter()
                 .zip(weights)
-                .map(|(&output, seed)| (output, seed.map_or_else(|| output.zeros_like(), |seed| tape.constant(&seed))))
+                .map(|(&output, seed)| {
+                    (output, seed.map_or_else(|| output.zeros_like_at(self.at), |seed| tape.constant(&seed)))
+                })
                 .collect();
             let gradients = tape.reverse(&seeded, &vars, self.at).map_err(refused)?;
             if mode == Mode::Reverse {
                 report.independent = (0..vars.len()).filter(|&input| gradients[input].is_none()).collect();
             }
-            roots.extend(gradients.iter().zip(&vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like()).index));
+            roots.extend(gradients.iter().zip(&vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(self.at)).index));
         }
         let values = tape.evaluate(&roots, self.at).map_err(refused)?;
         let row = |gradients: &[Tensor<T>]| {
@@ -216,7 +213,7 @@ impl<T: Float> Map<'_, T> {
                 .iter()
                 .zip(column.tensors(shapes))
                 .filter(|(_, tangent)| tangent.is_some() || columns.is_empty())
-                .map(|(&x, tangent)| (x, tangent.map_or_else(|| x.zeros_like(), |v| tape.constant(&v))))
+                .map(|(&x, tangent)| (x, tangent.map_or_else(|| x.zeros_like_at(self.at), |v| tape.constant(&v))))
                 .collect();
             let tangents = tape.forward(&outputs, &moving, self.at).map_err(refused)?;
             roots.extend(tangents.iter().map(|tangent| tangent.index));
@@ -228,6 +225,14 @@ impl<T: Float> Map<'_, T> {
             .map(|tangents| tangents.iter().flat_map(numbers).collect())
             .collect();
         Ok(rows.iter().map(|row| flat.iter().map(|column| row.along(column)).collect()).collect())
+    }
+}
+
+/// Returns a failure if the function has returned results of other shapes than before.
+fn require_shapes(before: &[Shape], now: &[Shape]) -> Result<(), Failure> {
+    match before.iter().zip(now).find(|(before, now)| before != now) {
+        None => Ok(()),
+        Some((first, second)) => Err(Failure::ShapeChanged { first: first.clone(), second: second.clone() }),
     }
 }
 

@@ -229,6 +229,9 @@ impl GradCheck {
     }
 
     fn run<T: Float>(&self, f: &RecordedFunction<T>, inputs: &[&Tensor<T>], at: Site) -> Result<Report, Failure> {
+        if !self.reverse && !self.forward {
+            return Err(Failure::NoMode);
+        }
         let mut report = Report::default();
         let first =
             Map { modes: [Mode::Reverse, Mode::Forward], record: &|tape, vars| Ok(vec![f(tape, vars)?]), inputs, at };
@@ -244,7 +247,7 @@ impl GradCheck {
                 modes: [Mode::ReverseOverReverse, Mode::ForwardOverReverse],
                 record: &|tape, vars| {
                     let gradients = tape.reverse(&[(f(tape, vars)?, tape.constant(&u))], vars, at)?;
-                    Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
+                    Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(at))).collect())
                 },
                 inputs,
                 at,

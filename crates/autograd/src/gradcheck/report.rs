@@ -3,6 +3,8 @@
 use std::fmt;
 use std::panic::Location;
 
+use wengert_tensor::Shape;
+
 use crate::Error;
 
 /// The mode in which a derivative was computed.
@@ -158,7 +160,8 @@ pub struct Report {
     pub compared: usize,
     /// The derivative that came closest to its tolerance.
     pub worst: Option<Derivative>,
-    /// The positions of the inputs on which the output does not depend, according to the tape. Their derivative is zero.
+    /// The positions of the inputs on which the output does not depend, according to the tape. Their derivative is zero. The list is empty
+    /// if reverse mode is skipped.
     pub independent: Vec<usize>,
     /// The size of the largest value of the function and its derivatives so far, at least 1.
     pub(super) scale: f64,
@@ -280,6 +283,25 @@ pub enum Failure {
         /// The value of the element at the second call of the function.
         second: f64,
     },
+
+    /// The function returns results of different shapes at the same point or at neighbouring points.
+    #[error(
+        "gradient check impossible: the function returned a result of shape {first} and then of shape {second}\n  hint: \
+         the shape may depend neither on the values of the inputs nor on earlier calls"
+    )]
+    ShapeChanged {
+        /// The shape of the first result.
+        first: Shape,
+        /// The shape of a later result.
+        second: Shape,
+    },
+
+    /// Neither reverse nor forward mode is to be checked.
+    #[error(
+        "gradient check impossible: both modes are skipped, so there is nothing to check\n  hint: call only one of \
+         `skip_forward` and `skip_reverse`"
+    )]
+    NoMode,
 
     /// The function or its derivative could not be recorded or evaluated.
     #[error("gradient check impossible ({mode}): {error}")]

@@ -295,3 +295,26 @@ fn the_macro_panics_with_the_report() {
     assert!(text.starts_with("gradient check failed: 1 of 1 first derivatives"), "{text}");
     assert!(text.contains("is something detached"), "{text}");
 }
+
+#[test]
+fn a_check_without_modes_does_not_pass() {
+    let failure =
+        GradCheck::new().skip_forward().skip_reverse().check(|[x]| x * 2.0, [&Tensor::from([1.0])]).unwrap_err();
+    assert!(failure.to_string().contains("both modes are skipped"), "{failure}");
+}
+
+#[test]
+fn a_function_that_changes_its_shape_is_refused() {
+    let x = Tensor::from([2.0, 3.0]);
+    // The shape depends on the input: central differences move the input beyond the bound.
+    let failure = gradcheck(|[x]| x.narrow(0, 0, if x.value().to_vec()[0] > 2.0 { 2 } else { 1 }), [&x]).unwrap_err();
+    assert!(failure.to_string().contains("shape [1] and then of shape [2]"), "{failure}");
+    // The shape changes from call to call.
+    let count = Cell::new(0);
+    let growing = || {
+        count.set(count.get() + 1);
+        count.get()
+    };
+    let failure = gradcheck(|[x]| x.narrow(0, 0, if growing() > 1 { 2 } else { 1 }), [&x]).unwrap_err();
+    assert!(failure.to_string().contains("shape [1] and then of shape [2]"), "{failure}");
+}

@@ -37,7 +37,8 @@ pub(crate) struct Record<T: Float, O> {
     /// The largest index of a node whose value was requested, and the number of evaluations so far.
     pub(crate) evaluated: Option<(Index, usize)>,
     /// The number of nodes that all evaluations of this tape after the first one have computed.
-    pub(crate) work: usize,
+    #[cfg(test)]
+    pub(crate) work: std::cell::Cell<usize>,
     /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
     /// The id of each parameter that a variable replaces on this tape, and the variable's node.
@@ -77,7 +78,8 @@ impl<T: Float, O> Record<T, O> {
             group_of: ByNode::default(),
             together: Vec::new(),
             evaluated: None,
-            work: 0,
+            #[cfg(test)]
+            work: std::cell::Cell::default(),
             parameters: Vec::new(),
             bound: Vec::new(),
             identities: Vec::new(),
@@ -100,7 +102,8 @@ impl<T: Float, O> Record<T, O> {
         self.group_of.clear();
         self.together.clear();
         self.evaluated = None;
-        self.work = 0;
+        #[cfg(test)]
+        self.work.set(0);
         self.parameters.clear();
         self.bound.clear();
         self.identities.clear();
@@ -203,25 +206,22 @@ impl<T: Float, O> Record<T, O> {
         shape: u32,
         location: &'static Location<'static>,
     ) -> Option<Index> {
-        let location = self.on_behalf_of.or(Some(location));
-        self.locate(inputs, location);
-        let index = self.expression.push_list(Op::Other(self.operations.len() as u32), inputs, shape)?;
+        let index = self.push_list(Op::Other(self.operations.len() as u32), inputs, shape, location)?;
         self.operations.push(operation);
-        self.locations.push(location);
         Some(index)
     }
 
-    /// Appends a node for the concatenation of any number of inputs along a dimension.
-    pub(crate) fn push_cat(
+    /// Appends a node with any number of inputs.
+    pub(crate) fn push_list(
         &mut self,
-        axis: usize,
+        op: Op,
         inputs: &[Index],
         shape: u32,
         location: &'static Location<'static>,
     ) -> Option<Index> {
         let location = self.on_behalf_of.or(Some(location));
         self.locate(inputs, location);
-        let index = self.expression.push_list(Op::Cat(axis as u32), inputs, shape)?;
+        let index = self.expression.push_list(op, inputs, shape)?;
         self.locations.push(location);
         Some(index)
     }

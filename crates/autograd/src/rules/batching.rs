@@ -55,9 +55,7 @@ pub(crate) fn batched<'t, T: Float>(
         Op::Other(number) => {
             let operation = tape.record.borrow().operation(number).clone();
             let Some(result) = operation.batch(call) else { return one_by_one(tape, &operation, call) };
-            if !std::ptr::eq(result.tape, tape) {
-                return Err(Error::OtherTape { at });
-            }
+            tape.check_owns([result], at)?;
             if result.shape() != shape {
                 let (got, expected) = (Box::new(result.shape()), Box::new(shape));
                 let record = tape.record.borrow();

@@ -45,14 +45,6 @@ pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) part: Cell<CatPart>,
 }
 
-/// The derivative of an operation in forward mode.
-pub(crate) enum Tangent<'t, T: Float> {
-    Zero,
-    Of(Var<'t, T>),
-    /// The operation has no forward rule, so the tangent must be derived from its reverse rule.
-    FromReverse,
-}
-
 impl<'t, T: Float> Primitive<'t, T> {
     /// Returns the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if the product
     /// is zero.
@@ -76,16 +68,14 @@ impl<'t, T: Float> Primitive<'t, T> {
     ///
     /// # Errors
     ///
-    /// As for [`vjp`](Self::vjp).
-    pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Tangent<'t, T>, Error> {
+    /// If a custom rule returns a wrong shape.
+    pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Formula<'t, T>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
-            return self.times(factor, input, v).map(Tangent::Of);
+            return self.times(factor, input, v).map(Formula::Is);
         }
         match self.formula(input, v, Mode::Jvp)? {
-            Formula::Is(result) => self.check(Mode::Jvp, input, result).map(Tangent::Of),
-            Formula::Zero => Ok(Tangent::Zero),
-            Formula::FromReverse => Ok(Tangent::FromReverse),
-            Formula::Undefined => Err(self.undefined()),
+            Formula::Is(result) => self.check(Mode::Jvp, input, result).map(Formula::Is),
+            other => Ok(other),
         }
     }
 
@@ -168,9 +158,7 @@ impl<'t, T: Float> Primitive<'t, T> {
 
     /// Returns the result of a derivative rule, or an error if the result belongs to another tape or has the wrong shape.
     fn check(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        if !std::ptr::eq(result.tape, self.tape) {
-            return Err(Error::OtherTape { at: self.at });
-        }
+        self.tape.check_owns([result], self.at)?;
         let expected = self.tape.at(if mode == Mode::Vjp { self.inputs[input] } else { self.index });
         if result.same_shape(&expected) {
             return Ok(result);

@@ -26,7 +26,7 @@ impl Mode {
 }
 
 /// The derivative of one operation with respect to one input, applied to an incoming gradient or a tangent.
-pub(super) enum Formula<'t, T: Float> {
+pub(crate) enum Formula<'t, T: Float> {
     Is(Var<'t, T>),
     Zero,
     /// The operation has no derivative with respect to this input.

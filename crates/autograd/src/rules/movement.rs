@@ -123,7 +123,7 @@ impl<T: Float> Operation<T> for Take {
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let x = call.batched(0);
         // Each example becomes a row, and the same columns of each row are read.
-        let rows = call.with_batch(&[x.shape()[1..].iter().product()]);
+        let rows = call.with_batch(&[Shape::from(&x.shape()[1..]).numel()]);
         let rows = rule_result(x.apply_view(View::Reshape(rows), call.at))?;
         rule_result(rows.apply_index_select(1, &self.0, call.at))
     }

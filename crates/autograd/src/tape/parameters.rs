@@ -2,7 +2,7 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::Op;
-use wengert_tensor::{Float, Shape, Site};
+use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::{Error, Parameter, Tape, Var};
 
@@ -15,16 +15,23 @@ impl<T: Float> Tape<T> {
     ///
     /// If the parameter's values changed after this tape recorded it. Each training step needs its own tape.
     pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
-        let at = Site::here("parameter");
+        self.parameter_at(parameter, Site::here("parameter"))
+    }
+
+    /// Returns the variable of a parameter. The operation and the line of code in `at` are recorded.
+    pub(crate) fn parameter_at(&self, parameter: &Parameter<T>, at: Site) -> Result<Var<'_, T>, Error> {
         let id = parameter.id();
         if let Some(&(_, index)) = self.record.borrow().bound.iter().rev().find(|(bound, _)| *bound == id) {
             return Ok(Var::new(self, index));
         }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
-            // The tape holds the memory of the recorded values. If the parameter has changed since, its values are in other memory.
+            // The tape holds the memory of the recorded values. If the parameter has changed since, its values are in other memory, or it is
+            // another view of this memory.
             let recorded = self.record.borrow().leaf(index);
-            if recorded.is_some_and(|recorded| !recorded.shares_storage(&parameter.value)) {
+            let value = &parameter.value;
+            let is_same = |known: Tensor<T>| known.shares_storage(value) && known.layout() == value.layout();
+            if !recorded.is_none_or(is_same) {
                 return Err(Error::ParameterChanged { made: parameter.made(), at });
             }
             return Ok(Var::new(self, index));
@@ -63,9 +70,7 @@ impl<T: Float> Tape<T> {
 
     /// Returns an error if a variable belongs to another tape, or if its shape is not `shape`.
     pub(super) fn check_fit(&self, what: &str, shape: &Shape, value: Var<'_, T>, at: Site) -> Result<(), Error> {
-        if value.tape.id != self.id {
-            return Err(Error::OtherTape { at });
-        }
+        self.check_owns([value], at)?;
         let got = value.shape();
         if got != *shape {
             let message = format!("expected a variable of the {what}'s shape {shape}, got one of shape {got}");

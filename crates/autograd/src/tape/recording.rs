@@ -37,6 +37,11 @@ impl<T: Float> Tape<T> {
         data.record(self, Site::here("constant"))
     }
 
+    /// Returns a constant with the values `data`, recorded at the line of code in `at`.
+    pub(crate) fn constant_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
+        self.leaf(data, Op::Constant, Some(at))
+    }
+
     /// Returns a variable like [`var`](Self::var), recorded at the line of code in `at`.
     pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
@@ -132,7 +137,8 @@ impl<T: Float> Tape<T> {
         let indices = self.indices(parts, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(shape);
-        let index = record.push_cat(axis, &indices, shape, at.location).ok_or(Error::TapeFull { at })?;
+        let index = record.push_list(Op::Cat(axis as u32), &indices, shape, at.location);
+        let index = index.ok_or(Error::TapeFull { at })?;
         Ok(Var::new(self, index))
     }
 
@@ -154,9 +160,7 @@ impl<T: Float> Tape<T> {
     }
 
     fn indices(&self, inputs: &[Var<'_, T>], at: Site) -> Result<Inputs, Error> {
-        inputs
-            .iter()
-            .map(|input| if input.tape.id == self.id { Ok(input.index) } else { Err(Error::OtherTape { at }) })
-            .collect()
+        self.check_owns(inputs.iter().copied(), at)?;
+        Ok(inputs.iter().map(|input| input.index).collect())
     }
 }

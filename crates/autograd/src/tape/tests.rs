@@ -303,3 +303,82 @@ fn bound_values_and_statistics_must_fit_in_shape_and_tape() {
     assert!(matches!(tape.try_blend(&mean, foreign, Share::Fixed(0.1)), Err(Error::OtherTape { .. })));
     assert!(tape.changes().is_empty());
 }
+
+/// Checks that another view of the same memory counts as a change.
+#[test]
+fn a_parameter_with_another_layout_is_an_error() {
+    let changes: [fn(&Tensor<f64>) -> Tensor<f64>; 3] = [|w| w.t(), |w| w.reshape([4]), |w| w.narrow(0, 0, 1)];
+    for change in changes {
+        let mut w = Parameter::new(Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+        let tape = Tape::new();
+        tape.parameter(&w);
+        w.value = change(&w.value);
+        let error = tape.try_parameter(&w).unwrap_err();
+        assert!(matches!(error, Error::ParameterChanged { .. }), "{error}");
+    }
+}
+
+/// Checks that a result on another tape is refused, even if its number exists on the right tape.
+#[test]
+fn results_of_another_tape_are_refused_by_every_transform() {
+    use crate::gradcheck::Failure;
+    use crate::transforms::{try_infer, try_infer_in_batches};
+
+    let leaked: &'static Tape<f64> = Box::leak(Box::default());
+    let other = leaked.var(&Tensor::from([5.0]));
+    let x = Tensor::from([1.0, 2.0]);
+    assert!(matches!(try_infer(|_| other, &x), Err(Error::OtherTape { .. })));
+    assert!(matches!(try_infer_in_batches(|_| other, &x, 1), Err(Error::OtherTape { .. })));
+    let failure = crate::gradcheck(|[_]| other, [&x]).unwrap_err();
+    assert!(matches!(failure, Failure::Refused { error: Error::OtherTape { .. }, .. }), "{failure}");
+}
+
+/// Checks that every node of a derivative has the caller's line, also nodes of inputs, directions and zeros.
+#[test]
+fn transforms_record_at_the_callers_line() {
+    use crate::transforms::{grad, hvp, jacobian, vmap};
+
+    let tape = Tape::<f64>::new();
+    let (x, y) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::from([3.0])));
+    grad(|[x, _]| x.square().sum(..), [x, y]);
+    jacobian(|[x, _]| x.square(), [x, y]);
+    hvp(|[x, _]| x.square().sum(..), [x, y], [x, y]);
+    vmap(|x| x.square(), x);
+    let record = tape.record.borrow();
+    for index in 0..record.len() as u32 {
+        assert_eq!(record.location(index).file(), file!(), "{} at {}", record.name(index), record.location(index));
+    }
+}
+
+/// PyTorch gives the same: the derivative of a distance between equal points is 0.
+#[test]
+fn the_triplet_loss_has_a_gradient_at_equal_points() {
+    use wengert_tensor::ops::{LossReduction, MarginLosses, TripletOptions};
+
+    let tape = Tape::<f64>::new();
+    let (x, y) = (tape.var(&Tensor::from([[1.0, 2.0]])), Tensor::from([[1.0, 2.0]]));
+    for p in [1.0, 2.0, 3.0, f64::INFINITY] {
+        let options = TripletOptions { margin: 10.0, p, eps: 0.0, swap: false };
+        let loss = x.triplet_margin_loss(&y, Tensor::from([[1.0, 5.0]]), options, LossReduction::Sum);
+        assert_eq!((loss.item(), loss.grad([x])[0].value().to_vec()), (7.0, vec![0.0, 1.0]), "{p}");
+    }
+}
+
+#[test]
+fn remainders_can_be_assigned() {
+    let tape = Tape::<f64>::new();
+    let mut x = tape.var(&Tensor::from([5.0, -5.0]));
+    x %= 3.0;
+    assert_eq!(x.value().to_vec(), [2.0, 1.0]);
+}
+
+/// A gradient is found by a key of its own element type only. The compiler refuses other keys.
+#[test]
+fn gradients_of_parameters_and_variables_are_counted_apart() {
+    let w = Parameter::new(Tensor::from([2.0]));
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([3.0]));
+    let gradients = (tape.parameter(&w) * x).sum(..).backward();
+    assert_eq!((gradients.len(), gradients.parameters().len()), (2, 1));
+    assert_eq!(gradients.parameters().next(), Some((w.id(), &Tensor::from([3.0]))));
+}

@@ -50,6 +50,13 @@ impl<T: Float> Tape<T> {
         }
     }
 
+    /// Keeps only the first `len` recorded changes of buffers.
+    pub(crate) fn truncate_changes(&self, len: usize) {
+        if let Some(training) = &self.training {
+            training.borrow_mut().changes.truncate(len);
+        }
+    }
+
     /// Returns the recorded changes of buffers.
     pub(crate) fn changes(&self) -> Vec<(u64, Change<Index>)> {
         self.training.as_ref().map_or_else(Vec::new, |training| training.borrow().changes.clone())

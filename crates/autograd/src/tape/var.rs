@@ -7,7 +7,21 @@ use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Shape, Site};
 
 use crate::error::or_raise;
-use crate::{Error, Var};
+use crate::{Error, Tape, Var};
+
+impl<T: Float> Tape<T> {
+    /// Returns true if `var` was recorded on this tape.
+    #[inline]
+    pub(crate) fn owns(&self, var: Var<'_, T>) -> bool {
+        std::ptr::eq(var.tape, self)
+    }
+
+    /// Returns an error if one of `vars` belongs to another tape.
+    #[inline]
+    pub(crate) fn check_owns<'v>(&self, vars: impl IntoIterator<Item = Var<'v, T>>, at: Site) -> Result<(), Error> {
+        if vars.into_iter().all(|var| self.owns(var)) { Ok(()) } else { Err(Error::OtherTape { at }) }
+    }
+}
 
 #[precompiled]
 impl<'t, T: Float> Var<'t, T> {
@@ -36,7 +50,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// Returns an error if `other` belongs to another tape.
     #[inline]
     pub(crate) fn check_tape(self, other: Self, at: Site) -> Result<(), Error> {
-        if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
+        self.tape.check_owns([other], at)
     }
 
     /// Returns the variable repeated `size` times along a new first dimension.

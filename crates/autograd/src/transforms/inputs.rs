@@ -4,6 +4,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::vmap::{Vmap, array};
+use crate::error::or_raise;
 use crate::{Error, Parameter, Tape, Var};
 
 /// The inputs of a transform such as [`grad`](super::grad). The transformed function gets its variables in the form of the inputs, and the
@@ -136,7 +137,7 @@ macro_rules! data {
                 let results: Vec<Index> = {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
                     let output = f(Self::arrange(inputs.clone()));
-                    let along = along.iter().flat_map(|along| $each!(@list along)).map(|of| $along(&tape, of)).collect();
+                    let along = along.iter().flat_map(|along| $each!(@list along)).map(|of| $along(&tape, of, at)).collect();
                     derive(RecordedOutput { output, inputs, along }, at)?.iter().map(|result| result.index).collect()
                 };
                 tape.last_values(&results, at)
@@ -256,11 +257,11 @@ macro_rules! list {
 }
 
 data! {
-    ['a, T: Float] &'a Tensor<T>, one, Tape::leaf_at, constant;
-    ['a, T: Float, const N: usize] [&'a Tensor<T>; N], several, Tape::leaf_at, constant;
-    ['a, T: Float] Vec<&'a Tensor<T>>, list, Tape::leaf_at, constant;
-    ['a, T: Float] &'a [Tensor<T>], list, Tape::leaf_at, constant;
-    ['a, T: Float] &'a Vec<Tensor<T>>, list, Tape::leaf_at, constant;
+    ['a, T: Float] &'a Tensor<T>, one, Tape::leaf_at, Tape::constant_at;
+    ['a, T: Float, const N: usize] [&'a Tensor<T>; N], several, Tape::leaf_at, Tape::constant_at;
+    ['a, T: Float] Vec<&'a Tensor<T>>, list, Tape::leaf_at, Tape::constant_at;
+    ['a, T: Float] &'a [Tensor<T>], list, Tape::leaf_at, Tape::constant_at;
+    ['a, T: Float] &'a Vec<Tensor<T>>, list, Tape::leaf_at, Tape::constant_at;
     ['a, T: Float] &'a Parameter<T>, one, parameter, values;
     ['a, T: Float, const N: usize] [&'a Parameter<T>; N], several, parameter, values;
     ['a, T: Float] Vec<&'a Parameter<T>>, list, parameter, values;
@@ -272,14 +273,10 @@ variables! {
     [T: Float] Vec<Var<'t, T>>, list;
 }
 
-fn parameter<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, _at: Site) -> Var<'s, T> {
-    tape.parameter(parameter)
+fn parameter<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, at: Site) -> Var<'s, T> {
+    or_raise(tape.parameter_at(parameter, at))
 }
 
-fn values<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>) -> Var<'s, T> {
-    tape.constant(&parameter.value)
-}
-
-fn constant<'s, T: Float>(tape: &'s Tape<T>, tensor: &Tensor<T>) -> Var<'s, T> {
-    tape.constant(tensor)
+fn values<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, at: Site) -> Var<'s, T> {
+    tape.constant_at(&parameter.value, at)
 }

@@ -111,7 +111,7 @@ impl<'t, T: Float> Tape<T> {
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
         let gradients = self.reverse(&[seeded], vars, at)?;
-        Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
+        Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(at))).collect())
     }
 
     /// Records the Jacobians of `y` by reverse mode. Each Jacobian has the shape of `y` followed by the input's shape. The derivative for

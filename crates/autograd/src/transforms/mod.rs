@@ -44,8 +44,8 @@ pub use vmap::Vmap;
 
 use inputs::RecordedOutput;
 use wengert_macros::twins;
-use wengert_tensor::ops::{Splitting as _, try_cat};
-use wengert_tensor::{Float, Site, Tensor};
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Float, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
 
@@ -69,9 +69,21 @@ pub fn try_infer<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
     input: &Tensor<T>,
 ) -> Result<Tensor<T>, Error> {
-    let at = Site::here("infer");
+    evaluate_at(f, input, Site::here("infer"))
+}
+
+/// Returns the value of `f` at `input`, from a tape of its own.
+fn evaluate_at<T: Float>(
+    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
+    input: &Tensor<T>,
+    at: Site,
+) -> Result<Tensor<T>, Error> {
     let tape = Tape::new();
-    let result = f(tape.constant(input)).index;
+    let result = {
+        let result = f(tape.constant_at(input, at));
+        tape.check_owns([result], at)?;
+        result.index
+    };
     Ok(tape.last_values(&[result], at)?.swap_remove(0))
 }
 
@@ -96,13 +108,20 @@ pub fn try_infer_in_batches<T: Float>(
     size: usize,
 ) -> Result<Tensor<T>, Error> {
     let at = Site::here("infer_in_batches");
-    let mut results = Vec::new();
-    for batch in input.try_split(size, 0)? {
-        let tape = Tape::new();
-        let result = f(tape.constant(&batch)).index;
-        results.push(tape.last_values(&[result], at)?.swap_remove(0));
+    let refuse = |message: &str| Err(Error::Refused { message: message.to_owned(), at });
+    let Some(&rows) = input.shape().first() else {
+        return refuse("infer_in_batches: the input has no dimensions, so it has no rows");
+    };
+    if size == 0 {
+        return refuse("infer_in_batches: the number of rows of a batch must be at least 1");
     }
-    Ok(try_cat(&results, 0)?)
+    let mut results = Vec::new();
+    // An input without rows is one batch, because the shape of the result follows from it.
+    for start in (0..rows.max(1)).step_by(size) {
+        let batch = input.apply_view(View::Slice { axis: 0, start, len: size.min(rows - start), step: 1 }, at)?;
+        results.push(evaluate_at(&f, &batch, at)?);
+    }
+    Ok(Tensor::apply_cat(&results, 0, at)?)
 }
 
 /// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. A gradient has the shape of its
@@ -495,5 +514,20 @@ mod tests {
         assert_eq!(grad(|x| x * grad(|y| x + y, x), &x).item(), 1.0);
         // d/dy (x y) = x at y = x.
         assert_eq!(grad(|x| grad(|y| x * y, x), &x).item(), 1.0);
+    }
+
+    #[test]
+    fn inference_in_batches_equals_inference() {
+        for (rows, size) in [(5, 2), (4, 2), (1, 7), (0, 3)] {
+            let x = Tensor::<f64>::arange(2 * rows).reshape([rows, 2]);
+            assert_eq!(infer_in_batches(|x| x.square().sum(1), &x, size), x.square().sum(1), "{rows} {size}");
+        }
+        for (input, size, text) in [(Tensor::ones([2]), 0, "at least 1"), (Tensor::scalar(1.0), 1, "no dimensions")] {
+            let Err(Error::Refused { message, at }) = try_infer_in_batches(|x: Var<'_, f64>| x, &input, size) else {
+                panic!("{size}");
+            };
+            assert_eq!((at.operation, at.location.file()), ("infer_in_batches", file!()));
+            assert!(message.contains(text), "{message}");
+        }
     }
 }

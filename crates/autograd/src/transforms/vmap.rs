@@ -12,10 +12,11 @@ use crate::{Error, Tape, Var, rules};
 
 /// A [`vmap`](super::vmap()) with options: the dimension of each input and each result along which the examples lie.
 ///
-/// Every operation has a batching rule. The results equal the results of a loop over the examples, and cost one pass over the batch. Two
-/// kinds of operations cost a loop: [custom operations](crate::Operation) without a rule, and operations that read values while they are
-/// recorded (sorting, positions of maxima, [`value`](Var::value)). If the function reads values that depend on the example, it is called
-/// for each example.
+/// Almost every operation has a batching rule. The results equal the results of a loop over the examples, and cost one pass over the batch.
+/// Three kinds of operations cost a loop: [custom operations](crate::Operation) without a rule, [`map_gradient`](Var::map_gradient), whose
+/// function is called for the gradient of each example, and operations that read values while they are recorded (sorting, positions of
+/// maxima, [`value`](Var::value)). If the function reads values that depend on the example, it is called for each example. Changes of
+/// buffers of a training tape are then recorded from the first example only.
 ///
 /// Random numbers from the tape's generator ([`Tape::draw`], dropout) are the same for all examples, as with PyTorch's
 /// `randomness="same"`. For different numbers, draw a batch of them and pass it as an input. Variables are not integers, so pass a
@@ -204,25 +205,24 @@ impl<'t, T: Float> Batch<'t, T> {
         let sources: Vec<Index> = replaced.iter().map(|(example, _)| example.index).collect();
         let (generator, changes, watch) = (tape.generator(), tape.changes().len(), Watch::new(tape));
         let results = f(&inputs);
-        if results.iter().any(|result| !std::ptr::eq(result.tape, tape)) {
-            return Err(Error::OtherTape { at: self.at });
-        }
-        let statistics: Vec<Index> =
-            tape.changes()[changes..].iter().filter_map(|(_, change)| change.statistic()).collect();
-        if tape.depend(&statistics, &sources) {
-            let message = "vmap: a running statistic cannot follow single examples\n  hint: evaluate on a tape that does not \
-                           train, use a layer without running statistics (group or layer normalisation), or freeze it";
-            return refuse(message.to_owned(), self.at);
-        }
+        tape.check_owns(results.iter().copied(), self.at)?;
+        self.check_statistics(changes, &sources)?;
         let looked_at = watch.end();
         if self.size == 0 || !tape.depend(&looked_at, &sources) {
             return tape.batch(&results, &replaced, self.size, self.at);
         }
         // The operations that `f` records may depend on the values of the example, so `f` is called for each example.
         let mut rows: Vec<Vec<Var<'t, T>>> = results.into_iter().map(|result| vec![result]).collect();
+        let changes = tape.changes().len();
         for number in 1..self.size {
             tape.set_generator(generator.clone());
-            let results = f(&self.example(number)?);
+            let inputs = self.example(number)?;
+            let results = f(&inputs);
+            tape.check_owns(results.iter().copied(), self.at)?;
+            let batched = inputs.iter().zip(&self.inputs).filter(|(_, (_, is_batched))| *is_batched);
+            self.check_statistics(changes, &batched.map(|(input, _)| input.index).collect::<Vec<_>>())?;
+            // The batch changes each buffer once, like a function that is called once. Only the changes of the first example are kept.
+            tape.truncate_changes(changes);
             if results.len() != rows.len() {
                 return refuse(
                     format!("vmap: example {number} has {} results, not {}", results.len(), rows.len()),
@@ -234,6 +234,20 @@ impl<'t, T: Float> Batch<'t, T> {
             }
         }
         rows.iter().map(|row| self.stack(row)).collect()
+    }
+
+    /// Returns an error if the statistic of one of the changes of buffers from index `first` on depends on an example, whose variables are
+    /// `sources`.
+    fn check_statistics(&self, first: usize, sources: &[Index]) -> Result<(), Error> {
+        let tape = self.inputs[0].0.tape;
+        let statistics: Vec<Index> =
+            tape.changes()[first..].iter().filter_map(|(_, change)| change.statistic()).collect();
+        if tape.depend(&statistics, sources) {
+            let message = "vmap: a running statistic cannot follow single examples\n  hint: evaluate on a tape that does not \
+                           train, use a layer without running statistics (group or layer normalisation), or freeze it";
+            return refuse(message.to_owned(), self.at);
+        }
+        Ok(())
     }
 
     /// Returns the inputs of the example with index `number`, or zeros if there are no examples.
@@ -560,5 +574,47 @@ mod tests {
         ] {
             assert_eq!(product, x.matmul(w.t()));
         }
+    }
+
+    /// Checks that a function that is called for each example changes a buffer once, like a function that is called once.
+    #[test]
+    fn changes_of_buffers_are_recorded_once() {
+        for looks in [false, true] {
+            let (mut mean, mut count) = (Buffer::new(Tensor::zeros([3])), Buffer::new(Tensor::from([0i64])));
+            let tape = Tape::training(&mut Generator::new(1));
+            let (x, w) = (tape.var(&matrix()), tape.var(&Tensor::ones([3])));
+            let [product] = Vmap::new().in_dims([Some(0), None]).record(
+                |[x, w]| {
+                    if looks {
+                        x.value();
+                    }
+                    x.tape().blend(&mean, w, Share::Fixed(0.5));
+                    x.tape().count(&count);
+                    [x * w]
+                },
+                [x, w],
+            );
+            let gradients = product.sum(..).backward();
+            gradients.update_statistic(&mut mean);
+            gradients.update_count(&mut count);
+            assert_eq!((mean.value.to_vec(), count.value.to_vec()), (vec![0.5; 3], vec![1]), "{looks}");
+        }
+    }
+
+    /// Checks the statistics of every call: here only the second example changes the buffer.
+    #[test]
+    fn a_later_example_may_not_change_a_statistic() {
+        let (tape, buffer) = (Tape::training(&mut Generator::new(1)), Buffer::new(Tensor::zeros([3])));
+        let x = tape.var(&matrix());
+        let error = Vmap::new().try_record(
+            |[x]| {
+                if x.amax(0).item() > 3.5 {
+                    x.tape().blend(&buffer, x, Share::Fixed(0.1));
+                }
+                [x]
+            },
+            [x],
+        );
+        assert_eq!(error.unwrap_err().sentence(), "vmap: a running statistic cannot follow single examples");
     }
 }

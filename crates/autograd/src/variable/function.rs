@@ -158,8 +158,9 @@ struct Packed<F> {
 /// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only
 /// once.
 struct LastGradients {
-    /// The id of the tape, and the node of the upstream gradient for which the rule was called.
-    of: (u64, Index),
+    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule was called. Several
+    /// nodes of a batch share one operation.
+    of: (u64, Index, Index),
     gradients: Vec<Option<Index>>,
 }
 
@@ -194,7 +195,7 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        let (tape, key) = (g.tape(), (g.tape.id, g.index));
+        let (tape, key) = (g.tape(), (g.tape.id, call.output().index, g.index));
         let known = self.last.borrow().as_ref().filter(|last| last.of == key).map(|last| last.gradients.clone());
         let gradients = known.unwrap_or_else(|| {
             let parts = |packed| or_raise(unpack(packed, &self.shapes));
@@ -205,9 +206,7 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
                 let message = format!("the vjp rule of '{name}' gave {got} gradients for {expected} inputs");
                 raise(Error::Refused { message, at: self.at });
             }
-            if gradients.iter().flatten().any(|gradient| gradient.tape().id != tape.id) {
-                raise(Error::OtherTape { at: self.at });
-            }
+            or_raise(tape.check_owns(gradients.iter().flatten().copied(), self.at));
             let gradients: Vec<Option<Index>> = gradients.iter().map(|gradient| gradient.map(|g| g.index)).collect();
             self.last.replace(Some(LastGradients { of: key, gradients: gradients.clone() }));
             gradients
@@ -244,8 +243,8 @@ fn pack_batch<'t, T: Float>(
             let (got, expected) = (Box::new(result.shape()), Box::new(expected.clone()));
             return Err(Error::BatchShape { operation, got, expected, recorded: at.location });
         }
-        let (size, example) = (expected[0], &expected[1..]);
-        result.try_reshape(Shape::from([size, example.iter().product()]))
+        let (size, example) = (expected[0], Shape::from(&expected[1..]));
+        result.try_reshape(Shape::from([size, example.numel()]))
     });
     try_cat(&flat.collect::<Result<Vec<_>, _>>()?, 1)
 }

@@ -13,7 +13,8 @@ impl<'t, T: Float> Var<'t, T> {
     /// `map`, which must have the same shape. PyTorch: `Tensor.register_hook`.
     ///
     /// `map` consists of recorded operations, so the result can be differentiated again. `map` runs once for each gradient that is
-    /// recorded, and not at all if none is recorded. Forward mode and the value do not change.
+    /// recorded, and not at all if none is recorded. Under [`vmap`](crate::transforms::vmap()), it runs once for each example. Forward mode
+    /// and the value do not change.
     ///
     /// ```
     /// # use wengert_autograd as wengert;

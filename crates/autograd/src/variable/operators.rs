@@ -3,7 +3,7 @@
 //! A number may stand on either side. On the right, it may have any type that implements [`Operand`]. On the left, it is an f64 or an i32,
 //! for tapes of f32 and of f64: `2.0 * x`, `2 * x`. A number of type f32 must stand on the right: `x * scale`.
 
-use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
 
 use wengert_tensor::ops::{Arithmetic, Comparison, IntoArray, Operand, TensorLike, binary};
 use wengert_tensor::{Binary, Float, Site, Tensor};
@@ -113,6 +113,7 @@ assign! {
     SubAssign sub_assign = sub_;
     MulAssign mul_assign = mul_;
     DivAssign div_assign = div_;
+    RemAssign rem_assign = remainder_;
 }
 
 impl<'t, T: Float> Neg for &Var<'t, T> {

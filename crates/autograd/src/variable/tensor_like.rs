@@ -29,7 +29,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         // Each shape is stored once per tape, so this function compares the indices of the shapes. For variables of different tapes, the
         // operation itself returns the error later.
         let record = self.tape.record.borrow();
-        std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
+        self.tape.owns(*other) && record.node(self.index).shape == record.node(other.index).shape
     }
 
     fn constant(&self, data: &Tensor<T>) -> Self {
@@ -88,7 +88,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     // This does the same as the default method, but borrows the tape only once if the shapes are equal.
     #[inline]
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
-        if compat::accepts_equal(rule) && std::ptr::eq(self.tape, other.tape) {
+        if compat::accepts_equal(rule) && self.tape.owns(*other) {
             let mut record = self.tape.record.borrow_mut();
             let shape = record.node(self.index).shape;
             if record.node(other.index).shape == shape {

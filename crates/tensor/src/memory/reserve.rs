@@ -43,6 +43,11 @@ pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationE
     Ok(data)
 }
 
+/// Returns an error if memory cannot hold a list of `len` elements of type `A`.
+pub(crate) fn check_list<A>(len: usize) -> Result<(), AllocationError> {
+    with_capacity::<u8>(len.saturating_mul(size_of::<A>())).map(drop)
+}
+
 /// Returns the number of elements of `shape`. No tensor may be larger than `isize::MAX` bytes, even if it is expanded from fewer elements.
 ///
 /// # Errors

@@ -1,9 +1,11 @@
-//! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side.
+//! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side. Masks have `& | ^ !`.
 //!
 //! An operator panics at the caller's line if the method of the same operation does. A number may stand on either side. If the element type
 //! of the tensor is concrete, such as f32, a number on the right may have any type. A number on the left must have the element type.
 
-use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
+use std::borrow::Borrow;
+use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign};
+use std::ops::{Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
 use crate::ops::{Argument, Arithmetic, TensorLike};
 use crate::shape::compat::BroadcastRule;
@@ -184,6 +186,40 @@ impl Not for &Tensor<bool> {
     }
 }
 
+impl Not for Tensor<bool> {
+    type Output = Tensor<bool>;
+
+    #[track_caller]
+    fn not(self) -> Tensor<bool> {
+        !&self
+    }
+}
+
+/// Implements an operator of two masks, which broadcast.
+macro_rules! mask_operator {
+    ($trait:ident $method:ident = $op:ident) => {
+        mask_operator!($trait $method = $op, &Tensor<bool>, &Tensor<bool>);
+        mask_operator!($trait $method = $op, &Tensor<bool>, Tensor<bool>);
+        mask_operator!($trait $method = $op, Tensor<bool>, &Tensor<bool>);
+        mask_operator!($trait $method = $op, Tensor<bool>, Tensor<bool>);
+    };
+    ($trait:ident $method:ident = $op:ident, $left:ty, $right:ty) => {
+        impl $trait<$right> for $left {
+            type Output = Tensor<bool>;
+
+            #[track_caller]
+            fn $method(self, other: $right) -> Tensor<bool> {
+                let (x, y): (&Tensor<bool>, &Tensor<bool>) = (self.borrow(), other.borrow());
+                Arithmetic::$op(x, y)
+            }
+        }
+    };
+}
+
+mask_operator!(BitAnd bitand = bitwise_and);
+mask_operator!(BitOr bitor = bitwise_or);
+mask_operator!(BitXor bitxor = bitwise_xor);
+
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
@@ -200,5 +236,16 @@ mod tests {
         z -= 1.5f64;
         assert_eq!(z.to_vec(), [13.5, 13.5]);
         assert_eq!((&x + 4).sqrt().to_vec(), [3.0, 3.0]);
+    }
+
+    #[test]
+    fn masks_combine() {
+        let x = Tensor::from([-1.0, 0.5, 2.0]);
+        let inside = x.gt(0.0) & x.lt(1.0);
+        assert_eq!(inside.to_vec(), [false, true, false]);
+        assert_eq!((!x.gt(0.0) | &inside).to_vec(), [true, true, false]);
+        assert_eq!((&inside ^ &x.gt(0.0)).to_vec(), [false, false, true]);
+        assert_eq!(!&inside, !inside.clone());
+        assert_eq!((&inside | Tensor::from([[true], [false]])).shape(), &[2, 3]);
     }
 }

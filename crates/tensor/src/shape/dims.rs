@@ -126,8 +126,8 @@ impl Position for usize {
     }
 }
 
-/// A size that does not fit into `isize`. Every operation refuses negative sizes except -1.
-const UNREPRESENTABLE: isize = isize::MIN;
+/// A size, or another number of [`Sizes`], that does not fit into `isize`. Every operation refuses it.
+pub(crate) const UNREPRESENTABLE: isize = isize::MIN;
 
 /// Implements the conversions from one number or a list of numbers, for several types of numbers. A number that does not fit into `isize`
 /// becomes `$beyond`, which every operation refuses.
@@ -166,8 +166,8 @@ macro_rules! from_numbers {
     )*};
 }
 
-from_numbers!(Dims, |dims| Dims(Some(dims)), isize::MAX, isize i32 usize);
-from_numbers!(Sizes, Sizes, UNREPRESENTABLE, isize i32 usize);
+from_numbers!(Dims, |dims| Dims(Some(dims)), isize::MAX, isize i32 i64 usize);
+from_numbers!(Sizes, Sizes, UNREPRESENTABLE, isize i32 i64 usize);
 
 impl From<std::ops::RangeFull> for Dims {
     fn from(_: std::ops::RangeFull) -> Self {
@@ -303,6 +303,7 @@ from_tuples! {
 
 #[cfg(test)]
 mod tests {
+    use crate::index_items;
     use crate::prelude::*;
 
     /// Tests a tensor without elements, because no other check looks at its sizes.
@@ -327,6 +328,20 @@ mod tests {
         assert_eq!(x.unsqueeze(0).expand((rows, -1)).shape(), &[3, 12]);
         assert_eq!(Tensor::<f64>::zeros((rows, 2)).shape(), &[3, 2]);
         assert_eq!(x.reshape((12,)), x);
+    }
+
+    /// The items of an index tensor are dimensions, sizes, ranges and positions without a conversion.
+    #[test]
+    fn numbers_of_index_tensors_are_dimensions_and_sizes() {
+        let (x, one) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([1i64]).item());
+        assert_eq!(x.sum(one), x.sum(1));
+        assert_eq!(x.permute([one, 0]), x.t());
+        assert_eq!(x.reshape([4 * one, one]).shape(), &[4, 1]);
+        assert_eq!(Tensor::<f64>::zeros(one), Tensor::zeros(1));
+        assert_eq!(x.slice(0, one..).to_vec(), [3.0, 4.0]);
+        assert_eq!(x.slice(0, ..=0 * one).to_vec(), [1.0, 2.0]);
+        assert_eq!(x.index(&index_items![one]).to_vec(), [3.0, 4.0]);
+        assert_eq!(x.index(&index_items![one.., -one]).to_vec(), [4.0]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::{Error, Site, ensure};
 /// | `::2` | `(.., 2)` |
 ///
 /// If the program computes the ends, write a triple `(Some(start), None, step)`, like Python's `slice(start, None, step)`. The numbers are
-/// of type `isize`, `i32` or `usize`.
+/// of type `isize`, `i32`, `i64` or `usize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The first position. `None` means the start of the dimension.
@@ -62,6 +62,7 @@ macro_rules! spans {
     ($($range:ident: |$of:ident| $start:expr, $end:expr;)*) => {
         spans!(@each isize $($range: |$of| $start, $end;)*);
         spans!(@each i32 $($range: |$of| $start, $end;)*);
+        spans!(@each i64 $($range: |$of| $start, $end;)*);
         spans!(@each usize $($range: |$of| $start, $end;)*);
     };
     (@each $number:ident $($range:ident: |$of:ident| $start:expr, $end:expr;)*) => {$(

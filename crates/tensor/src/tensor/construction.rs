@@ -4,7 +4,6 @@ use wengert_macros::twins;
 
 use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
-use crate::shape::error::raise;
 use crate::shape::ranges::Series;
 use crate::{Element, Error, Float, Layout, Number, Progression, Shape, Site, Sizes, Tensor, ensure};
 
@@ -77,30 +76,26 @@ impl<T: Element> Tensor<T> {
     ///
     /// If memory cannot hold the tensor.
     pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
-        let at = Site::here("full");
-        let shape = shape.into().resolve_plain(at)?;
-        Tensor::build(&shape, at, |out| out.fill(value))
+        full(shape.into(), value, Site::here("full"))
     }
 
     /// Returns a tensor of zeros (`false` for masks). PyTorch: `zeros`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If memory cannot hold the tensor; see [`try_full`](Self::try_full).
-    #[track_caller]
+    /// If memory cannot hold the tensor.
     #[doc(alias("empty"))]
-    pub fn zeros(shape: impl Into<Sizes>) -> Self {
-        Tensor::full(shape, T::ZERO)
+    pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> {
+        full(shape.into(), T::ZERO, Site::here("zeros"))
     }
 
     /// Returns a tensor of ones (`true` for masks). PyTorch: `ones`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If memory cannot hold the tensor; see [`try_full`](Self::try_full).
-    #[track_caller]
-    pub fn ones(shape: impl Into<Sizes>) -> Self {
-        Tensor::full(shape, T::ONE)
+    /// If memory cannot hold the tensor.
+    pub fn try_ones(shape: impl Into<Sizes>) -> Result<Self, Error> {
+        full(shape.into(), T::ONE, Site::here("ones"))
     }
 
     /// Returns a tensor of rank 0 that holds `value`.
@@ -118,43 +113,46 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(table.to_vec(), [0, 1, 2, 10, 11, 12]);
     /// ```
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If memory cannot hold the tensor.
-    #[track_caller]
-    pub fn from_fn(shape: impl Into<Sizes>, mut f: impl FnMut(&[usize]) -> T) -> Self {
-        let at = Site::here("from_fn");
-        let built = shape.into().resolve_plain(at).and_then(|shape| {
-            Tensor::build(&shape, at, |out| {
-                let mut index = vec![0; shape.rank()];
-                for out in out {
-                    *out = f(&index);
-                    for axis in (0..shape.rank()).rev() {
-                        index[axis] += 1;
-                        if index[axis] < shape[axis] {
-                            break;
-                        }
-                        index[axis] = 0;
-                    }
-                }
-            })
-        });
-        match built {
-            Ok(tensor) => tensor,
-            Err(error) => raise(error),
-        }
+    pub fn try_from_fn(shape: impl Into<Sizes>, f: impl FnMut(&[usize]) -> T) -> Result<Self, Error> {
+        from_fn(&shape.into(), f, Site::here("from_fn"))
     }
 
     /// Returns the identity matrix `[n, n]`. PyTorch: `eye`.
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If memory cannot hold the tensor.
-    #[track_caller]
     #[doc(alias("identity"))]
-    pub fn eye(n: usize) -> Self {
-        Tensor::from_fn([n, n], |index| if index[0] == index[1] { T::ONE } else { T::ZERO })
+    pub fn try_eye(n: usize) -> Result<Self, Error> {
+        let element = |index: &[usize]| if index[0] == index[1] { T::ONE } else { T::ZERO };
+        from_fn(&Sizes::from([n, n]), element, Site::here("eye"))
     }
+}
+
+/// Returns a tensor filled with `value`.
+fn full<T: Element>(shape: Sizes, value: T, at: Site) -> Result<Tensor<T>, Error> {
+    Tensor::build(&shape.resolve_plain(at)?, at, |out| out.fill(value))
+}
+
+/// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.
+fn from_fn<T: Element>(shape: &Sizes, mut f: impl FnMut(&[usize]) -> T, at: Site) -> Result<Tensor<T>, Error> {
+    let shape = shape.resolve_plain(at)?;
+    Tensor::build(&shape, at, |out| {
+        let mut index = vec![0; shape.rank()];
+        for out in out {
+            *out = f(&index);
+            for axis in (0..shape.rank()).rev() {
+                index[axis] += 1;
+                if index[axis] < shape[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+    })
 }
 
 #[twins]
@@ -195,6 +193,7 @@ impl<T: Number> Tensor<T> {
     }
 }
 
+#[twins]
 impl<T: Float> Tensor<T> {
     /// Returns `n` evenly spaced numbers from `start` to `end`, both included. PyTorch: `linspace`.
     ///
@@ -205,17 +204,17 @@ impl<T: Float> Tensor<T> {
     /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// ```
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If memory cannot hold the tensor.
-    #[track_caller]
-    pub fn linspace(start: f64, end: f64, n: usize) -> Self {
+    pub fn try_linspace(start: f64, end: f64, n: usize) -> Result<Self, Error> {
         let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
-        Tensor::from_fn([n], |index| {
+        let element = |index: &[usize]| {
             // Each element is computed from the nearer end, so that both ends are exact.
             let i = index[0];
             T::from_f64(if 2 * i < n { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 })
-        })
+        };
+        from_fn(&Sizes::from(n), element, Site::here("linspace"))
     }
 }
 
@@ -298,7 +297,44 @@ impl<const A: usize, const B: usize, const C: usize> From<[[[i32; C]; B]; A]> fo
     }
 }
 
+impl<const A: usize, const B: usize, const C: usize, const D: usize> From<[[[[i32; D]; C]; B]; A]> for Tensor<i64> {
+    fn from(data: [[[[i32; D]; C]; B]; A]) -> Self {
+        Tensor::from(data.map(|block| block.map(|matrix| matrix.map(|row| row.map(i64::from)))))
+    }
+}
+
 /// Returns a tensor with the elements of nested arrays.
 fn from_nested<T: Element, const R: usize>(data: &[T], shape: [usize; R]) -> Tensor<T> {
     Tensor::from_parts(Storage::from_vec(data.to_vec()), Layout::contiguous(Shape::from(shape)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn errors_name_the_function_and_the_callers_line() {
+        const HUGE: usize = 1 << 50;
+        let errors = [
+            ("full", Tensor::<f64>::try_full(HUGE, 1.0)),
+            ("zeros", Tensor::try_zeros([HUGE, HUGE])),
+            ("ones", Tensor::try_ones(HUGE)),
+            ("eye", Tensor::try_eye(HUGE)),
+            ("from_fn", Tensor::try_from_fn(HUGE, |_| 0.0)),
+            ("linspace", Tensor::try_linspace(0.0, 1.0, HUGE)),
+            ("tile", Tensor::from([0.0, 1.0]).try_tile(HUGE)),
+            ("tile", Tensor::from([0.0]).try_tile(-1)),
+            ("round_to", Tensor::from([0.0]).expand(HUGE).try_round_to(1)),
+        ];
+        for (name, error) in errors {
+            let site = error.unwrap_err().site();
+            assert_eq!((site.operation, site.location.file()), (name, file!()));
+        }
+    }
+
+    #[test]
+    fn nested_arrays_of_literals_have_up_to_four_dimensions() {
+        let x = Tensor::from([[[[1, 2], [3, 4]]]]);
+        assert_eq!((x.shape(), x.to_vec()), (&[1usize, 1, 2, 2][..].into(), vec![1i64, 2, 3, 4]));
+    }
 }

@@ -10,7 +10,6 @@ use crate::engine::elementwise;
 use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
-use crate::shape::error::raise;
 use crate::thresholds::ops::MANY_TERMS;
 use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 
@@ -32,8 +31,9 @@ use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 /// # Operations
 ///
 /// Operations are methods of the traits of [`ops`](crate::ops), and functions there. `use wengert::prelude::*` imports the traits
-/// (in the crate `wengert-tensor`, its own `prelude`). Operators: `+ - * / %`, unary `-`, and the assigning operators. Each `name`
-/// has a twin `try_name`, which returns the error that `name` panics with.
+/// (in the crate `wengert-tensor`, its own `prelude`). Operators: `+ - * / %`, unary `-`, and the assigning operators; `& | ^ !` on masks. Each
+/// method `name` that can fail has a twin `try_name`, which returns the error that `name` panics with. Operators have the twins of their
+/// methods: `try_add` for `+`.
 ///
 #[doc = include_str!("operations.md")]
 ///
@@ -223,18 +223,14 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!((x.to_vec(), y.to_vec()), (vec![5.0, 2.0], vec![1.0, 2.0]));
     /// ```
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If memory cannot hold the copy.
-    #[track_caller]
-    pub fn make_mut(&mut self) -> &mut [T] {
-        match self.elements_mut(Site::here("make_mut")) {
-            Ok(elements) => elements,
-            Err(error) => raise(error),
-        }
+    pub fn try_make_mut(&mut self) -> Result<&mut [T], Error> {
+        self.elements_mut(Site::here("make_mut"))
     }
 
-    /// Does the same as [`make_mut`](Self::make_mut), but returns an error if memory cannot hold the copy.
+    /// Returns the elements in row-major order, for writing. Copies them first if the tensor shares its buffer or is not contiguous.
     pub(crate) fn elements_mut(&mut self, at: Site) -> Result<&mut [T], Error> {
         if !self.is_contiguous() {
             *self = self.copied(at)?;
@@ -398,15 +394,11 @@ impl<T: Element> Tensor<T> {
 
     /// Returns a tensor with `f` applied to each element.
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If memory cannot hold the result.
-    #[track_caller]
-    pub fn map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Tensor<U> {
-        match Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f)) {
-            Ok(tensor) => tensor,
-            Err(error) => raise(error),
-        }
+    pub fn try_map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Result<Tensor<U>, Error> {
+        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f))
     }
 }
 

@@ -8,9 +8,10 @@ use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use wengert_macros::twins;
 
+use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, Result, TensorLike, Views, try_where_};
-use crate::{Binary, Float, Position, Scalar, Shape, Site, Unary, ensure};
+use crate::{Binary, Compare, Float, Position, Scalar, Shape, Site, Unary, ensure};
 
 /// Activation functions.
 #[twins]
@@ -145,7 +146,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&inside, &zero(self)?, &above)
     }
 
-    /// Returns x where x > `threshold`, and `value` elsewhere. PyTorch: `threshold`.
+    /// Returns x where x > `threshold` or x is NaN, and `value` elsewhere. PyTorch: `threshold`.
     #[in_place]
     fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self> {
         let filled = zero(self)?.try_add(value)?;
@@ -168,11 +169,7 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// Returns ln σ(x), where σ is the sigmoid, without loss of accuracy for large |x|. PyTorch: `logsigmoid`.
     fn try_logsigmoid(&self) -> Result<Self> {
-        // The formula is min(x, 0) - ln(1 + e^-|x|). Its derivative at 0 is 1/2.
-        let negative = self.try_lt(0.0)?;
-        let below = try_where_(&negative, self, &zero(self)?)?;
-        let magnitude = try_where_(&negative, self, &self.try_neg()?)?;
-        below.try_sub(&magnitude.try_exp()?.try_log1p()?)
+        log_sigmoid(self, Site::here("logsigmoid"))
     }
 
     /// Returns the first half along `dim` times the sigmoid of the second half. PyTorch: `glu`.
@@ -197,6 +194,15 @@ impl Composite for Gelu {
     fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A> {
         x.apply_binary(Binary::Mul, &x.apply_unary(Unary::Ndtr, at)?, at)
     }
+}
+
+/// Returns ln σ(x) as min(x, 0) - ln(1 + e^-|x|), which does not overflow. The derivative at 0 is 1/2.
+pub(crate) fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A> {
+    let negative = x.apply_unary(Unary::Neg, at)?;
+    let positive = x.compare(Compare::Ge, 0.0, at)?;
+    let below = negative.choose(&positive, x, at)?;
+    let part = x.fill_shape(0.0, &x.shape(), at)?.choose(&positive, x, at)?;
+    part.minus(&below.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, at)
 }
 
 /// Returns a constant zero in the shape of `x`.

@@ -9,7 +9,7 @@ use crate::ops::elementwise::activations::clamp_strictly;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::broadcast_three;
 use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, Views, try_where_};
-use crate::{Binary, Error, Float, Scalar, Site, Unary};
+use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 
 /// `clamp` and related operations.
 #[twins]
@@ -124,13 +124,11 @@ pub trait Bounded: TensorLike<Elem: Float> {
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self> {
         let at = Site::here("nan_to_num");
         let largest = Self::Elem::MAX.to_f64();
-        let filled = |value: f64| self.fill_shape(value, &self.shape(), at);
-        let not_finite = self.try_mul(0.0)?.try_isnan()?;
-        let x = try_where_(&self.try_isnan()?, &filled(nan)?, self)?;
-        let above = not_finite.try_logical_and(&self.try_gt(0.0)?)?;
-        let x = try_where_(&above, &filled(posinf.unwrap_or(largest))?, &x)?;
-        let below = not_finite.try_logical_and(&self.try_lt(0.0)?)?;
-        try_where_(&below, &filled(neginf.unwrap_or(-largest))?, &x)
+        let replace_equal =
+            |x: &Self, infinity: f64, value: f64| x.replace_where(&self.compare(Compare::Eq, infinity, at)?, value, at);
+        let x = self.replace_where(&self.compare(Compare::Ne, self, at)?, nan, at)?;
+        let x = replace_equal(&x, f64::INFINITY, posinf.unwrap_or(largest))?;
+        replace_equal(&x, f64::NEG_INFINITY, neginf.unwrap_or(-largest))
     }
 
     /// Returns ln(x / (1 - x)): -∞ at 0, ∞ at 1, and NaN outside [0, 1]. With `eps`, x is first clamped to [eps, 1 - eps], and the
@@ -160,11 +158,12 @@ pub trait Bounded: TensorLike<Elem: Float> {
     /// `round` with `decimals`.
     #[in_place]
     fn try_round_to(&self, decimals: i32) -> Result<Self> {
-        let power = libm::pow(10.0, f64::from(decimals.abs()));
+        let at = Site::here("round_to");
+        let power = libm::pow(10.0, f64::from(decimals.unsigned_abs()));
         if decimals >= 0 {
-            self.try_mul(power)?.try_round()?.try_div(power)
+            self.times(power, at)?.apply_unary(Unary::Round, at)?.divide_by(power, at)
         } else {
-            self.try_div(power)?.try_round()?.try_mul(power)
+            self.divide_by(power, at)?.apply_unary(Unary::Round, at)?.times(power, at)
         }
     }
 
@@ -182,3 +181,15 @@ pub trait Bounded: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Bounded for A {}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn rounding_to_the_most_extreme_numbers_of_digits() {
+        // PyTorch gives NaN too: the power of ten is infinite.
+        assert!(Tensor::from([1.5]).round_to(i32::MIN).item().is_nan());
+        assert!(Tensor::from([1.5]).round_to(i32::MAX).item().is_nan());
+    }
+}

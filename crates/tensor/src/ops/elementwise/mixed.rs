@@ -7,7 +7,7 @@ use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
     try_where_,
 };
-use crate::{Binary, Element, Float, Scalar, Site, Unary};
+use crate::{Binary, Element, Float, Scalar, Site, Unary, ensure};
 
 /// Arithmetic of two and three operands.
 #[twins]
@@ -103,9 +103,16 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns a mask that is true where `self` and `other` differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs
     /// are close only if `equal_nan` is true. PyTorch: `isclose`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast, or `rtol` or `atol` is negative.
     #[doc(alias("allclose"))]
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         let at = Site::here("isclose");
+        for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
+            ensure!(tolerance >= 0.0, at, "{name} must be greater than or equal to zero, but got {tolerance}");
+        }
         let (x, y) = pair(self, other, at)?;
         let allowed = y.try_mul(rtol)?.try_abs()?.try_add(atol)?;
         let actual = x.try_sub(&y)?.try_abs()?;
@@ -153,18 +160,22 @@ pub trait Masking: TensorLike<Elem: Element> {
     /// PyTorch: `masked_fill`.
     fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
-        let mask = &mask.to_mask(self, at)?;
-        // The mask is the first operand here, because PyTorch's error message names its shape first.
-        let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
-        let (x, mask) = (expand(self, &shape, at)?, expand(mask, &shape, at)?);
-        let value = one_value(self, value, &shape, at, |rank| {
-            format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
-        })?;
-        Self::apply_select(&mask, &value, &x, at)
+        masked_fill(self, &mask.to_mask(self, at)?, value, at)
     }
 }
 
 impl<A: TensorLike<Elem: Element>> Masking for A {}
+
+/// Returns `value` where `mask` is true, and `x` elsewhere.
+pub(crate) fn masked_fill<A: TensorLike>(x: &A, mask: &A::Mask, value: impl Operand<A>, at: Site) -> Result<A> {
+    // The mask is the first operand here, because PyTorch's error message names its shape first.
+    let shape = join_all(&[&mask.shape(), &x.shape()], at)?;
+    let (expanded, mask) = (expand(x, &shape, at)?, expand(mask, &shape, at)?);
+    let value = one_value(x, value, &shape, at, |rank| {
+        format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
+    })?;
+    A::apply_select(&mask, &value, &expanded, at)
+}
 
 /// Returns `x` times `value`, or `x` itself if `value` is 1.
 #[track_caller]
@@ -185,4 +196,19 @@ fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at:
     let same = Comparison::try_eq(x, y)?.try_logical_and(&x.try_isinf()?)?;
     let powers = try_where_(&same, x, 0.0)?.try_exp()?.try_add(&try_where_(&same, y, 0.0)?.try_exp()?)?;
     try_where_(&same, &powers.try_log()?, &sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// The sentences are PyTorch's.
+    #[test]
+    fn negative_tolerances_are_refused() {
+        let x = Tensor::from([1.0]);
+        let sentence = |rtol: f64, atol: f64| x.try_isclose(&x, rtol, atol, false).unwrap_err().sentence();
+        assert_eq!(sentence(-1.0, 0.0), "rtol must be greater than or equal to zero, but got -1");
+        assert_eq!(sentence(0.0, -0.5), "atol must be greater than or equal to zero, but got -0.5");
+        assert_eq!(x.isclose(&x, 0.0, 0.0, false).to_vec(), [true]);
+    }
 }

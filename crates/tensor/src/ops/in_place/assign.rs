@@ -8,9 +8,10 @@ use wengert_macros::twins;
 
 use crate::engine::elementwise;
 use crate::ops::elementwise::arithmetic::is_root;
+use crate::ops::elementwise::mixed::masked_fill;
 use crate::ops::primitive::eager::check_binary;
 use crate::ops::primitive::pair::{align, expand, join_all, number, one_value, same_shape};
-use crate::ops::{Argument, MaskOperand, Masking, Operand, TensorLike};
+use crate::ops::{Argument, MaskOperand, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
@@ -119,7 +120,7 @@ pub trait InPlace: TensorLike {
         let mask = mask.to_mask(self, at)?;
         let (own, other) = (self.shape(), mask.shape());
         same_shape(&own, &other, &join_all(&[&own, &other], at)?, at)?;
-        let value = self.try_masked_fill(&mask, value)?;
+        let value = masked_fill(self, &mask, value, at)?;
         self.put(value, at)
     }
 
@@ -140,7 +141,8 @@ pub trait InPlace: TensorLike {
         self.put(zeros, at)
     }
 
-    /// Sets `self` to `op(self)`, where `op` is any function of one operand. For example, `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
+    /// Sets `self` to `op(self)`, where `op` is any function of one operand. It is for programs that choose the function at run time: single
+    /// functions have in-place forms of their own, such as `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
         self.update_unary(op, Site { operation: op.name(), ..Site::here("apply_") })
     }

@@ -1,10 +1,11 @@
-//! The in-place forms of [`Scatter`]. As in PyTorch, the tensor that is written to keeps its shape. A tensor with several elements at one
+//! The in-place forms of [`Scatter`](crate::ops::Scatter). As in PyTorch, the tensor that is written to keeps its shape. A tensor with several elements at one
 //! position in memory is refused, except by [`index_put_`](ScatterInPlace::index_put_).
 
 use wengert_macros::twins;
 
+use crate::ops::index::scatter::{index_put, index_set, masked_scatter};
 use crate::ops::primitive::pair::same_shape;
-use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand, Scatter};
+use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand};
 use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};
 
@@ -36,7 +37,7 @@ pub trait ScatterInPlace: InPlace {
     {
         let values = &values.into_array(self);
         let at = Site::here("index_put_");
-        let value = self.try_index_put(items, values, accumulate)?;
+        let value = index_put(self, items, values, accumulate, at)?;
         self.put(value, at)
     }
 
@@ -61,7 +62,7 @@ pub trait ScatterInPlace: InPlace {
             let source = if let Argument::Array(value) = &value { Some(value) } else { None };
             self.check_write(source, at)?;
         }
-        let result = self.try_index_set(items, value)?;
+        let result = index_set(self, items, value, at)?;
         self.put(result, at)
     }
 
@@ -78,7 +79,7 @@ pub trait ScatterInPlace: InPlace {
         let own = self.shape();
         let joined = broadcast::join(&[&own, mask.shape()]).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
         same_shape(&own, mask.shape(), &joined, at)?;
-        let value = self.try_masked_scatter(mask, source)?;
+        let value = masked_scatter(self, mask, source, at)?;
         self.put(value, at)
     }
 }
@@ -116,5 +117,22 @@ mod tests {
         let mut x = Tensor::<f64>::zeros([1, 3]);
         let error = x.try_masked_scatter_(&Tensor::full([2, 3], true), Tensor::ones([6])).unwrap_err();
         assert_eq!(error.sentence(), "output with shape [1, 3] doesn't match the broadcast shape [2, 3]");
+    }
+
+    #[test]
+    fn errors_name_the_operation_in_place() {
+        let (mut x, y) = (Tensor::<f64>::zeros([2, 3]), Tensor::ones([4]));
+        let first = Tensor::from([0i64]);
+        let errors = [
+            ("index_put_", x.try_index_put_(&index_items![&first], &y, false)),
+            ("index_set_", x.try_index_set_(&index_items![&first], &y)),
+            ("index_set_", x.try_index_set_(&index_items![0], &y)),
+            ("masked_scatter_", x.try_masked_scatter_(&Tensor::full([2, 3], true), &y)),
+            ("masked_fill_", x.try_masked_fill_(&Tensor::full([2, 3], true), &y)),
+        ];
+        for (name, error) in errors {
+            let site = error.unwrap_err().site();
+            assert_eq!((site.operation, site.location.file()), (name, file!()));
+        }
     }
 }

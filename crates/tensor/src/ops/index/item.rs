@@ -64,6 +64,7 @@ macro_rules! positions {
 
 positions!(isize: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
 positions!(i32: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
+positions!(i64: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
 positions!(usize: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
 
 impl<P: Position> From<(RangeFull, P)> for IndexItem {

@@ -12,11 +12,10 @@ use crate::ops::index::positions::{check_index, check_range, gathered_positions,
 use crate::ops::index::replace::{add_at, mask_without, overwrite, overwrite_with_number};
 use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::primitive::pair::one_value;
-use crate::ops::shape::views::Views;
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;
 use crate::shape::dims;
-use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};
+use crate::{Error, Number, Position, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
 /// Writes or adds to elements that index tensors select.
 #[twins]
@@ -136,11 +135,7 @@ pub trait Scatter: TensorLike {
     where
         Self::Elem: Number,
     {
-        let values = &values.into_array(self);
-        let at = Site::here("index_put");
-        let positions = positions_of(&self.shape(), items, at)?;
-        let values = expand_values(values, positions.shape(), at)?;
-        if accumulate { add_at(self, &positions, &values, at) } else { overwrite(self, &positions, &values, at) }
+        index_put(self, items, &values.into_array(self), accumulate, Site::here("index_put"))
     }
 
     /// Returns `self` with `value` written to the elements that `items` select. If `value` is an array, its leading dimensions of size 1
@@ -154,45 +149,68 @@ pub trait Scatter: TensorLike {
     /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
     /// ```
     fn try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Result<Self> {
-        let at = Site::here("index_set");
-        let positions = positions_of(&self.shape(), items, at)?;
-        match value.into_argument(self) {
-            Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
-            Argument::Array(value) => {
-                let value = match is_view(items) {
-                    true => drop_leading_ones(&value, at)?.try_expand(positions.shape())?,
-                    false => expand_values(&value, positions.shape(), at)?,
-                };
-                overwrite(self, &positions, &value, at)
-            }
-        }
+        index_set(self, items, value.into_argument(self), Site::here("index_set"))
     }
 
     /// Returns `self` with elements of `source`, in row-major order, written where `mask` is true. `self` and `mask` broadcast.
     /// Elements of `source` beyond the number of true elements are not read. PyTorch: `masked_scatter`.
     fn try_masked_scatter(&self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<Self> {
-        let source = &source.into_array(self);
-        let at = Site::here("masked_scatter");
-        let shape = join(&self.shape(), mask.shape(), at)?;
-        let mask = mask.expand_to(&shape, at)?;
-        let mut last = -1;
-        let numbers = Tensor::build(&shape, at, |numbers| {
-            for (number, selected) in numbers.iter_mut().zip(mask.iter()) {
-                last += i64::from(selected);
-                *number = last.max(0);
-            }
-        })?;
-        ensure!(last < source.shape().numel() as i64, at, "Number of elements of source < number of ones in mask");
-        let x = self.expand_to(&shape, at)?;
-        if last < 0 {
-            return Ok(x);
-        }
-        let values = source.apply_take(&numbers, at)?;
-        Self::apply_select(&self.mask(&mask, at)?, &values, &x, at)
+        masked_scatter(self, mask, &source.into_array(self), Site::here("masked_scatter"))
     }
 }
 
 impl<A: TensorLike> Scatter for A {}
+
+/// Returns `x` with `values` written, or added, at the positions that `items` select.
+pub(crate) fn index_put<A: TensorLike<Elem: Number>>(
+    x: &A,
+    items: &[IndexItem],
+    values: &A,
+    accumulate: bool,
+    at: Site,
+) -> Result<A> {
+    let positions = positions_of(&x.shape(), items, at)?;
+    let values = expand_values(values, positions.shape(), at)?;
+    if accumulate { add_at(x, &positions, &values, at) } else { overwrite(x, &positions, &values, at) }
+}
+
+/// Returns `x` with `value` written to the elements that `items` select.
+pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argument<A>, at: Site) -> Result<A> {
+    let positions = positions_of(&x.shape(), items, at)?;
+    match value {
+        Argument::Number(value) => overwrite_with_number(x, &positions, value, at),
+        Argument::Array(value) => {
+            let value = if is_view(items) {
+                let value = drop_leading_ones(&value, at)?;
+                let target = Sizes::from(positions.shape()).resolve_expand(A::Elem::DTYPE, &value.shape(), at)?;
+                value.expand_to(&target, at)?
+            } else {
+                expand_values(&value, positions.shape(), at)?
+            };
+            overwrite(x, &positions, &value, at)
+        }
+    }
+}
+
+/// Returns `x` with elements of `source` written where `mask` is true.
+pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: &A, at: Site) -> Result<A> {
+    let shape = join(&x.shape(), mask.shape(), at)?;
+    let mask = mask.expand_to(&shape, at)?;
+    let mut last = -1;
+    let numbers = Tensor::build(&shape, at, |numbers| {
+        for (number, selected) in numbers.iter_mut().zip(mask.iter()) {
+            last += i64::from(selected);
+            *number = last.max(0);
+        }
+    })?;
+    ensure!(last < source.shape().numel() as i64, at, "Number of elements of source < number of ones in mask");
+    let expanded = x.expand_to(&shape, at)?;
+    if last < 0 {
+        return Ok(expanded);
+    }
+    let values = source.apply_take(&numbers, at)?;
+    A::apply_select(&x.mask(&mask, at)?, &values, &expanded, at)
+}
 
 /// Converts the positions `index` along dimension `dim` of `x` to row-major positions. Returns `None` if `index` is empty.
 pub(crate) fn target_positions<A: TensorLike>(

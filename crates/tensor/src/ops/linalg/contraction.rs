@@ -13,16 +13,45 @@ use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ens
 
 /// The dimensions over which `tensordot` sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contracted {
-    first: Vec<isize>,
-    second: Vec<isize>,
+pub struct Contracted(Pairing);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pairing {
+    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is their number.
+    Adjacent(usize),
+    /// Each dimension of the first operand in the first list with the dimension of the second operand at the same place in the second
+    /// list.
+    Listed(Vec<isize>, Vec<isize>),
+}
+
+impl Contracted {
+    /// Returns the paired dimensions of operands with the given ranks, one list for each operand.
+    fn dims(&self, ranks: [usize; 2], at: Site) -> Result<(Vec<isize>, Vec<isize>), Error> {
+        match &self.0 {
+            &Pairing::Adjacent(n) => {
+                let few = n <= ranks[0].min(ranks[1]);
+                ensure!(few, at, "tensordot expects dims < ndim_a or ndim_b, but got dims={n}");
+                let n = n as isize;
+                Ok(((-n..0).collect(), (0..n).collect()))
+            }
+            Pairing::Listed(first, second) => {
+                ensure!(first.len() == second.len(), at, "both dimension lists should have same length");
+                for (rank, dims) in ranks.into_iter().zip([first, second]) {
+                    if let (0, Some(dim)) = (rank, dims.first()) {
+                        let message = format!("Dimension specified as {dim} but tensor has no dimensions");
+                        return Err(Error::argument(at, message));
+                    }
+                }
+                Ok((first.clone(), second.clone()))
+            }
+        }
+    }
 }
 
 impl From<usize> for Contracted {
     /// Pairs the last `n` dimensions of the first operand with the first `n` dimensions of the second operand.
     fn from(n: usize) -> Self {
-        let n = n as isize;
-        Contracted { first: (-n..0).collect(), second: (0..n).collect() }
+        Contracted(Pairing::Adjacent(n))
     }
 }
 
@@ -30,7 +59,7 @@ impl From<(&[isize], &[isize])> for Contracted {
     /// Pairs each dimension in the first list with the dimension at the same place in the second list. The first list has dimensions of the
     /// first operand, and the second list has dimensions of the second operand.
     fn from((first, second): (&[isize], &[isize])) -> Self {
-        Contracted { first: first.to_vec(), second: second.to_vec() }
+        Contracted(Pairing::Listed(first.to_vec(), second.to_vec()))
     }
 }
 
@@ -38,7 +67,7 @@ impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
     /// Pairs each dimension in the first list with the dimension at the same place in the second list. The first list has dimensions of the
     /// first operand, and the second list has dimensions of the second operand.
     fn from((first, second): ([isize; N], [isize; N])) -> Self {
-        Contracted { first: first.to_vec(), second: second.to_vec() }
+        Contracted(Pairing::Listed(first.to_vec(), second.to_vec()))
     }
 }
 
@@ -57,6 +86,11 @@ pub trait Contractions: TensorLike<Elem: Number> {
     /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
     /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// If an operand does not have one of the dimensions, a list names a dimension twice, the lists have different lengths, or the sizes of
+    /// paired dimensions differ and neither is 1.
     fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self> {
         tensordot(self, &other.into_array(self), &dims.into(), Site::here("tensordot"))
     }
@@ -66,18 +100,18 @@ impl<A: TensorLike<Elem: Number>> Contractions for A {}
 
 fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
-    ensure!(dims.first.len() == dims.second.len(), at, "both dimension lists should have same length");
-    let first = Dims::from(&dims.first[..]).resolve(left.rank(), at)?;
-    let second = Dims::from(&dims.second[..]).resolve(right.rank(), at)?;
+    let (own_dims, other_dims) = dims.dims([left.rank(), right.rank()], at)?;
+    let first = Dims::from(&own_dims[..]).resolve(left.rank(), at)?;
+    let second = Dims::from(&other_dims[..]).resolve(right.rank(), at)?;
     for (k, (&i, &j)) in first.iter().zip(&second).enumerate() {
         ensure!(
             left[i] == right[j] || left[i] == 1 || right[j] == 1,
             at,
             "contracted dimensions need to match, but first has size {} in dim {} and second has size {} in dim {}",
             left[i],
-            dims.first[k],
+            own_dims[k],
             right[j],
-            dims.second[k]
+            other_dims[k]
         );
     }
     // Each dimension gets a number as its label: first the dimensions of `x`, then the dimensions of `y`. A contracted dimension of `y`
@@ -132,7 +166,7 @@ pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -
     }
     let mut rest = named.into_iter();
     let Some(mut total) = rest.next() else {
-        return Err(refuse("einsum(): must provide at least one operand".into()));
+        unreachable!("an equation has at least one operand, and the number of operands was compared with it")
     };
     while let Some(next) = rest.next() {
         let later = rest.as_slice().iter().flat_map(|operand| &operand.labels);
@@ -343,5 +377,25 @@ mod tests {
         assert_eq!(x.tensordot(&x, ([0, 1], [0, 1])).item(), 91.0);
         assert_eq!(x.tensordot(&y, 0).shape(), &[2, 3, 3, 4]);
         assert_eq!(x.tensordot(Tensor::ones([1, 2]), 1), x.sum_keepdim(1).expand([2, 2]));
+    }
+
+    /// The sentences are PyTorch's.
+    #[test]
+    fn dimensions_that_an_operand_does_not_have_are_refused() {
+        let (number, x) = (Tensor::scalar(2.0), counted(&[2]));
+        let few = |n: usize| format!("tensordot expects dims < ndim_a or ndim_b, but got dims={n}");
+        let sentence = |x: &Tensor<f64>, y: &Tensor<f64>, n: usize| x.try_tensordot(y, n).unwrap_err().sentence();
+        for n in [1, 2, 1 << 40, usize::MAX] {
+            assert_eq!(sentence(&number, &x, n), few(n));
+            assert_eq!(sentence(&number, &number, n), few(n));
+        }
+        assert_eq!(sentence(&x, &x, 2), few(2));
+        assert_eq!(number.tensordot(&x, 0).to_vec(), [2.0, 4.0]);
+        for (x, y) in [(&number, &x), (&number, &number)] {
+            let error = x.try_tensordot(y, ([0], [0])).unwrap_err();
+            assert_eq!(error.sentence(), "Dimension specified as 0 but tensor has no dimensions");
+        }
+        let error = x.try_tensordot(&number, ([0], [-1])).unwrap_err();
+        assert_eq!(error.sentence(), "Dimension specified as -1 but tensor has no dimensions");
     }
 }

@@ -137,7 +137,7 @@ fn attend<A: TensorLike<Elem: Float>>(
 /// Skipping saves up to half of the scores.
 fn causal_block(shape: &Shape, keys: usize) -> usize {
     let queries = shape[shape.rank() - 2];
-    let scores = shape[..shape.rank() - 1].iter().product::<usize>().saturating_mul(keys);
+    let scores = Shape::from(&shape[..shape.rank() - 1]).numel().saturating_mul(keys);
     let blocks = (scores / SCORES_PER_BLOCK).isqrt().clamp(1, MAX_QUERY_BLOCKS);
     queries.div_ceil(blocks).next_multiple_of(QUERY_UNIT)
 }
@@ -147,8 +147,8 @@ fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<()
         ensure!(
             x.shape().rank() >= 2,
             at,
-            "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got \
-                 {name} of shape {}",
+            "{}: Expected query, key, and value to all be at least 2 dimensional, but got {name} of shape {}",
+            at.operation,
             x.shape()
         );
     }
@@ -292,5 +292,13 @@ mod tests {
         let y = q.grouped_query_attention(&k, &v, AttentionMask::None, None);
         assert_eq!(y.to_vec(), [1.0, 1.0, 2.0, 2.0]);
         assert!(q.narrow(0, 0, 3).try_grouped_query_attention(&k, &v, AttentionMask::None, None).is_err());
+    }
+
+    /// The product of these sizes overflows before the 0.
+    #[test]
+    fn causal_attention_over_nothing_of_huge_sizes() {
+        let x = Tensor::<f64>::zeros([0, 4]).expand([1usize << 40, 1 << 40, 0, 4]);
+        let y = x.try_scaled_dot_product_attention(&x, &x, AttentionMask::Causal, None);
+        assert!(y.is_err() || y.is_ok_and(|y| y.numel() == 0));
     }
 }

@@ -69,6 +69,12 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     ) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("lstm_cell");
         let (x, h) = linear_parts(self, state, &weights, 4, at)?;
+        let (got, expected) = (cell.shape(), state.shape());
+        ensure!(
+            got == expected,
+            at,
+            "cell of shape {got} does not fit a state of shape {expected}: expected {expected}"
+        );
         update_lstm(&x.plus(&h, at)?, cell, at)
     }
 
@@ -164,6 +170,15 @@ fn linear_parts<A: TensorLike<Elem: Float>>(
         "state of shape {hidden} does not fit hidden weights of shape {}",
         weights.hidden.shape()
     );
+    for (name, bias) in [("input_bias", weights.input_bias), ("hidden_bias", weights.hidden_bias)] {
+        let Some(got) = bias.map(A::shape) else { continue };
+        let expected = gates * width;
+        ensure!(
+            got == [expected],
+            at,
+            "{name} of shape {got} does not fit a state of shape {hidden}: expected [{expected}]"
+        );
+    }
     let linear = |x: &A, weight: &A, bias: Option<&A>| {
         let z = product(x, &weight.permute_to(&[1, 0], at)?, at)?;
         bias.map_or(Ok(z.clone()), |bias| z.plus(bias, at))
@@ -221,5 +236,26 @@ mod tests {
         assert!(error.sentence().contains("expected [2, 12]"), "{error}");
         assert!(gates(9).try_gru_gates(gates(8), &state).is_err());
         assert!(Tensor::scalar(0.0).try_lstm_gates(Tensor::scalar(0.0)).is_err());
+    }
+
+    #[test]
+    fn cells_and_biases_of_other_shapes_are_refused() {
+        let (x, h) = (Tensor::<f64>::ones([2, 2]), Tensor::ones([2, 3]));
+        let (input, hidden) = (Tensor::ones([12, 2]), Tensor::ones([12, 3]));
+        let plain = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None };
+        assert!(x.try_lstm_cell(&h, &h, plain).is_ok());
+        for shape in [&[3usize][..], &[1, 3], &[2, 1], &[1, 2, 3], &[]] {
+            let error = x.try_lstm_cell(&h, &Tensor::ones(shape), plain).unwrap_err().sentence();
+            assert!(error.starts_with("cell of shape"), "{error}");
+        }
+        for shape in [&[1usize][..], &[2, 12], &[1, 12], &[3], &[]] {
+            let bias = Tensor::ones(shape);
+            let weights =
+                [CellWeights { input_bias: Some(&bias), ..plain }, CellWeights { hidden_bias: Some(&bias), ..plain }];
+            for (weights, name) in weights.into_iter().zip(["input_bias", "hidden_bias"]) {
+                let error = x.try_lstm_cell(&h, &h, weights).unwrap_err().sentence();
+                assert!(error.starts_with(name) && error.ends_with("expected [12]"), "{error}");
+            }
+        }
     }
 }

@@ -78,8 +78,9 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         let axis = dims::axis(dim.position(), shape.rank(), at)?;
         let mut z = self.clone();
         // The size does not fall below 0: the differences of an empty dimension are empty.
-        for len in (0..shape[axis]).rev().chain([0]).take(n) {
-            let later = z.apply_view(View::Slice { axis, start: z.shape()[axis] - len, len, step: 1 }, at)?;
+        for round in 1..=n.min(shape[axis]) {
+            let len = shape[axis] - round;
+            let later = z.apply_view(View::Slice { axis, start: 1, len, step: 1 }, at)?;
             let earlier = z.apply_view(View::Slice { axis, start: 0, len, step: 1 }, at)?;
             z = later.apply_binary(Binary::Sub, &earlier, at)?;
         }

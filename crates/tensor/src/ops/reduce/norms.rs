@@ -136,7 +136,14 @@ pub trait Norms: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Norms for A {}
 
-fn norm<A: TensorLike<Elem: Float>>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+/// Returns the `ord`-norm of `x` over `dims`, with the conventions of [`vector_norm`](Norms::vector_norm).
+pub(crate) fn norm<A: TensorLike<Elem: Float>>(
+    x: &A,
+    ord: f64,
+    dims: &Dims,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
     let has_identity = ord >= 0.0 && ord != f64::INFINITY;

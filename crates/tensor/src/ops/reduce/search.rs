@@ -124,12 +124,14 @@ pub trait Search: TensorLike<Elem: Number> {
         ensure!(bins > 0, at, "torch.histogram(): bins must be > 0, but got 0 for dimension 0");
         let x = self.to_tensor(at)?;
         let (low, high) = bounds(&x, min, max, at)?;
-        let width = high - low;
+        // The width of the whole range may overflow, so all numbers are scaled by a half in this case.
+        let scale = if (high - low).is_finite() { 1.0 } else { 0.5 };
+        let width = high * scale - low * scale;
         Ok(Tensor::build_on_zeros(&[bins].into(), at, |out: &mut [Self::Elem]| {
             for value in x.iter() {
                 let value = crate::Scalar::to_f64(value);
                 if value >= low && value <= high {
-                    let bin = ((value - low) / width * bins as f64) as usize;
+                    let bin = ((value * scale - low * scale) / width * bins as f64) as usize;
                     let bin = &mut out[bin.min(bins - 1)];
                     *bin = *bin + crate::Scalar::ONE;
                 }
@@ -294,6 +296,8 @@ mod tests {
             assert_eq!(x.try_histc(bins, min, max).unwrap_err().sentence(), sentence);
         }
         assert!(x.try_histc(3, 0.0, 0.0).is_err());
+        // The difference of these bounds overflows.
+        assert_eq!(Tensor::from([-1e308, 0.0, 1e308]).histc(2, -1e308, 1e308).to_vec(), [1.0, 2.0]);
     }
 
     #[test]

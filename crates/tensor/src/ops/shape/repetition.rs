@@ -6,7 +6,7 @@ use crate::memory::reserve;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
 use crate::ops::{Result, TensorLike};
-use crate::shape::dims::{self, Dims, Sizes};
+use crate::shape::dims::{self, Dims, Sizes, UNREPRESENTABLE};
 use crate::{DType, Error, Shape, Site, Tensor, ensure};
 
 /// Repeating and rolling.
@@ -23,31 +23,17 @@ pub trait Repetition: TensorLike {
     /// ```
     fn try_repeat(&self, repeats: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("repeat");
-        let shape = self.shape();
-        let repeats = &counts(&repeats.into(), at)?;
-        let Some(lead) = repeats.len().checked_sub(shape.rank()) else {
-            let message = "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor";
-            return Err(Error::argument(at, message).into());
-        };
-        let (mut spaced, mut expanded, mut merged) = (Shape::scalar(), Shape::scalar(), Shape::scalar());
-        for (position, &count) in repeats.iter().enumerate() {
-            let size = position.checked_sub(lead).map_or(1, |axis| shape[axis]);
-            spaced.push(1);
-            spaced.push(size);
-            expanded.push(count);
-            expanded.push(size);
-            merged.push(count.saturating_mul(size));
-        }
-        self.reshape_to(spaced, at)?.expand_to(&expanded, at)?.reshape_to(merged, at)
+        repeat(self, &counts(&repeats.into(), at)?, at)
     }
 
     /// Applies [`repeat`](Self::repeat). If there are fewer repeats than dimensions, the repeats are for the last dimensions. PyTorch:
     /// `tile`.
     fn try_tile(&self, repeats: impl Into<Sizes>) -> Result<Self> {
-        let repeats = counts(&repeats.into(), Site::here("tile"))?;
+        let at = Site::here("tile");
+        let repeats = counts(&repeats.into(), at)?;
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
         whole.extend(repeats);
-        self.try_repeat(whole)
+        repeat(self, &whole, at)
     }
 
     /// Repeats each element `count` times in a row along dimension `dim`, or in the flattened tensor if `dim` is `None`.
@@ -97,20 +83,27 @@ pub trait Repetition: TensorLike {
     }
 
     /// Shifts the elements by `shifts[k]` along dimension `dims[k]`. Elements shifted beyond the end reappear at the start.
-    /// Without `dims`, the flattened tensor is shifted. PyTorch: `roll`.
+    /// With `..` as `dims`, the flattened tensor is shifted, like in PyTorch without `dims`. (Elsewhere `..` stands for all dimensions.)
+    /// PyTorch: `roll`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
     /// use wengert::prelude::*;
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(1, 0).to_vec(), [3.0, 1.0, 2.0]);
+    /// assert_eq!(Tensor::from([[1.0, 2.0], [3.0, 4.0]]).roll(1, ..), Tensor::from([[4.0, 1.0], [2.0, 3.0]]));
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is not one shift for each dimension, a dimension does not exist, or a shift does not fit into `isize`.
     fn try_roll(&self, shifts: impl Into<Sizes>, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("roll");
         let (shifts, dims) = (shifts.into(), dims.into());
         let (shifts, dims) = (shifts.as_slice(), dims.as_slice());
         let shape = self.shape();
         ensure!(!shifts.is_empty(), at, "`shifts` required");
+        ensure!(!shifts.contains(&UNREPRESENTABLE), at, "a shift must be at most {}", isize::MAX);
         let axes: Vec<usize> = dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
         if axes.is_empty() && shifts.len() == 1 {
             let line = self.reshape_to([shape.numel()], at)?;
@@ -134,6 +127,25 @@ pub trait Repetition: TensorLike {
 }
 
 impl<A: TensorLike> Repetition for A {}
+
+/// Repeats `x` `repeats[k]` times along each dimension `k` of the result.
+fn repeat<A: TensorLike>(x: &A, repeats: &[usize], at: Site) -> Result<A> {
+    let shape = x.shape();
+    let Some(lead) = repeats.len().checked_sub(shape.rank()) else {
+        let message = "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor";
+        return Err(Error::argument(at, message).into());
+    };
+    let (mut spaced, mut expanded, mut merged) = (Shape::scalar(), Shape::scalar(), Shape::scalar());
+    for (position, &count) in repeats.iter().enumerate() {
+        let size = position.checked_sub(lead).map_or(1, |axis| shape[axis]);
+        spaced.push(1);
+        spaced.push(size);
+        expanded.push(count);
+        expanded.push(size);
+        merged.push(count.saturating_mul(size));
+    }
+    x.reshape_to(spaced, at)?.expand_to(&expanded, at)?.reshape_to(merged, at)
+}
 
 /// Converts `repeats` to counts. Refuses negative numbers.
 fn counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
@@ -185,5 +197,15 @@ mod tests {
         assert_eq!(x.roll([-3, 1], [0, 1]), Tensor::from([[4.0, 3.0], [2.0, 1.0]]));
         assert!(x.try_roll([1, 2], 0).is_err());
         assert_eq!(Tensor::<f64>::zeros([0]).roll(2, 0).shape(), &[0]);
+    }
+
+    #[test]
+    fn shifts_that_do_not_fit_are_refused() {
+        let x = Tensor::from([1.0, 2.0, 3.0]);
+        let error = x.try_roll(usize::MAX, 0).unwrap_err();
+        assert_eq!(error.sentence(), format!("a shift must be at most {}", isize::MAX));
+        assert!(x.try_roll(usize::MAX, ..).is_err());
+        assert_eq!(x.roll(isize::MAX, 0), x.roll(isize::MAX % 3, 0));
+        assert_eq!(x.roll(-isize::MAX, 0), x.roll(-(isize::MAX % 3), 0));
     }
 }

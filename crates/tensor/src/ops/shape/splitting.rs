@@ -165,7 +165,7 @@ fn parts<A: TensorLike>(
     // Checks that memory can hold the list of parts before the first part is made.
     let count = bounds.size_hint().0;
     let refused = |_| Error::out_of_memory([count], DType::U8, at);
-    reserve::with_capacity::<u8>(count.saturating_mul(size_of::<A>())).map_err(refused)?;
+    reserve::check_list::<A>(count).map_err(refused)?;
     bounds.map(|(start, end)| x.slice_axis(axis, start, end - start, at)).collect()
 }
 

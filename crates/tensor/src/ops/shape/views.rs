@@ -318,7 +318,13 @@ pub trait Views: TensorLike {
         ensure!(size <= whole, at, "maximum size for tensor at dimension {axis} is {whole} but size is {size}");
         ensure!(step > 0, at, "step is 0 but must be > 0");
         if shape.rank() == 0 {
-            return self.apply_view(View::Reshape(Shape::from([size])), at);
+            // The number is a line of one element, and the only window has 0 or 1 elements.
+            let line = self.apply_view(View::Reshape(Shape::from([1])), at)?;
+            return if size == 1 {
+                Ok(line)
+            } else {
+                line.apply_view(View::Slice { axis: 0, start: 0, len: 0, step: 1 }, at)
+            };
         }
         self.apply_view(View::Unfold { axis, size, step }, at)
     }
@@ -392,4 +398,18 @@ pub fn try_broadcast_tensors<A: TensorLike>(tensors: &[A]) -> Result<Vec<A>, A::
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     let joined = join_all(&shapes.iter().collect::<Vec<_>>(), at)?;
     tensors.iter().map(|tensor| expand(tensor, &joined, at)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// PyTorch gives the same for `torch.tensor(3.).unfold(0, size, 1)`.
+    #[test]
+    fn windows_of_a_number() {
+        let x = Tensor::scalar(3.0);
+        assert_eq!(x.unfold(0, 1, 1), Tensor::from([3.0]));
+        assert_eq!(x.unfold(0, 0, 1), Tensor::zeros([0]));
+        assert!(x.try_unfold(0, 2, 1).is_err());
+    }
 }

@@ -96,10 +96,10 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     if from == to {
         return Ok(x.clone());
     }
-    // A new element is a weighted sum of old elements. Each term of the sums has a list of positions and a list of weights, with one entry
-    // per new element. The reservation checks that memory can hold these lists.
+    // A new element is a weighted sum of up to 4 old elements. Each term of the sums has a list of positions and a list of weights, with one
+    // entry per new element.
     let refused = |_| Error::out_of_memory([to], DType::F64, at);
-    reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
+    reserve::check_list::<[f64; 8]>(to).map_err(refused)?;
     let mut sum: Option<A> = None;
     for (index, weights) in taps(from, to, mode) {
         let read = x.apply_index_select(axis, &Tensor::try_from_vec(index, [to])?, at)?;
@@ -116,7 +116,7 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
             Some(sum) => sum.plus(&term, at)?,
         });
     }
-    Ok(sum.unwrap_or_else(|| x.clone()))
+    Ok(sum.unwrap_or_else(|| unreachable!("each of these modes has a term")))
 }
 
 /// The terms of the weighted sums. For every new element, a term has the index of an old element and its weight. The weights are `None` if
@@ -165,7 +165,7 @@ fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
             };
             (-1..=2).map(tap).collect()
         }
-        InterpolateMode::Area => Vec::new(),
+        InterpolateMode::Area => unreachable!("areas are averaged by adaptive pooling"),
     }
 }
 

@@ -34,9 +34,6 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// All three arrays, in the order x, w, z.
-    pub const ALL: [Slot; 3] = [Slot::Input, Slot::Weight, Slot::Output];
-
     /// Returns the other two arrays, in the order x, w, z. This array's derivative is computed from the other two arrays.
     pub fn others(self) -> [Slot; 2] {
         match self {

@@ -4,6 +4,7 @@ use std::f64::consts::TAU;
 
 use wengert_macros::twins;
 
+use crate::ops::elementwise::activations::log_sigmoid;
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::pair;
@@ -214,15 +215,6 @@ fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A> {
     let log = nothing.choose(&zero, &y.apply_unary(Unary::Log, at)?, at)?;
     let terms = || Ok(vec![(y.clone(), Some(log.clone())), (y.clone(), Some(y.divide_by(y, at)?))]);
     y.times(&log, at)?.with_derivative(terms, at)
-}
-
-/// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The formula has two branches, for x below 0 and for other x. Their derivatives agree at 0.
-fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A> {
-    let negative = x.apply_unary(Unary::Neg, at)?;
-    let positive = x.compare(Compare::Ge, 0.0, at)?;
-    let below = negative.choose(&positive, x, at)?;
-    let part = x.fill_shape(0.0, &x.shape(), at)?.choose(&positive, x, at)?;
-    part.minus(&below.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, at)
 }
 
 fn reduce_weighted<A: TensorLike>(losses: A, weight: Option<&A>, reduction: LossReduction, at: Site) -> Result<A> {

@@ -4,9 +4,9 @@ use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
 use crate::ops::primitive::compose::{Compose, join};
-use crate::ops::shape::views::squeeze;
+use crate::ops::reduce::norms::norm;
 use crate::ops::{ArrayOperand, Result, TensorLike};
-use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};
+use crate::{Binary, Compare, Dims, Float, Site, Unary, ensure};
 
 /// Losses with a margin.
 ///
@@ -22,7 +22,8 @@ use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};
 #[twins]
 pub trait MarginLosses: TensorLike<Elem: Float> {
     /// Returns max(0, -y (x₁ - x₂) + margin) for `self` x₁, `other` x₂ and `target` y. x₁ should be larger where y is 1, and smaller where
-    /// y is -1. All operands broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
+    /// y is -1. The operands have the same number of dimensions, and their sizes broadcast. PyTorch:
+    /// `nn.functional.margin_ranking_loss`.
     fn try_margin_ranking_loss(
         &self,
         other: impl ArrayOperand<Self>,
@@ -78,7 +79,8 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
 
     /// Returns max(0, |a - p| - |a - n| + margin) for the anchors a (`self`), the positives p and the negatives n, all `[…, width]`. The
     /// distances are norms along the last dimension, after `eps` is added to the difference. With `swap`, |a - n| is replaced by |p - n| if
-    /// that is smaller (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
+    /// that is smaller (Balntas et al. 2016). A distance has the derivatives of [`vector_norm`](crate::ops::Norms::vector_norm): 0 between
+    /// equal points if `eps` is 0. PyTorch: `nn.functional.triplet_margin_loss`.
     fn try_triplet_margin_loss(
         &self,
         positive: impl ArrayOperand<Self>,
@@ -133,17 +135,7 @@ impl Default for TripletOptions {
 
 /// Returns the p-norm of x - y + eps along the last dimension, without that dimension.
 fn distance<A: TensorLike<Elem: Float>>(x: &A, y: &A, options: TripletOptions, at: Site) -> Result<A> {
-    let d = x.minus(y, at)?.plus(options.eps, at)?;
-    let axis = d.shape().rank() - 1;
-    let norm = if options.p == 2.0 {
-        d.apply_unary(Unary::Square, at)?.sum_over(&[axis], at)?.apply_unary(Unary::Sqrt, at)?
-    } else if options.p == f64::INFINITY {
-        d.apply_unary(Unary::Abs, at)?.apply_reduce(Reduction::Amax, &[axis], at)?
-    } else {
-        let powers = d.apply_unary(Unary::Abs, at)?.combine(Binary::Pow, options.p, at)?;
-        powers.sum_over(&[axis], at)?.combine(Binary::Pow, 1.0 / options.p, at)?
-    };
-    squeeze(&norm, axis, at)
+    norm(&x.minus(y, at)?.plus(options.eps, at)?, options.p, &Dims::from(-1), false, at)
 }
 
 #[cfg(test)]
@@ -172,5 +164,15 @@ mod tests {
         assert_eq!(a.triplet_margin_loss(&n, &p, options, Each).to_vec(), [0.0]);
         let options = TripletOptions { p: f64::INFINITY, ..options };
         assert_eq!(a.triplet_margin_loss(&p, &n, options, Mean).item(), 2.0);
+    }
+
+    /// PyTorch gives the same numbers, except for p = 0, which it cannot differentiate.
+    #[test]
+    fn distances_of_any_order_are_norms() {
+        let (a, n) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[1.0, 5.0]]));
+        for (p, loss) in [(0.0, 9.0), (1.0, 7.0), (2.0, 7.0), (f64::INFINITY, 7.0), (f64::NEG_INFINITY, 10.0)] {
+            let options = TripletOptions { margin: 10.0, p, eps: 0.0, swap: false };
+            assert_eq!(a.triplet_margin_loss(&a, &n, options, Each).to_vec(), [loss], "{p}");
+        }
     }
 }

@@ -29,7 +29,8 @@ pub(crate) fn window_axes<A: TensorLike>(
     let (mut axes, mut counts) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
     for (k, (&window, &padding)) in windows.iter().zip(&padding).enumerate() {
         let Window { kernel, stride, dilation } = window;
-        let limit = if rank == 1 { kernel } else { window.span() } / 2;
+        let span = if rank == 1 { kernel } else { window.span() };
+        let limit = span / 2;
         if is_max_pool1d {
             ensure!(
                 padding <= limit,
