@@ -229,8 +229,8 @@ const MISTAKES: &[Mistake] = &[
     },
 ];
 
-/// Programs that compile without an element type. The numbers of each are `f32` or `f64` by one item: the layers of a struct, an argument, a
-/// field, literals, or a file.
+/// Programs whose functions name no element type. The layers of a struct, an argument or literals make the numbers of a function `f32` or
+/// `f64`. Each program has a name, items before `main`, and the statements of `main`.
 const UNTYPED: &[(&str, &str, &str)] = &[
     (
         "a struct of layers, drawn data, a loop",
@@ -276,17 +276,18 @@ const UNTYPED: &[(&str, &str, &str)] = &[
     ),
     (
         "data of a file, in batches",
-        "",
-        "let generator = &mut Generator::new(0);
-         let digits: Samples = Samples::read_csv(\"digits.csv\", 10).unwrap();
-         let mut model = Sequential::new().add(Linear::new(64, 32, generator)).add(ReLU).add(Linear::new(32, 10, generator));
-         let mut adam = AdamW::new(0.01);
-         for batch in DataLoader::new(digits, 64).shuffle().epoch(0) {
-             let (x, y) = batch.unwrap();
-             let (_, gradients) = Tape::training(generator)
-                 .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y));
-             adam.step(&mut model, &gradients);
+        "fn train(digits: Samples) {
+             let generator = &mut Generator::new(0);
+             let mut model = Sequential::new().add(Linear::new(64, 32, generator)).add(ReLU).add(Linear::new(32, 10, generator));
+             let mut adam = AdamW::new(0.01);
+             for batch in DataLoader::new(digits, 64).shuffle().epoch(0) {
+                 let (x, y) = batch.unwrap();
+                 let (_, gradients) = Tape::training(generator)
+                     .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y));
+                 adam.step(&mut model, &gradients);
+             }
          }",
+        "train(Samples::read_csv(\"digits.csv\", 10).unwrap());",
     ),
     (
         "a function of tensors in f64",
