@@ -167,10 +167,11 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     }
 }
 
-/// Computes powers. The powers with the exponents 2 and 3 are products, also for a negative base, 0, ∞ and NaN.
+/// Computes powers. The powers with the exponents -1, 2 and 3 are quotients and products, also for a negative base, 0, ∞ and NaN.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     match y {
+        Operand::Splat(y) if y == -T::ONE => one(x, out, |x| T::ONE / x),
         Operand::Splat(y) if y == T::from_f64(2.0) => one(x, out, |x| x * x),
         Operand::Splat(y) if y == T::from_f64(3.0) => one(x, out, |x| T::cube::<FMA>(x)),
         _ if FMA || !T::POW_NEEDS_FMA => ordinary_powers::<T, FMA>(x, y, out),
@@ -227,13 +228,16 @@ fn ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, 
 /// Returns true if [`FloatMath::pow_ordinary`] computes this power, and false if [`unusual_power`] does.
 #[inline(always)]
 fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
-    T::is_power(x, y) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
+    T::is_power(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
 }
 
-/// Computes a power by a product, by the power of |x| if `y` is whole and x negative, or by the standard library. Each pair of operands has
-/// the same result here as in the loops of [`powers`] and [`ordinary_powers`].
+/// Computes a power by a quotient or a product, by the power of |x| if `y` is whole and x negative, or by the standard library. Each pair of
+/// operands has the same result here as in the loops of [`powers`] and [`ordinary_powers`].
 #[inline(always)]
 fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
+    if y == -T::ONE {
+        return T::ONE / x;
+    }
     if y == T::from_f64(2.0) {
         return x * x;
     }
