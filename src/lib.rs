@@ -157,7 +157,7 @@ pub use wengert_tensor::{Shape, Tensor, compat};
 /// |---|---|
 /// | tensors | [`Tensor`], [`Shape`], [`DType`](tensor::DType), [`Generator`](tensor::Generator), and the traits of all operations |
 /// | element types | [`Float`](tensor::Float), [`Number`](tensor::Number), [`Scalar`](tensor::Scalar), [`Element`](tensor::Element) |
-/// | functions of tensors and variables | [`cat`](tensor::ops::cat), [`stack`](tensor::ops::stack), [`where_`](tensor::ops::where_), [`einsum`](tensor::ops::einsum), [`one_hot`](tensor::ops::one_hot), [`mse_loss`](tensor::ops::mse_loss) and other losses |
+/// | functions of tensors and variables | [`cat`](tensor::ops::cat), [`stack`](tensor::ops::stack), [`where_`](tensor::ops::where_), [`einsum`](tensor::ops::einsum), [`one_hot`](tensor::ops::one_hot), [`index_items`](tensor::index_items), [`mse_loss`](tensor::ops::mse_loss) and other losses |
 /// | derivatives | [`Tape`], [`Var`], [`Parameter`], [`Gradients`], [`formula`](autograd::formula) |
 /// | predictions | [`infer`](autograd::transforms::infer) |
 /// | layers | [`Linear`](nn::Linear), [`Conv2d`](nn::Conv2d), [`BatchNorm2d`](nn::BatchNorm2d), [`Dropout`](nn::Dropout), [`Embedding`](nn::Embedding), [`LSTM`](nn::LSTM), [`Sequential`](nn::Sequential) and others; the traits [`Module`](nn::Module) and [`Layer`](nn::Layer) |

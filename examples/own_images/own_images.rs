@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use wengert::nn::metrics::{Accuracy, ConfusionMatrix, worst_mistakes};
 use wengert::nn::plots::Page;
 use wengert::nn::schedule::CosineAnnealingLR;
-use wengert::nn::{AdaptiveAvgPool2d, EarlyStopping, Fit, History, ImageFolder, ImageReader, augment};
+use wengert::nn::{AdaptiveMaxPool2d, EarlyStopping, Fit, History, ImageFolder, ImageReader, augment};
 use wengert::prelude::*;
 
 use course::{DIGITS, Options, Result, run};
@@ -53,43 +53,26 @@ fn main() -> ExitCode {
     })
 }
 
-/// A network that maps images `[n, 3, SIZE, SIZE]` to scores `[n, classes]`.
-#[derive(Module)]
-struct Cnn {
-    conv1: Conv2d,
-    norm1: BatchNorm2d,
-    conv2: Conv2d,
-    norm2: BatchNorm2d,
-    conv3: Conv2d,
-    norm3: BatchNorm2d,
-    drop: Dropout,
-    fc: Linear,
-}
-
-impl Cnn {
-    fn new(classes: usize, generator: &mut Generator) -> Self {
-        let conv = |i, o, g: &mut Generator| Conv2d::builder(i, o, 3).padding(1).bias(false).build(g);
-        Cnn {
-            conv1: conv(3, 16, generator),
-            norm1: BatchNorm2d::new(16),
-            conv2: conv(16, 32, generator),
-            norm2: BatchNorm2d::new(32),
-            conv3: conv(32, 64, generator),
-            norm3: BatchNorm2d::new(64),
-            drop: Dropout::new(0.2),
-            fc: Linear::new(64, classes, generator),
+/// Returns a network from images `[n, 3, SIZE, SIZE]` to scores `[n, classes]`.
+fn network(classes: usize, generator: &mut Generator) -> Sequential {
+    let mut layers = Sequential::new();
+    for [from, to] in [[3, 16], [16, 32], [32, 64]] {
+        if from > 3 {
+            layers = layers.add(MaxPool2d::new(2)); // It halves the height and the width.
+        }
+        for channels in [from, to] {
+            layers = layers
+                .add(Conv2d::builder(channels, to, 3).padding(1).bias(false).build(generator))
+                .add(BatchNorm2d::new(to))
+                .add(ReLU);
         }
     }
-
-    fn forward<'t>(&self, x: Var<'t>) -> Var<'t> {
-        let pool = MaxPool2d::new(2); // It halves the height and the width.
-        let x = pool.forward(self.norm1.forward(self.conv1.forward(x)).relu());
-        let x = pool.forward(self.norm2.forward(self.conv2.forward(x)).relu());
-        let x = self.norm3.forward(self.conv3.forward(x)).relu(); // [n, 64, 8, 8]
-        // The mean of each channel over the image: the place of an object does not matter.
-        let x = AdaptiveAvgPool2d::new(1).forward(x).flatten(1, -1); // [n, 64]
-        self.fc.forward(self.drop.forward(x))
-    }
+    layers // [n, 64, 8, 8]
+        // The maximum of each channel over the image: neither the place nor the surroundings of an object matter.
+        .add(AdaptiveMaxPool2d::new(1)) // [n, 64, 1, 1]
+        .add(Flatten::default())
+        .add(Dropout::new(0.2))
+        .add(Linear::new(64, classes, generator))
 }
 
 fn train(options: &Options) -> Result {
@@ -120,7 +103,7 @@ fn train(options: &Options) -> Result {
     let (epochs, patience) = (most.clamp(40, 400), patience.max(10));
     let epochs = if options.get::<u64>("epochs") == 0 { epochs } else { options.get("epochs") };
     let out = options.folder()?;
-    let mut model = Cnn::new(names.len(), generator);
+    let mut model = network(names.len(), generator);
     let fit = Fit::new(epochs)
         .validation(&validation)
         .metric("accuracy", Accuracy::new())
@@ -148,12 +131,12 @@ fn train(options: &Options) -> Result {
 }
 
 /// Tests the model, and writes a page with the curves, the confusion matrix and the worst mistakes.
-fn report(options: &Options, model: &Cnn, history: &History, test: &ImageFolder) -> Result {
+fn report(options: &Options, model: &Sequential, history: &History, test: &ImageFolder) -> Result {
     let names = test.classes();
     let (mut scores, mut classes) = (Vec::new(), Vec::new());
     for batch in DataLoader::new(test.clone(), 128).prefetch(2).epoch(0) {
         let (x, y) = batch?;
-        scores.push(infer(|x| model.forward(x), &x));
+        scores.push(model.forward(&x));
         classes.push(y);
     }
     let (scores, classes) = (cat(&scores, 0), cat(&classes, 0));
@@ -193,10 +176,10 @@ fn best_epoch(history: &History) -> usize {
 fn predict(options: &Options, image: &Path) -> Result {
     let names = fs::read_to_string(options.file("classes.txt")?).map_err(|_| "train a network first, with --data")?;
     let names: Vec<&str> = names.lines().collect();
-    let mut model = Cnn::new(names.len(), &mut Generator::new(0));
+    let mut model = network(names.len(), &mut Generator::new(0));
     load(&mut model, options.file("best.safetensors")?)?;
     let image = ImageReader::new().resize([SIZE, SIZE]).read(image)?.unsqueeze(0);
-    let shares = infer(|x| model.forward(x), &image).softmax(1);
+    let shares = model.forward(&image).softmax(1);
     for class in shares.argsort(1, true).iter().take(5) {
         println!("{:5.1}%  {}", 100.0 * shares.to_vec()[class as usize], names[class as usize]);
     }

@@ -200,12 +200,114 @@ const MISTAKES: &[Mistake] = &[
         explained: "doesn't implement `std::fmt::Display`",
     },
     Mistake {
+        name: "tensors without an element type",
+        items: "",
+        body: "let x = Tensor::ones([3, 1]); println!(\"{}\", &x * &x);",
+        says: &[],
+        explained: "type annotations needed for `wengert::Tensor<_>`",
+    },
+    Mistake {
+        name: "a shape without dimensions",
+        items: "",
+        body: "let _ = Tensor::<f32>::zeros([]);",
+        says: &[],
+        explained: "cannot infer type for array `[_; 0]`",
+    },
+    Mistake {
+        name: "a slice with a start and an end",
+        items: "",
+        body: "let _ = Tensor::<f32>::ones([4]).slice(0, 1, 3);",
+        says: &[],
+        explained: "the trait `From<{integer}>` is not implemented for `Span`",
+    },
+    Mistake {
         name: "a layer without an element type",
         items: "",
         body: "let _layer = Linear::new(2, 1, &mut Generator::new(0));",
         says: &[],
         explained: "type annotations needed for `wengert::prelude::Linear<_>`",
     },
+];
+
+/// Programs whose functions name no element type. The layers of a struct, an argument or literals make the numbers of a function `f32` or
+/// `f64`. Each program has a name, items before `main`, and the statements of `main`.
+const UNTYPED: &[(&str, &str, &str)] = &[
+    (
+        "a struct of layers, drawn data, a loop",
+        "#[derive(Module)] struct Net { conv: Conv2d, fc: Linear }
+         impl Net { fn forward<'t>(&self, x: Var<'t>) -> Var<'t> { self.fc.forward(self.conv.forward(x).relu().flatten(1, -1)) } }",
+        "let generator = &mut Generator::new(0);
+         let (x, y) = (Tensor::rand([16, 1, 8, 8], generator), Tensor::randint(0, 3, [16], generator));
+         let mut model = Net { conv: Conv2d::new(1, 4, 3, generator), fc: Linear::new(144, 3, generator) };
+         let mut adam = AdamW::new(0.01);
+         let tape = Tape::training(generator);
+         let loss = cross_entropy(&model.forward(tape.constant(&x)), &y);
+         let gradients = loss.backward();
+         println!(\"{}\", loss.item());
+         drop(tape);
+         adam.step(&mut model, &gradients);
+         println!(\"{}\", accuracy(&infer(|x| model.forward(x), &x), &y));",
+    ),
+    (
+        "a struct of layers with literals as data",
+        "#[derive(Module)] struct Net { fc1: Linear, fc2: Linear }
+         impl Net { fn forward<'t>(&self, x: Var<'t>) -> Var<'t> { self.fc2.forward(self.fc1.forward(x).tanh()) } }",
+        "let generator = &mut Generator::new(0);
+         let x = Tensor::from([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]);
+         let y = Tensor::from_vec(vec![0.0, 1.0, 1.0, 0.0], [4, 1]);
+         let mut model = Net { fc1: Linear::new(2, 8, generator), fc2: Linear::new(8, 1, generator) };
+         let mut adam = Adam::new(0.05);
+         let (loss, gradients) = Tape::new().value_and_gradients(|tape| mse_loss(model.forward(tape.constant(&x)), &y));
+         adam.step(&mut model, &gradients);
+         println!(\"{loss} {}\", infer(|x| model.forward(x), &x));",
+    ),
+    (
+        "a sequence of layers with literals as data",
+        "",
+        "let generator = &mut Generator::new(0);
+         let x = Tensor::from([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]);
+         let y = Tensor::from([[0.0], [1.0], [1.0], [0.0]]);
+         let mut model = Sequential::mlp(&[2, 8, 1], Tanh, generator);
+         let mut sgd = Sgd::new(0.05).momentum(0.9);
+         let (loss, gradients) =
+             Tape::training(generator).value_and_gradients(|tape| mse_loss(model.forward(tape.constant(&x)), &y));
+         sgd.step(&mut model, &gradients);
+         println!(\"{loss} {}\", model.forward(&x));",
+    ),
+    (
+        "data of a file, in batches",
+        "fn train(digits: Samples) {
+             let generator = &mut Generator::new(0);
+             let mut model = Sequential::new().add(Linear::new(64, 32, generator)).add(ReLU).add(Linear::new(32, 10, generator));
+             let mut adam = AdamW::new(0.01);
+             for batch in DataLoader::new(digits, 64).shuffle().epoch(0) {
+                 let (x, y) = batch.unwrap();
+                 let (_, gradients) = Tape::training(generator)
+                     .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y));
+                 adam.step(&mut model, &gradients);
+             }
+         }",
+        "train(Samples::read_csv(\"digits.csv\", 10).unwrap());",
+    ),
+    (
+        "a function of tensors in f64",
+        "fn fit(x: &Tensor<f64>, y: &Tensor<f64>) -> Tensor<f64> {
+             let generator = &mut Generator::new(0);
+             let mut model = (Linear::new(1, 4, generator), Linear::new(4, 1, generator));
+             let mut adam = Adam::new(0.01);
+             let (_, gradients) = Tape::training(generator)
+                 .value_and_gradients(|tape| mse_loss(model.1.forward(model.0.forward(tape.constant(x)).tanh()), y));
+             adam.step(&mut model, &gradients);
+             model.1.forward(model.0.forward(x).tanh())
+         }",
+        "let x = Tensor::linspace(0.0, 1.0, 20).unsqueeze(1); println!(\"{}\", fit(&x, &x.sin()));",
+    ),
+    (
+        "a derivative at a point of literals",
+        "",
+        "let tape = Tape::new(); let x = tape.var(&Tensor::from([1.0, 2.0])); let [dx] = (x * x).sum(..).grad([x]);
+         println!(\"{} {}\", dx.value(), grad(|x| x.sin().sum(..), &Tensor::from([0.5, 1.0])));",
+    ),
 ];
 
 /// The imports of each program, and a function that wants a module.
@@ -295,6 +397,16 @@ fn frequent_mistakes_are_explained() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
+#[test]
+fn common_programs_need_no_element_type() {
+    let compiler = Compiler::new();
+    let failures: Vec<String> = UNTYPED
+        .iter()
+        .filter_map(|(name, items, body)| Some(format!("{name}:\n{}", compiler.message(items, body)?)))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
 /// Checks that the remedies compile that the messages and the page name.
 #[test]
 fn the_remedies_compile() {
@@ -317,6 +429,8 @@ fn the_remedies_compile() {
                 let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
                 let _ = (y * scale, 2.0 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));
                 println!(\"{} {}\", y.sum(..).item(), y.value());
+                let first: Tensor = Tensor::ones([3, 1]);
+                let _ = (&first * &first, Tensor::<f32>::zeros(()), data.slice(0, 1..3), data.index(&index_items![0, ..]));
                 let _ = (&data + &x.sum(..).cast::<f32>(), tape.parameter(&layer.weight) * 2);";
     assert_eq!(compiler.message(items, body), None);
 }

@@ -93,5 +93,5 @@ pub mod prelude {
         try_smooth_l1_loss,
     };
     pub use crate::ops::{cat, einsum, one_hot, stack, try_einsum, where_};
-    pub use crate::{DType, Element, Float, Generator, Number, Scalar, Shape, Tensor};
+    pub use crate::{DType, Element, Float, Generator, Number, Scalar, Shape, Tensor, index_items};
 }

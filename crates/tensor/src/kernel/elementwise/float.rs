@@ -168,10 +168,23 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     }
 }
 
-/// Computes powers by [`FloatMath::pow_ordinary`]. Calls the standard library for the pairs of a base and an exponent that `pow_ordinary`
-/// does not support.
+/// Computes powers. The powers with the exponents -1, 2 and 3 are quotients and products, also for a negative base, 0, ∞ and NaN.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
+    match y {
+        Operand::Splat(y) if y == -T::ONE => one(x, out, |x| T::ONE / x),
+        Operand::Splat(y) if y == T::from_f64(2.0) => one(x, out, |x| x * x),
+        Operand::Splat(y) if y == T::from_f64(3.0) => one(x, out, |x| T::cube::<FMA>(x)),
+        _ if FMA || !T::POW_NEEDS_FMA => ordinary_powers::<T, FMA>(x, y, out),
+        _ => library_of_two(x, y, out, unusual_power::<T, FMA>),
+    }
+}
+
+/// Computes powers by [`FloatMath::pow_ordinary`]. If the exponent is one whole number, computes powers of |x| and restores the signs. For
+/// pairs of a base and an exponent that `pow_ordinary` does not support, calls [`unusual_power`].
+#[inline(always)]
+fn ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
+    let parity = if let Operand::Splat(y) = y { T::parity(y) } else { None };
     // A number that serves as an operand of all elements is copied to an array, so that one loop serves all operands. Unused elements are
     // 1.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
@@ -189,18 +202,57 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
         // not used.
         let width = len.next_multiple_of(16).min(64);
         let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
-        for i in 0..width {
-            ordinary &= T::is_power(x[i], y[i]);
-            z[i] = T::pow_ordinary::<FMA>(x[i], y[i]);
+        match parity {
+            None => {
+                for i in 0..width {
+                    ordinary &= is_ordinary_power(x[i], y[i]);
+                    z[i] = T::pow_ordinary::<FMA>(x[i], y[i]);
+                }
+            }
+            Some(odd) => {
+                for i in 0..width {
+                    ordinary &= T::is_power(x[i].abs(), y[i]);
+                    let power = T::pow_ordinary::<FMA>(x[i].abs(), y[i]);
+                    z[i] = if odd { power.copysign(x[i]) } else { power };
+                }
+            }
         }
         out.copy_from_slice(&powers[..len]);
         if !ordinary {
             for i in 0..len {
-                if !T::is_power(bases[i], exponents[i]) {
-                    out[i] = bases[i].powf(exponents[i]);
+                if !is_ordinary_power(bases[i], exponents[i]) {
+                    out[i] = unusual_power::<T, FMA>(bases[i], exponents[i]);
                 }
             }
         }
+    }
+}
+
+/// Returns true if [`FloatMath::pow_ordinary`] computes this power, and false if [`unusual_power`] does.
+#[inline(always)]
+fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
+    T::is_power(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
+}
+
+/// Computes a power by a quotient or a product, by the power of |x| if `y` is whole and x negative, or by the standard library. Each pair of
+/// operands has the same result here as in the loops of [`powers`] and [`ordinary_powers`].
+#[inline(always)]
+fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
+    if y == -T::ONE {
+        return T::ONE / x;
+    }
+    if y == T::from_f64(2.0) {
+        return x * x;
+    }
+    if y == T::from_f64(3.0) {
+        return T::cube::<FMA>(x);
+    }
+    match T::parity(y) {
+        Some(odd) if (FMA || !T::POW_NEEDS_FMA) && x < T::ZERO && T::is_power(-x, y) => {
+            let power = T::pow_ordinary::<FMA>(-x, y);
+            if odd { -power } else { power }
+        }
+        _ => x.powf(y),
     }
 }
 
@@ -295,8 +347,7 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
 #[inline(always)]
 fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     match op {
-        Binary::Pow if FMA || !T::POW_NEEDS_FMA => powers::<T, FMA>(x, y, out),
-        Binary::Pow => library_of_two(x, y, out, T::powf),
+        Binary::Pow => powers::<T, FMA>(x, y, out),
         Binary::Maximum => two(x, y, out, |x, y| larger(x, y)),
         Binary::Minimum => two(x, y, out, |x, y| smaller(x, y)),
         // The standard library's `max` and `min` do not define the sign of the result for two zeros.

@@ -205,6 +205,22 @@ pub(crate) trait FloatMath:
         (square, rest)
     }
 
+    /// Computes x³; error at most 1 unit in the last place.
+    #[inline(always)]
+    fn cube<const FMA: bool>(x: Self) -> Self {
+        let (square, rest) = Self::square::<FMA>(x);
+        let cube = fma::<FMA, _>(square, x, rest * x);
+        // If the square overflows, its rounding error is NaN.
+        if cube.is_nan() { square * x } else { cube }
+    }
+
+    /// Returns whether y is a whole number and, if it is, whether it is odd.
+    #[inline(always)]
+    fn parity(y: Self) -> Option<bool> {
+        let half = y * Self::from_f64(0.5);
+        (y == y.trunc()).then(|| half != half.trunc())
+    }
+
     /// Returns q and power with e^(x - rest) = (1 + q) · power · [`LOWER`](Self::LOWER). x must be negative with eˣ > 0, and `rest` less
     /// than an ulp of x. The caller multiplies by `LOWER` last, so that a subnormal result is rounded once.
     #[inline(always)]
@@ -550,6 +566,27 @@ mod tests {
         check::<f64>(f64::from, |x| if x.is_nan() { u64::MAX } else { x.to_bits() });
     }
 
+    /// Checks that a power with one exponent for all bases has the bits of a power with an exponent for each base.
+    #[test]
+    fn a_power_does_not_depend_on_the_form_of_its_exponent() {
+        fn check<T: BlockKernels + PartialEq>(of: fn(f32) -> T) {
+            let edges = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40, 1e30, -1e30, -1.0];
+            let bases: Vec<T> = (-90i16..90).map(|i| 0.3 + f32::from(i) * 0.07).chain(edges).map(of).collect();
+            for exponent in [-7.0, -2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 4.0, 9.0, 1e9, 1e21].map(of) {
+                let (mut splat, mut slice) = (bases.clone(), bases.clone());
+                T::binary(Binary::Pow, Operand::Slice(&bases), Operand::Splat(exponent), &mut splat);
+                let exponents = vec![exponent; bases.len()];
+                T::binary(Binary::Pow, Operand::Slice(&bases), Operand::Slice(&exponents), &mut slice);
+                for ((x, one), other) in bases.iter().zip(&splat).zip(&slice) {
+                    let both_nan = one != one && other != other;
+                    assert!(one == other || both_nan, "{x:?} to the power {exponent:?}: {one:?} and {other:?}");
+                }
+            }
+        }
+        check::<f32>(|x| x);
+        check::<f64>(f64::from);
+    }
+
     /// Checks that a result is exact if an f64 can represent it.
     #[test]
     fn doubles_are_exact_where_results_are() {
@@ -579,6 +616,9 @@ mod tests {
         }
         for (x, y) in [(0.25, 0.5), (1e300, 1.0), (0.1, 1.0), (2.0, -1074.0), (1.5, -0.0), (1.0, 1e19)] {
             assert_eq!(f64::pow_ordinary::<true>(x, y), x.powf(y), "{x}, {y}");
+        }
+        for x in (-208_063..=208_063i64).step_by(17) {
+            assert_eq!([f64::cube::<false>(x as f64), f64::cube::<true>(x as f64)], [(x * x * x) as f64; 2], "{x}");
         }
     }
 

@@ -110,6 +110,12 @@ NORMAL = {
     "ndtr": (mp.ncdf, [sizes(-300, -1), even(-37, 8), even(-4, 4)]),
 }
 
+# The exponents are whole numbers, most of them 2 or 3. These points follow the others of the function, and do not change the state of the
+# generator.
+WHOLE = {
+    "pow": (BINARY["pow"][0], [(sizes(-60, 60), lambda: random.choice((2.0, 3.0))), (sizes(-3, 3), lambda: float(random.randint(-9, 9)))]),
+}
+
 
 def rows(name, function, draws):
     done = 0
@@ -128,3 +134,8 @@ with open("functions.csv", "w") as table:
     for name, (function, draws) in [*UNARY.items(), *BINARY.items(), *NORMAL.items()]:
         for row in rows(name, function, draws):
             table.write(row + "\n")
+        if name in WHOLE:
+            state = random.getstate()
+            for row in rows(name, *WHOLE[name]):
+                table.write(row + "\n")
+            random.setstate(state)
