@@ -70,7 +70,8 @@ impl Group {
     ///
     /// With a launcher, three things change. The process gets a share of the machine's cores, unless
     /// `WENGERT_NUM_THREADS` or the launcher's binding says otherwise. A panic on one rank ends the job. The
-    /// environment variable `WENGERT_DEADLINE` sets the [deadline](Self::set_deadline) in seconds.
+    /// environment variable `WENGERT_DEADLINE` sets the [deadline](Self::set_deadline) in seconds, for which a rank waits
+    /// for others.
     ///
     /// # Errors
     ///

@@ -258,9 +258,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { clip: Some(max_norm), ..self }
     }
 
-    /// Makes a rank send the sum of at most `shards` shards (a power of two) while it computes the next shards. By default a rank sends only
-    /// the sum of all its shards, so that each element is sent as rarely as possible. With 1, every shard is sent separately while the next
-    /// one is computed. The result is the same.
+    /// Makes a rank send sums of the gradients of at most `shards` of its shards, while it computes the next shards. The number of shards in
+    /// a sum is a power of two. By default a rank sends only the sum of all its gradients, which is the least to send. With 1, it sends the
+    /// gradients of every shard separately. The result is the same.
     #[must_use]
     pub fn send_every(self, shards: usize) -> Self {
         DataParallel { largest: shards.max(1), ..self }

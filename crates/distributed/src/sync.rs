@@ -74,8 +74,8 @@ pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> Result<R> {
     Ok(compute())
 }
 
-/// Runs `record`, which records a shard with the fraction `weight` of the batch. Returns the result of `record` and the shard's
-/// synchronization points.
+/// Runs `record`, which records a shard with the fraction `weight` of the batch. Returns the result of `record` and the places in the shard
+/// where layers combine their statistics with other shards.
 pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, Points<T>)> {
     let _before = begin(Within::Recording { weight, points: Vec::new() })?;
     let recorded = record()?;

@@ -11,7 +11,7 @@ use crate::{Error, Tape, Var};
 
 /// The map from tensors to tensors whose derivatives are checked. It is recorded again for each evaluation.
 pub(super) struct Map<'f, T: Float> {
-    /// The names of the map's derivative in reverse mode and in forward mode.
+    /// The names by which failures call the check in reverse mode and the check in forward mode.
     pub(super) modes: [Mode; 2],
     #[allow(clippy::type_complexity)]
     pub(super) record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,

@@ -102,7 +102,8 @@ impl Account {
         }
     }
 
-    /// Records the end of a trial at `now`. `passed` is the number of resting helpers that passed: each had a processor for itself.
+    /// Records the end of a trial at `now`. A trial measures whether helpers that rest on a busy machine would have a processor for themselves.
+    /// `passed` is the number of helpers that would.
     pub(super) fn end_trial(&mut self, passed: usize, now: Instant) {
         self.resting = self.resting.saturating_sub(passed);
         self.balance = AFTER_TRIAL;
