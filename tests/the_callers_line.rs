@@ -570,8 +570,8 @@ fn every_function_of_one_operand_names_its_callers_line() {
         huge.clone().apply_(Unary::Exp);
         huge.clone().make_mut();
         Tensor::<i64>::randperm(1 << 59, &mut rng);
-        tape.var(&huge).exp().value();
-        infer(|x| x.exp(), &huge);
+        tape.var(&huge).cumsum(0).value();
+        infer(|x| x.cumsum(0), &huge);
     }
 }
 
@@ -713,6 +713,7 @@ fn every_layer_names_its_callers_line() {
         words.forward(&tape, &far);
         words.renormalize(&far);
         Embedding::builder(2, 2).padding_idx(7).build::<f64>(g);
+        Embedding::from_pretrained(four.clone());
         bag.forward(&tape, &far, None, None);
         bag.renormalize(&far);
         MultiheadAttention::<f64>::new(4, 3, g);

@@ -5,7 +5,7 @@
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op, Subgraph, plan_for};
-use wengert_tensor::{Float, Site, Tensor};
+use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
@@ -90,6 +90,7 @@ impl<T: Float> Tape<T> {
         for (&root, value) in nodes.iter().zip(&values) {
             if record.leaf(root).is_none() {
                 record.values.insert(root, value.clone());
+                record.note_expansion(root, value);
             }
         }
         Ok(values.into_iter().take(roots.len()).collect())
@@ -243,6 +244,9 @@ impl<T: Float> Evaluate<T> for Record<T> {
     }
 
     fn known(&self, node: Index) -> Option<&Tensor<T>> {
+        if let Some(before) = self.unexpanded(node) {
+            return Some(before);
+        }
         match self.op(node) {
             Op::Constant(number) | Op::Variable(number) => Some(self.leaf_data(number)),
             _ => self.values.get(&node),
@@ -255,7 +259,14 @@ impl<T: Float> Evaluate<T> for Record<T> {
 
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         let Op::Other(number) = self.op(node) else { unreachable!("node %{node} is a primitive") };
-        let (value, shape) = (self.operation(number).run(operands)?, self.shape(node));
+        let value = self.operation(number).run(operands).map_err(|mut error| {
+            // An operation does not know which line of code recorded it.
+            if let Error::Tensor(tensor::Error::OutOfMemory { at, .. }) = &mut error {
+                at.location = self.location(node);
+            }
+            error
+        })?;
+        let shape = if self.is_checked(node) { operands[0].shape() } else { self.shape(node) };
         if value.shape() != shape {
             let message = format!("'{}' gave a result of shape {}, but said {shape}", self.name(node), value.shape());
             return Err(Error::Refused { message, at: self.site(node) });

@@ -151,6 +151,13 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn validated(self) -> Self;
 
+    /// Returns an error if the parameters fail a condition that their ranges do not express.
+    #[doc(hidden)]
+    fn check_more(&self, at: Site) -> Result<(), <Self::Array as TensorLike>::Error> {
+        let _ = at;
+        Ok(())
+    }
+
     /// Returns the support.
     #[doc(hidden)]
     fn support(&self) -> Support<Self::Array>;
@@ -328,7 +335,7 @@ fn arguments<A: Array, D: Family<Array = A>>(
     let support = family.support();
     let outside = support.outside(&x)?;
     if family.is_validated() {
-        check_values((D::NAME, support.constraint()), &parameters, &x, &outside, at)?;
+        check_values((D::NAME, &support.constraint(at)?), &parameters, &x, &outside, at)?;
     }
     Ok((x, outside))
 }
@@ -363,7 +370,9 @@ impl<A: Array, D: Family<Array = A>> Validate for D {
 
     #[track_caller]
     fn try_validate(self) -> Result<Self, A::Error> {
-        check_parameters(D::NAME, &self.parameters(), Site::here("validate"))?;
+        let at = Site::here("validate");
+        check_parameters(D::NAME, &self.parameters(), at)?;
+        self.check_more(at)?;
         Ok(self.validated())
     }
 }

@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
 
 use crate::distribution::{Distribution, Noise, Validate, array, expanded};
 use crate::expression::{Expr, of};
-use crate::families::counts::{counts_to, times};
+use crate::families::counts::{check_terms, counts_to, times};
 use crate::families::trials::Binomial;
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, check_parameters, check_values, filled, joint, refused};
@@ -293,6 +293,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
         let (probs, n) = (self.probs(), self.total_count as f64);
+        check_terms(self.name(), n, Site::here("entropy"))?;
         let counts = counts_to(self.total_count, probs, probs.shape().rank())?;
         let weights = Expr::from(Binomial::try_new(n, probs)?.try_log_prob(&counts)).exp();
         let factorials = (weights * (of(&counts) + 1.0).gammaln()).get()?.try_sum([0, -1])?;

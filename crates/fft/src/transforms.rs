@@ -98,7 +98,7 @@ pub trait Transforms: Array {
     ///
     /// # Errors
     ///
-    /// See [`Transforms`].
+    /// See [`Transforms`]. If `n` is not given, the half spectra must also have at least two frequencies.
     fn try_hfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
         let at = Site::here("hfft");
         half_line(&conjugated(self, at)?, n, dim, norm.swapped(), at)

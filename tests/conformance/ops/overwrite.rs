@@ -1,5 +1,6 @@
 //! In-place forms of composed operations.
 
+use wengert_tensor::Site;
 use wengert_tensor::ops::{Activations, Arithmetic, Clamp, Comparison, InPlace, Mixed};
 
 use super::super::call::Call;
@@ -50,7 +51,7 @@ fn fill<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
             _ => return Err(call.not_built("this element type")),
         },
         ("masked_fill_", Value::Float(x)) => {
-            let mask = x.mask(call.bools(1, "mask")?);
+            let mask = x.mask(call.bools(1, "mask")?, Site::here("mask"))?;
             x.try_masked_fill_(&mask, call.operand(2, "value")?)?;
         }
         _ => return Err(call.not_built("this element type")),

@@ -113,8 +113,9 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
-    /// `None` if no such layer was called, or if the tape is a training tape. Also returns `None` for gradients from
-    /// [`from_parts`](Self::from_parts), which were computed elsewhere.
+    /// `None` if no such layer was called, if it only belongs to a frozen part of the model, or if the tape is a training tape. Also
+    /// returns `None` for gradients from [`from_parts`](Self::from_parts), which were computed elsewhere. See
+    /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }
@@ -160,6 +161,8 @@ impl<T: Float> Gradients<T> {
 
     /// Returns the Euclidean norm of the vector that contains all elements of all gradients. It is NaN if an element is NaN. PyTorch:
     /// `get_total_norm`.
+    ///
+    /// All gradients count: of every parameter of every model on the tape, and of every variable made by `tape.var`.
     pub fn norm(&self) -> f64 {
         let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
         self.all().map(squared).sum::<f64>().sqrt()
@@ -173,6 +176,9 @@ impl<T: Float> Gradients<T> {
     /// Scales all gradients so that their norm is at most `max_norm`, and returns the norm before the scaling. As in PyTorch, the factor is
     /// `max_norm / (norm + 1e-6)`, but at most 1. If the norm is not finite, the gradients become NaN or zero: check the returned norm.
     /// PyTorch: `clip_grad_norm_`.
+    ///
+    /// The [norm](Self::norm) contains the gradients of variables too, for example of an input `tape.var(&x)`, and the gradients of all
+    /// models on the tape. (`clip_grad_norm_(model.parameters())` sees one model.) To leave out an input, record it by `tape.constant(&x)`.
     #[track_caller]
     pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
         let norm = self.norm();

@@ -1,5 +1,5 @@
-//! The nodes of a tape between the inputs and outputs of a differentiation or batching. Also the lines of code of the nodes that it
-//! records.
+//! The nodes of a tape between the inputs and outputs of a differentiation or batching. This file also sets the lines of code of the nodes
+//! that a differentiation or batching records.
 
 use std::panic::Location;
 

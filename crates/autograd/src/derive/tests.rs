@@ -35,8 +35,8 @@ fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     }
 }
 
-/// Checks the number of products in the backward pass of a sequence of steps that use the same weight: one product for the gradient of the
-/// weight, and one per step for the gradient of the step's input.
+/// Checks the number of products for a sequence of steps that use the same weight. The backward pass has one product for the gradient of
+/// the weight, and one per step for the gradient of the step's input.
 #[test]
 fn a_weight_used_many_times_has_one_product() {
     for transposed in [false, true] {

@@ -29,6 +29,8 @@ pub(crate) struct Record<T: Float, O> {
     names: Vec<&'static str>,
     /// The values that were computed because they were requested, by node.
     pub(crate) values: ByNode<Tensor<T>>,
+    /// For each leaf and each node in `values` with large expanded data, the data before the expansion. The engine reads this data.
+    unexpanded: ByNode<Tensor<T>>,
     /// For each node that is evaluated together with others, the index of its group of nodes in `together`.
     group_of: ByNode<usize>,
     together: Vec<Vec<Index>>,
@@ -43,8 +45,8 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) bound: Vec<(u64, Index)>,
     /// The nodes that were recorded as identity matrices.
     pub(crate) identities: Vec<Index>,
-    /// The number of active observers, which want to know whose values are requested. While there is an observer, `read` collects the
-    /// nodes.
+    /// The number of active observers, which ask for the nodes whose values are requested. While there is an observer, these nodes are
+    /// collected in `read`.
     pub(crate) watchers: usize,
     /// The nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,
@@ -72,6 +74,7 @@ impl<T: Float, O> Record<T, O> {
             data: Vec::new(),
             names: Vec::new(),
             values: ByNode::default(),
+            unexpanded: ByNode::default(),
             group_of: ByNode::default(),
             together: Vec::new(),
             evaluated: None,
@@ -95,6 +98,7 @@ impl<T: Float, O> Record<T, O> {
         self.data.clear();
         self.names.clear();
         self.values.clear();
+        self.unexpanded.clear();
         self.group_of.clear();
         self.together.clear();
         self.evaluated = None;
@@ -131,6 +135,20 @@ impl<T: Float, O> Record<T, O> {
     /// Returns the data of a leaf, which has the index `number` in the list of data.
     pub(crate) fn leaf_data(&self, number: u32) -> &Tensor<T> {
         &self.data[number as usize]
+    }
+
+    /// Records the data of a leaf, or the known value of a node, as the expansion of smaller data, if it is large and expanded. Then operations
+    /// on the data compute each element once.
+    pub(crate) fn note_expansion(&mut self, node: Index, data: &Tensor<T>) {
+        if let Some(before) = data.unexpanded() {
+            self.expression.set_unexpanded(node, before.shape());
+            self.unexpanded.insert(node, before);
+        }
+    }
+
+    /// Returns the data of a leaf, or the known value of a node, before its expansion.
+    pub(crate) fn unexpanded(&self, node: Index) -> Option<&Tensor<T>> {
+        self.unexpanded.get(&node)
     }
 
     /// Returns the operation that an [`Op::Other`] with the field `number` refers to.

@@ -138,6 +138,10 @@ impl<T: Float> Operation<T> for Guard<T> {
         Ok(inputs[0].guarded(self.holds, self.message, self.at)?)
     }
 
+    fn is_check(&self) -> bool {
+        true
+    }
+
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         Some(g)
     }

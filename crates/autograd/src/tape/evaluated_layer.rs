@@ -14,9 +14,16 @@ thread_local! {
 
 impl<T: Float> Tape<T> {
     /// Notes that a layer of the kind `layer`, which behaves differently in training, evaluated on this tape. An optimiser warns if it
-    /// makes a step with gradients of this tape. Does nothing on a training tape.
+    /// makes a step with gradients of this tape.
+    ///
+    /// Does nothing on a training tape. Also does nothing if this tape has recorded no parameter so far except frozen ones. Then the layer
+    /// belongs to a frozen part of the model, which may evaluate, or it is before the first trained layer.
     pub fn note_evaluation(&self, layer: &'static str) {
-        if !self.is_training() {
+        let may_learn = || {
+            let record = self.record.borrow();
+            !record.bound.is_empty() || record.parameters.iter().any(|&(_, index)| record.is_variable(index))
+        };
+        if !self.is_training() && may_learn() {
             EVALUATED.set(Some((self.id, layer)));
         }
     }

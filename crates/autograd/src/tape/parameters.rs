@@ -37,7 +37,8 @@ impl<T: Float> Tape<T> {
             return Ok(Var::new(self, index));
         }
         let op = if parameter.is_frozen() { Op::Constant } else { Op::Variable };
-        let var = self.leaf(&parameter.value, op, Some(at));
+        // A parameter whose values are elsewhere has an expanded number in their place.
+        let var = self.unread_leaf(&parameter.value, op, Some(at));
         self.record.borrow_mut().parameters.push((id, var.index));
         Ok(var)
     }

@@ -50,6 +50,13 @@ impl<T: Float> Tape<T> {
     /// Records data as a leaf. If `at` is `None`, the leaf is a constant that is written in an operation. It then gets the line of code of
     /// this operation when the operation is recorded.
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
+        let leaf = self.unread_leaf(data, op, at);
+        self.record.borrow_mut().note_expansion(leaf.index, data);
+        leaf
+    }
+
+    /// Records data as a leaf like [`leaf`](Self::leaf). The evaluation may read other data of this shape in its place.
+    pub(crate) fn unread_leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }
 
@@ -103,14 +110,18 @@ impl<T: Float> Tape<T> {
             indices.iter().map(|&index| record.shape(index).clone()).collect()
         };
         let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
+        // This returns an error if a tensor of this shape would be too large.
+        wengert_tensor::addressable::<T>(&shape, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(&shape);
-        let (name, is_alias) = (operation.name(), operation.is_alias());
+        let (name, is_alias, is_check) = (operation.name(), operation.is_alias(), operation.is_check());
         let Some(index) = record.push_operation((operation, name), &indices, shape, at.location) else {
             return Err(Error::TapeFull { at });
         };
         if is_alias {
             record.expression.set_alias(index);
+        } else if is_check {
+            record.expression.set_checked(index);
         }
         Ok(Var::new(self, index))
     }

@@ -231,6 +231,13 @@ pub trait Operation<T: Float>: Any {
         false
     }
 
+    /// Returns true if the result equals the only input, and [`run`](Self::run) refuses some elements. The engine then runs the operation on
+    /// the elements before an expansion.
+    #[doc(hidden)]
+    fn is_check(&self) -> bool {
+        false
+    }
+
     /// Returns, in reverse mode, the upstream gradient `g` times the derivative with respect to the input with index `input`. `g` has the
     /// result's shape, and the returned product has the input's shape. `None` means that the derivative is zero everywhere.
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>>;

@@ -8,14 +8,14 @@ use wengert_tensor::{Float, Site, Tensor};
 use crate::{Error, Var};
 
 impl<'t, T: Float> MaskOperand<Var<'t, T>> for Var<'t, T> {
-    fn to_mask(&self, _beside: &Var<'t, T>) -> Var<'t, T> {
-        *self
+    fn to_mask(&self, _beside: &Var<'t, T>, _at: Site) -> Result<Var<'t, T>, Error> {
+        Ok(*self)
     }
 }
 
 impl<'t, T: Float> MaskOperand<Var<'t, T>> for Tensor<bool> {
-    fn to_mask(&self, beside: &Var<'t, T>) -> Var<'t, T> {
-        TensorLike::mask(beside, self)
+    fn to_mask(&self, beside: &Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+        TensorLike::mask(beside, self, at)
     }
 }
 

@@ -40,8 +40,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.number(value, None)
     }
 
-    fn mask(&self, mask: &Tensor<bool>) -> Self {
-        self.tape.leaf(&mask.cast(), Op::Constant, None)
+    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
+        Ok(self.tape.leaf(&mask.cast_to(at)?, Op::Constant, None))
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
@@ -122,9 +122,15 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
                 tensor::addressable::<T>(&shape, at)?;
                 self.record_over(Op::Expand, &shape, at)
             }
-            View::Reshape(shape) => self.record_over(Op::Reshape, &shape, at),
+            View::Reshape(shape) => {
+                // A size of a tensor without elements may be too large.
+                tensor::addressable::<T>(&shape, at)?;
+                self.record_over(Op::Reshape, &shape, at)
+            }
             view => {
                 let shape = view.shape(&self.shape());
+                // Windows overlap, so they may have more elements than any tensor.
+                tensor::addressable::<T>(&shape, at)?;
                 let op = self.tape.record.borrow_mut().expression.add_view(view);
                 self.record_over(op, &shape, at)
             }
@@ -132,6 +138,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
+        tensor::addressable::<T>(shape, at)?;
         let op = self.tape.record.borrow_mut().expression.add_embed(view);
         self.record_over(op, shape, at)
     }
@@ -160,6 +167,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         let rank = shape.rank();
         shape[rank - 1] = other.shape()[rank - 1];
         self.check_tape(*other, at)?;
+        tensor::addressable::<T>(&shape, at)?;
         self.tape.push(Op::Matmul, [self.index, other.index], |record| record.expression.intern(&shape), at)
     }
 
@@ -186,7 +194,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let mut shape = parts[0].shape();
-        shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
+        shape[axis] = parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.shape()[axis]));
+        tensor::addressable::<T>(&shape, at)?;
         parts[0].tape.record_cat(parts, axis, &shape, at)
     }
 }

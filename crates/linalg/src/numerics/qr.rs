@@ -63,7 +63,7 @@ fn factor_blocks<T: Float>(
     Ok(())
 }
 
-/// Factors the columns one by one. The vector of the reflection for column `j` is zero before element `first + j`.
+/// Factors the columns in order. The vector of the reflection for column `j` is zero before element `first + j`.
 #[inline(always)]
 fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usize, reflectors: &mut Reflectors<T>) {
     let mut v = vec![T::ZERO; rows];

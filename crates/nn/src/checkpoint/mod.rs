@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | `@optimizer.{name}.{path}.{state}` | as the model | a state of the parameter at `path`, with PyTorch's names |
 //! | `@optimizer.{name}.{path}.step` | u64 | the number of steps that the optimiser has made for the parameter at `path` |
-//! | `@settings.{name}.{setting}` | f64 or bool | a setting of the optimiser |
+//! | `@settings.{name}.{setting}` | f64, u64 or bool | a setting of the optimiser |
 //! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of the optimiser's parameter groups |
 //! | `@number.{name}`, `@integer.{name}` | f64, u64 | numbers that the program adds: epoch, step, best loss |
 //! | `@generator` | u64 | the generator's seed, and the number of words that it has drawn |
@@ -303,6 +303,62 @@ mod tests {
         average.apply_to(&mut model);
         other_average.apply_to(&mut other);
         assert_eq!(other.to_vector(), model.to_vector());
+    }
+
+    #[test]
+    fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let x = Tensor::from([[1.0, 2.0, -1.0], [0.5, -2.0, 3.0], [2.0, 0.0, 1.0]]);
+        let step = |model: &mut Linear<f64>, search: &mut Lbfgs<f64>| {
+            search.step(model, |model| {
+                let tape = Tape::new();
+                tape.value_and_gradients(|tape| (model.forward(tape.constant(&x)).tanh() - 0.3).square().sum(..))
+            });
+        };
+        let new = || Linear::<f64>::new(3, 2, &mut Generator::new(0));
+        for max_eval in [None, Some(4)] {
+            let settings = || Lbfgs::new(0.1).max_iter(5).history_size(7);
+            let (mut model, mut search) = (new(), max_eval.map_or_else(settings, |most| settings().max_eval(most)));
+            (0..2).for_each(|_| step(&mut model, &mut search));
+            Checkpoint::new().model(&model).states("search", &search, &model).save(&file).unwrap();
+            step(&mut model, &mut search);
+            // The program does not repeat the settings of the file. It has others.
+            for mut other in [Lbfgs::new(0.1), Lbfgs::new(1.0).history_size(2).max_iter(3).max_eval(2)] {
+                let (mut restored, saved) = (new(), Checkpoint::open(&file).unwrap());
+                saved.load_model(&mut restored).unwrap();
+                saved.load_states("search", &mut other, &restored).unwrap();
+                step(&mut restored, &mut other);
+                assert_eq!(restored.to_vector(), model.to_vector());
+            }
+        }
+        // An older file lacks these settings. The program's settings then stay, and the last pairs are kept.
+        let bytes = fs::read(&file).unwrap();
+        let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+        let (mut older, mut data) = (serde_json::Map::new(), Vec::new());
+        for (name, entry) in header.as_object().unwrap() {
+            let added = ["max_iter", "max_eval", "history_size"].iter().any(|added| name.ends_with(added));
+            let mut entry = entry.clone();
+            if let (false, Some(offsets)) = (added, entry["data_offsets"].as_array()) {
+                let [start, end] = [0, 1].map(|position| offsets[position].as_u64().unwrap() as usize);
+                let at = data.len();
+                data.extend_from_slice(&bytes[8 + length..][start..end]);
+                entry["data_offsets"] = serde_json::json!([at, data.len()]);
+            }
+            if !added {
+                older.insert(name.clone(), entry);
+            }
+        }
+        let text = serde_json::Value::Object(older).to_string();
+        fs::write(&file, [with_header(&text, 0), data].concat()).unwrap();
+        let (mut restored, saved) = (new(), Checkpoint::open(&file).unwrap());
+        let mut other = Lbfgs::new(0.1).max_iter(5).max_eval(4).history_size(2);
+        saved.load_model(&mut restored).unwrap();
+        saved.load_states("search", &mut other, &restored).unwrap();
+        let text = format!("{other:?}");
+        assert!(text.contains("max_iter: 5, max_eval: Some(4)") && text.contains("history_size: 2"), "{text}");
+        assert_eq!(text.matches("Pair {").count(), 2, "{text}");
+        step(&mut restored, &mut other);
     }
 
     #[test]

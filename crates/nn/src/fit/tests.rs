@@ -386,3 +386,25 @@ fn a_callback_ends_the_training() {
     let failing = Fit::new(9).on_epoch(|_, _| Err(crate::Error::Dataset("no".to_owned())));
     assert_eq!(run(failing, &mut model()).unwrap_err().to_string(), "no");
 }
+
+#[test]
+fn a_metric_with_the_name_of_the_loss_or_of_another_metric_is_refused() {
+    for (names, problem) in [
+        (&["loss"][..], "a metric cannot be named 'loss', which is the name of the loss"),
+        (&["top 1", "top 2", "top 1"], "two metrics have the name 'top 1'"),
+    ] {
+        let fit = names.iter().fold(Fit::new(1), |fit, name| fit.metric(name, Accuracy::new()));
+        assert_eq!(run(fit, &mut model()).unwrap_err().to_string(), problem);
+        let mut metrics: Vec<Accuracy> = names.iter().map(|_| Accuracy::new()).collect();
+        let mut named: Vec<(&str, &mut dyn Metric<f64>)> =
+            names.iter().zip(&mut metrics).map(|(name, metric)| (*name, metric as &mut dyn Metric<f64>)).collect();
+        let scores = evaluate(
+            &model(),
+            &data(),
+            &mut named,
+            |model, tape, x| model.forward(tape.constant(x)),
+            |logits, classes| cross_entropy(&logits, classes),
+        );
+        assert_eq!(scores.unwrap_err().to_string(), problem);
+    }
+}

@@ -30,6 +30,7 @@ const CTC_LOSS: &str = "ctc_loss";
 /// let loss = ctc_loss(&logits.log_softmax(2), &Tensor::from([[1]]), &[2], &[1]);
 /// assert!((loss.item() + 0.75f64.ln()).abs() < 1e-12);
 /// ```
+#[doc(alias = "CTCLoss")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CtcLoss {
     blank: usize,
@@ -98,7 +99,7 @@ impl CtcLoss {
             };
             let next = arrivals.try_add(&emitted.try_select(0, step)?)?;
             let ended: Vec<bool> = input_lengths.iter().map(|&length| step >= length).collect();
-            let ended = log_probs.mask(&Tensor::from_vec(ended, [samples, 1]));
+            let ended = log_probs.mask(&Tensor::from_vec(ended, [samples, 1]), at)?;
             alpha = try_where_(&ended, &alpha, &next)?;
         }
         let ends = alpha.try_gather(1, &paths.ends)?.try_add(&penalties(paths.end, 2))?;

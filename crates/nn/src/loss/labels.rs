@@ -28,6 +28,7 @@ const MULTILABEL_SOFT_MARGIN_LOSS: &str = "multilabel_soft_margin_loss";
 /// let loss = multilabel_margin_loss(&Tensor::from([0.1, 0.2, 0.4, 0.8]), &Tensor::from([3, 0, -1, 1]));
 /// assert!((loss.item() - 0.85f64).abs() < 1e-12);
 /// ```
+#[doc(alias = "MultiLabelMarginLoss")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MultilabelMarginLoss {
     reduction: LossReduction,
@@ -112,6 +113,7 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// let loss = multilabel_soft_margin_loss(&Tensor::from([[0.0, 0.0]]), &Tensor::from([[1.0, 0.0]]));
 /// assert_eq!(loss.item(), 2.0f64.ln());
 /// ```
+#[doc(alias = "MultiLabelSoftMarginLoss")]
 pub type MultilabelSoftMarginLoss<T = f32> = WeightedLoss<MultilabelSoftMargin, T>;
 
 /// The formula of a [`MultilabelSoftMarginLoss`], which has no options of its own.

@@ -133,7 +133,8 @@ impl ConfusionMatrix {
         Tensor::from_fn([self.classes; 2], |i| self.count(i[0], i[1]) as i64)
     }
 
-    /// Returns the share of the samples that are predicted correctly; NaN without samples.
+    /// Returns the share of the samples that are predicted correctly; NaN without samples. A prediction from a NaN logit can be correct here. It
+    /// is always wrong in [`Accuracy`].
     pub fn accuracy(&self) -> f64 {
         let right: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
         mean(right as f64, self.counts.iter().sum())
@@ -310,9 +311,9 @@ mod tests {
     fn wrong_shapes_and_targets_are_errors_that_change_nothing() {
         let mut accuracy = Accuracy::new();
         let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::zeros([3])).unwrap_err().to_string();
-        assert_eq!(text, "expected logits [n, c, …] and targets [n, …], but got [2, 3] and [3]");
+        assert_eq!(text, "Expected input batch_size (2) to match target batch_size (3).");
         let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 3])).unwrap_err().to_string();
-        assert_eq!(text, "target 3 is not a class of logits [2, 3]; -100 marks samples to ignore");
+        assert_eq!(text, "Target 3 is out of bounds. (There are 3 classes, and -100 marks samples to ignore.)");
         assert_eq!(accuracy, Accuracy::new());
         assert!(ConfusionMatrix::new(2).update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 1])).is_err());
     }

@@ -92,7 +92,7 @@ impl RegressionErrors {
         }
         self.mean_over_features(|feature| match (feature.squared, feature.spread) {
             (0.0, 0.0) => 1.0,
-            (_, 0.0) => 0.0,
+            (squared, 0.0) if !squared.is_nan() => 0.0,
             (squared, spread) => 1.0 - squared / spread,
         })
     }
@@ -191,7 +191,11 @@ mod tests {
         assert!(RegressionErrors::new().rmse().is_nan() && of(&[], &[]).mae().is_nan());
         assert!(of(&[1.0], &[2.0]).r2().is_nan());
         assert_eq!([of(&[2.0, 2.0], &[2.0, 2.0]).r2(), of(&[2.0, 1.0], &[2.0, 2.0]).r2()], [1.0, 0.0]);
-        assert!(of(&[f64::NAN, 1.0], &[1.0, 2.0]).value().is_nan());
+        let nan = f64::NAN;
+        for (predictions, targets) in [([nan, 1.0], [1.0, 2.0]), ([nan, 2.0], [2.0, 2.0]), ([1.0, 2.0], [2.0, nan])] {
+            let errors = of(&predictions, &targets);
+            assert!(errors.mae().is_nan() && errors.rmse().is_nan() && errors.r2().is_nan(), "{predictions:?}");
+        }
         let mut errors = of(&[1.0], &[2.0]);
         assert!(errors.update(&Tensor::<f64>::zeros([3, 1]), &Tensor::zeros([3])).is_err());
         assert!(errors.update(&Tensor::<f64>::zeros([3, 2]), &Tensor::zeros([3, 2])).is_err());

@@ -8,7 +8,7 @@
 //! ```text
 //! s ← t^beta2_decay
 //! R ← R + s (mean of G² over each row - R),   C ← C + s (mean of G² over each column - C)
-//! V ← R C / mean(R)
+//! V ← R C / max(mean(R), eps₁)
 //! U ← G / √max(V, eps₁²),   U ← U / max(1, rms(U) / d)
 //! P ← (1 - lr · weight_decay) P - max(eps₂, rms(P)) · min(lr, 1/√t) · U
 //! ```

@@ -59,6 +59,19 @@ impl<T: Float> Adam<T> {
 }
 
 /// The constructor of [`Adam`] with decoupled weight decay. PyTorch: `torch.optim.AdamW`.
+///
+/// The optimiser that it returns is an [`Adam`]. So the type of a field or an argument is `Adam`:
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{Adam, AdamW};
+///
+/// struct Training {
+///     optimizer: Adam,
+/// }
+///
+/// let training = Training { optimizer: AdamW::new(1e-3) };
+/// ```
 pub struct AdamW;
 
 impl AdamW {

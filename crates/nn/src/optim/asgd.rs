@@ -43,6 +43,7 @@ use crate::optim::setting::{Range, Setting};
 /// let average = optimizer.average(&w).unwrap();
 /// assert!((average.item() - 1.0).abs() < 0.05 && (w.value.item() - 1.0).abs() > 0.2);
 /// ```
+#[doc(alias = "ASGD")]
 #[derive(Clone, Debug)]
 pub struct Asgd<T: Float = f32> {
     lambd: f64,

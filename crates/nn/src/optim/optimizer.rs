@@ -123,10 +123,14 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// If there is not enough memory.
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()>;
 
-    /// Sets the learning rate. It must not be negative.
+    /// Sets the learning rate. It must not be negative. [Groups](Self::group) that exist already keep their own rates.
     #[must_use]
     fn lr(mut self, lr: f64) -> Self {
-        self.common_mut().lr = lr;
+        let common = self.common_mut();
+        common.lr = lr;
+        for group in &mut common.groups {
+            group.ratio = group.settings.learning_rate() / lr;
+        }
         self
     }
 
@@ -149,6 +153,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
     /// Makes a group of the parameters at or below `path`. `settings` takes a copy of this optimiser and returns it with the settings of the
     /// group. If a parameter is in several groups, the last one counts. PyTorch: `params`, a list of groups.
+    ///
+    /// A group starts from the settings that the optimiser has when this method is called. Settings that are made after `group`, for example
+    /// `.momentum(0.9)`, do not apply to the group. So call `group` last. (In PyTorch the arguments of the optimiser apply to all groups.)
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
         let mut own = self.clone();
@@ -165,7 +172,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self.common().lr
     }
 
-    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this rate.
+    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this rate, so a smallest rate of
+    /// the schedule is multiplied by this ratio too. (PyTorch's `eta_min` and `min_lr` are the smallest rates of all groups.)
     fn set_lr(&mut self, lr: f64) {
         self.common_mut().lr = lr;
         for group in &mut self.common_mut().groups {
@@ -178,7 +186,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
     /// Makes one step: updates the parameters that are not frozen with `gradients`. Updates the model's buffers (running statistics) with the
     /// changes that the tape of the gradients recorded. Warns if this tape was not a training tape, although it ran a layer that is not frozen
-    /// and behaves differently in training.
+    /// and behaves differently in training. A dropout layer before the first trained layer causes no warning.
     ///
     /// # Errors
     ///
@@ -441,6 +449,21 @@ mod tests {
         let step = gradients(&model);
         sgd.step(&mut model, &step);
         assert_eq!((model.0.value.item(), model.1.value.item()), (0.0, 0.375));
+    }
+
+    #[test]
+    fn settings_after_a_group_do_not_change_it_and_a_later_rate_keeps_its_rate() {
+        let mut sgd: Sgd<f64> = Sgd::new(0.5).group("1", |sgd| sgd.lr(0.25)).momentum(0.9).weight_decay(0.1).lr(1.0);
+        let group = |sgd: &Sgd<f64>| {
+            let group = &sgd.common().groups[0];
+            (group.settings.common().lr, group.settings.common().weight_decay)
+        };
+        assert_eq!(group(&sgd), (0.25, 0.0));
+        assert_eq!(sgd.common().groups[0].settings.states(), Sgd::<f64>::new(0.5).states());
+        sgd.set_lr(1.0);
+        assert_eq!(group(&sgd), (0.25, 0.0));
+        sgd.set_lr(2.0);
+        assert_eq!(group(&sgd), (0.5, 0.0));
     }
 
     #[test]

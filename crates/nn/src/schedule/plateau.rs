@@ -102,6 +102,8 @@ impl ReduceLROnPlateau {
     }
 
     /// Sets the smallest rate to which the schedule reduces; 0 by default.
+    ///
+    /// For a group with its own rate, this rate is multiplied by the group's ratio; see [`set_lr`](crate::Optimizer::set_lr).
     #[must_use]
     pub fn min_lr(self, min_lr: f64) -> Self {
         ReduceLROnPlateau { min_lr, ..self }

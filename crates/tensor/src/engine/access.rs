@@ -33,7 +33,7 @@ pub(crate) enum Access {
     Uniform(usize),
     /// The operand's elements are contiguous, and the first one is at this position.
     Contiguous(usize),
-    /// The operand repeats the same elements again and again. The last field is the period, in elements.
+    /// The operand repeats a run of elements. The last field is the length of the run, in elements.
     Periodic(IterationSpace<1>, usize),
     /// The operand consists of rows, in which the elements are contiguous or equal. A block that lies within one row is read in place. The
     /// elements of other blocks are copied to a buffer.
@@ -131,7 +131,7 @@ pub(crate) enum Input<'a, T> {
     Uniform(T),
     /// All elements of the operand are contiguous.
     Contiguous(&'a [T]),
-    /// A copy of one period of the operand plus one further block, and the length of the period in elements.
+    /// A copy of one period of the operand (the elements that it repeats) plus one further block, and the length of the period in elements.
     Periodic(Vec<T>, usize),
     Strided(&'a [T], &'a IterationSpace<1>),
     Transposed(&'a [T], &'a IterationSpace<1>, Tiles),
@@ -180,7 +180,8 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns an upper limit of the memory that reading the operand touches, in bytes.
+    /// Returns an upper limit of the memory outside the caches that reading the operand touches, in bytes. An operand that repeats few
+    /// elements counts as 0 bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Input::Uniform(_) | Input::Periodic(..) => 0,

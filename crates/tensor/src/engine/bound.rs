@@ -47,7 +47,7 @@ impl BoundProgram {
     /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
     /// if the inputs have the same layouts as in the last run. If `given(k)` returns a buffer, the output with index `k` is written to it.
     /// That buffer must have as many elements as the output, and no other owner.
-    pub(crate) fn outputs<T: Float, R>(
+    pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
         at: Site,
@@ -56,18 +56,19 @@ impl BoundProgram {
     ) -> Result<SmallVec<[R; 1]>, Error> {
         match &mut self.binding {
             Some(binding) if binding.serves(inputs) => {
-                outputs(&self.program, binding, inputs, &self.shape, at, given, make)
+                run_and_make(&self.program, binding, inputs, &self.shape, at, given, make)
             }
             binding => {
                 let new = Binding::new(&self.program, inputs, &self.shape, at)?;
-                outputs(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, given, make)
+                run_and_make(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, given, make)
             }
         }
     }
 }
 
-/// Runs `program` over `shape` in the way that `binding` describes, and returns its outputs.
-fn outputs<T: Float, R>(
+/// Runs `program` over `shape` in the way that `binding` describes, and returns the results of `make`
+/// for its outputs.
+fn run_and_make<T: Float, R>(
     program: &Program,
     binding: &Binding,
     inputs: &[Argument<'_, T>],
@@ -134,8 +135,7 @@ pub(crate) fn run_bound<T: Float>(
         });
     }
     if let Some(elements) = binding.small_block {
-        small::run(program, tiling, reduced, &inputs, (elements, joined), results);
-        return Ok(());
+        return small::run(program, tiling, reduced, &inputs, (elements, joined), results);
     }
     run::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }

@@ -81,7 +81,8 @@ pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &m
 /// task's blocks. If `streams` is true, the output is written with stores that bypass the caches, and the block function must not read the
 /// output's old elements.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
-    // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of short parts are slower than ordinary stores.
+    // If the output is cut into tiles, successive blocks are short parts of different rows. On AMD's processors, non-temporal stores of
+    // short parts are slower than ordinary stores.
     let streams = streams && (tiling.tiles().is_none() || !cpu::is_amd());
     let run_task = |number: usize, out: &mut [U]| {
         let first = tiling.start(number);

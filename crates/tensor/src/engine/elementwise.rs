@@ -1,8 +1,8 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
 //! Operations over at most one block of elements use the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and the
-//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, others block by
-//! block.
+//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, and all other
+//! operands block by block.
 
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -79,7 +79,7 @@ pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y:
     let mut expanded = None;
     let y = y.over(layout.shape(), &mut expanded);
     if !layout.is_contiguous() {
-        return update_window(data, layout, y, |y, x| T::update(op, x, y));
+        return update_window(data, layout, y, false, |y, x| T::update(op, x, y));
     }
     let x = &mut data[layout.offset()..][..layout.numel()];
     if x.len() > BLOCK && T::has_rows(op) {
@@ -100,7 +100,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
     }
-    update_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
+    update_window(data, layout, y, true, |y, x| loops::one(y, x, |y| y));
 }
 
 /// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.
@@ -160,7 +160,7 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    // If an operation is cut into tiles, its blocks are too short for the loop `stream`.
+    // If the result is cut into tiles (for a transposed operand), its blocks are too short for the loop `stream`.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
@@ -181,11 +181,12 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 }
 
 /// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the two innermost loops of the operands. `f` gets
-/// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how `f` reads each
-/// operand. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
+/// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how each operand would be
+/// read block by block. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
 ///
 /// Computes nothing and returns false if the rows are too long or too short, or if no operand is [strided](Access::Strided). Also returns
-/// false if an operand's stride along its rows is neither 0 nor 1.
+/// false if an operand's stride along its rows is neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of
+/// an operand are in descending order in memory.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],
@@ -226,8 +227,15 @@ fn by_rows<U: Element>(
 }
 
 /// Calls `f(y, x)` for each block of `x`, where `x` is the part of `data` that `layout` describes. A block of `x` is copied to a buffer,
-/// changed by `f`, and written back.
-fn update_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, &mut [T])) {
+/// changed by `f`, and written back. `fresh` is true if `f` does not read the old elements of `x`. All blocks run on the calling thread,
+/// because the elements of two blocks may alternate in memory.
+fn update_window<T: Element>(
+    data: &mut [T],
+    layout: &Layout,
+    y: Source<T>,
+    fresh: bool,
+    f: impl Fn(Operand<T>, &mut [T]),
+) {
     if layout.numel() == 0 {
         return;
     }
@@ -238,7 +246,9 @@ fn update_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: i
     for task in 0..tiling.tasks() {
         tiling.for_each_block(task, |start, len| {
             let x = &mut x[..len];
-            fill::spread(&window, data, start, x);
+            if !fresh {
+                fill::spread(&window, data, start, x);
+            }
             f(y.read(start, len), x);
             fill::scatter(&window, x, start, data);
         });
@@ -297,7 +307,8 @@ mod tests {
         }
     }
 
-    /// Tests operations on operands with every kind of access. The expected results are computed by indices.
+    /// Tests operations on operands of every variant of [`Access`](crate::engine::access::Access). The expected results are computed by
+    /// indices.
     #[test]
     fn every_operation_reads_every_access() {
         for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {

@@ -59,8 +59,8 @@ pub(crate) struct RowOperand<'a, T> {
     pub(crate) moves: bool,
 }
 
-/// Computes an instruction over rows of `columns` elements, and returns true. `read` returns the elements of an operand. If it returns
-/// `None` for one, or if the instruction has no loop over rows, computes nothing and returns false.
+/// Computes an instruction over rows of `columns` elements, and returns true. `read` returns the elements of an operand. If `read` returns
+/// `None` for an operand, or if the instruction has no loop over rows, computes nothing and returns false.
 #[inline(always)]
 pub(crate) fn execute_rows<'a, T: Float>(
     instruction: Instruction,

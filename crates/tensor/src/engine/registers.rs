@@ -58,7 +58,8 @@ impl Registers {
     }
 }
 
-/// Returns, for each value, the position of the last instruction that reads it, or `usize::MAX` if the value is an output.
+/// Returns, for each value, the position of the last instruction that reads it. The position is `usize::MAX` if the value is an output, and
+/// 0 if no instruction reads the value.
 fn last_uses(program: &Program) -> Vec<usize> {
     let mut last_use = vec![0; program.inputs() as usize + program.instructions().len()];
     for (position, instruction) in program.instructions().iter().enumerate() {
@@ -70,7 +71,8 @@ fn last_uses(program: &Program) -> Vec<usize> {
     last_use
 }
 
-/// Returns, for each value, the output that consists only of this value. Such a value is computed directly in its output.
+/// Returns, for each value, the first output that consists only of this value, if there is one. Such a value is computed directly in its
+/// output.
 fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
     let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
     for (number, output) in program.outputs().iter().enumerate() {

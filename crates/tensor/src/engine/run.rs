@@ -26,9 +26,9 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
-use crate::memory::reserve;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
+use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::rows::MIN_SCALED_ROW;
 use crate::{Float, Reduction};
 
@@ -85,7 +85,7 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// With `repr(u32)`, a number is stored next to the tag, as in [`Operand`].
+/// With `repr(u32)`, the number of a `Splat` is stored next to the enum's tag, as in [`Operand`].
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {
@@ -126,17 +126,12 @@ impl<T: Float> Blocks<'_, T> {
     /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
     /// totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::with_arena(|arena| {
-            // Slots begin at a cache line and consist of whole cache lines.
-            let width = self.tiling.block.next_multiple_of(64 / size_of::<T>());
-            let layout = Slots::new(self.registers.slots, outputs.len());
-            let count = layout.gathered + self.inputs.len();
-            let needed = count * width + 64;
-            if arena.len() < needed {
-                *arena = reserve::zeroed(needed)?;
-            }
-            let align = arena.as_ptr().align_offset(64).min(64);
-            let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
+        // Slots begin at a cache line and consist of whole cache lines.
+        let width = self.tiling.block.next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let layout = Slots::new(self.registers.slots, outputs.len());
+        let count = layout.gathered + self.inputs.len();
+        T::with_memory(count * width, |memory| {
+            let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
             let first_output = slots.len();
             slots.extend(outputs.iter().map(|_| Default::default()));
             let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
@@ -145,7 +140,7 @@ impl<T: Float> Blocks<'_, T> {
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
             Task { run: self, layout, first_output, slots, values }.run(task, outputs)
-        })?;
+        })??;
         if self.streams {
             cpu::streamed();
         }
@@ -250,7 +245,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Reads the elements of a block from the input with index `k`, if these elements are not contiguous.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
-            Input::Strided(data, space) if rows > 0 && space.repeats_each_element(self.run.tiling.row) => {
+            Input::Strided(data, space) if rows > 1 && space.repeats_each_element(self.run.tiling.row) => {
                 let position = space.position(0, start);
                 BlockValue::InputRows(&data[position..position + rows])
             }
@@ -312,7 +307,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Returns the slot of a result: the output itself, or scratch memory that is copied to the output later.
+    /// Returns the slot of a result: a register, the output itself, or scratch memory that is copied to the output later.
     #[inline(always)]
     fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
@@ -322,8 +317,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Computes an operation on a value with all elements of the block and a value with one element per row. Returns `None` if there is no
-    /// loop for these operands, or if rows are short.
+    /// Computes an operation on two values: one has all elements of the block, the other has one element per row. Returns `None` for other
+    /// operands, for short rows, or if there is no loop for the operation.
     #[inline(never)]
     fn compute_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };

@@ -23,10 +23,10 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
-use crate::memory::reserve;
 use crate::memory::scratch::Scratch;
 use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::{Float, Reduction};
 
 /// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output.
@@ -55,11 +55,11 @@ pub(crate) fn run<T: Float>(
         inputs.push(match (argument, access) {
             (Argument::Number(value), _) => LaneInput::Same(Input::Uniform(*value)),
             (Argument::Elements(source), LaneAccess::Same(access)) => LaneInput::Same(Input::new(access, source.data)),
-            (Argument::Elements(source), LaneAccess::Lanes { space, step }) => {
+            (Argument::Elements(source), LaneAccess::Numbers { space, step }) => {
                 LaneInput::Lanes(source.data, space, *step)
             }
             (Argument::Elements(_), LaneAccess::Copied { space, step, .. }) => {
-                LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step)
+                LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step as isize)
             }
         });
     }
@@ -117,20 +117,15 @@ impl<T: Float> LaneRun<'_, T> {
     /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
     /// totals.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::with_arena(|arena| {
-            // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
-            let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(64 / size_of::<T>());
-            let count = self.registers.slots + self.inputs.len() + 2;
-            let needed = count * width + 64;
-            if arena.len() < needed {
-                *arena = reserve::zeroed(needed)?;
-            }
-            let align = arena.as_ptr().align_offset(64).min(64);
-            let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
+        // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
+        let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let count = self.registers.slots + self.inputs.len() + 2;
+        T::with_memory(count * width, |memory| {
+            let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
             let count = self.inputs.len() + self.program.instructions().len();
             let mut values: SmallVec<[LaneValue<'_, T>; 32]> = smallvec![LaneValue::Splat(T::ZERO); count];
             LaneTask { run: self, slots: &mut slots, values: &mut values }.run(task, outputs)
-        })
+        })?
     }
 }
 
@@ -177,9 +172,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
                 let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
                 let (total, room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
                 if *across {
-                    let sum = match self.reduce(accumulator.op, *value, len, total) {
-                        LaneValue::Splat(sum) => Operand::Splat(sum),
-                        _ => Operand::Slice(&total[..len]),
+                    let sum = match self.reduce(accumulator.op, *value, &mut total[..len]) {
+                        Some(sum) => Operand::Splat(sum),
+                        None => Operand::Slice(&total[..len]),
                     };
                     accumulator.accumulate(sum, start, len, totals, &mut room[..len]);
                 } else {
@@ -193,7 +188,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Ok(())
     }
 
-    /// Accumulates each lane of a value into the totals of the lane. Covers the block of `len` elements that begins with element `start`.
+    /// Accumulates each lane of a value (the block's elements at one position of the short last dimension) into the totals of the lane.
+    /// Covers the block of `len` elements that begins with element `start`.
     fn accumulate(
         &self,
         accumulator: &Accumulator,
@@ -242,7 +238,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             &LaneInput::Lanes(data, space, step) => {
                 let lane = |position: usize, number: usize| (position as isize + number as isize * step) as usize;
                 match space.segment(0, start, len) {
-                    Segment::Slice(position) if step >= 0 => LaneValue::LanesInput(&data[position..], step as usize),
+                    // Lanes are contiguous only in copies of inputs. In a copy, the lanes are in ascending order, so `step` is not
+                    // negative.
+                    Segment::Slice(position) => LaneValue::LanesInput(&data[position..], step.unsigned_abs()),
                     Segment::Splat(position) => {
                         let numbers = self.slots[slot].iter_mut().take(self.run.lanes.count);
                         numbers.enumerate().for_each(|(k, number)| *number = data[lane(position, k)]);
@@ -301,10 +299,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
 
     fn compute_into<'r>(&self, instruction: Instruction, slot: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
         if let Instruction::Reduce(op, x) = instruction {
-            return match self.reduce(op, x as usize, len, out) {
-                LaneValue::Splat(value) => LaneValue::Splat(value),
-                _ => LaneValue::Same(slot),
-            };
+            return self.reduce(op, x as usize, &mut out[..len]).map_or(LaneValue::Same(slot), LaneValue::Splat);
         }
         let (mut numbers, mut same, mut lanes, mut apart) = (false, false, false, false);
         for value in instruction.operands() {
@@ -329,40 +324,32 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             }
             return LaneValue::Lanes(slot);
         }
-        let (result, len) = match (numbers, same, lanes) {
-            (true, ..) => (LaneValue::Numbers(slot), count),
-            (_, true, _) => (LaneValue::Same(slot), len),
-            (_, _, true) => (LaneValue::Lanes(slot), count * len),
-            _ => (LaneValue::Splat(T::ZERO), 1),
+        let (result, len) = match (numbers, same) {
+            (true, _) => (LaneValue::Numbers(slot), count),
+            (_, true) => (LaneValue::Same(slot), len),
+            _ => (LaneValue::Lanes(slot), count * len),
         };
-        match (execute(instruction, read, &mut out[..len]), result) {
-            (Some(value), _) => LaneValue::Splat(value),
-            (None, LaneValue::Splat(_)) => LaneValue::Splat(out[0]),
-            (None, result) => result,
-        }
+        execute(instruction, read, &mut out[..len]).map_or(result, LaneValue::Splat)
     }
 
-    /// Reduces each row of a block. The elements of a row are in different lanes. If all rows have the same result, returns
-    /// [`LaneValue::Splat`] with this result. Otherwise writes the results to the first `len` elements of `out`, and returns another
-    /// variant.
-    fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
-        let (count, out) = (self.run.lanes.count, &mut out[..len]);
+    /// Reduces each row of a block. The elements of a row are in different lanes (positions of the short last dimension). If all rows have
+    /// the same result, returns this result. Otherwise writes one result for each row to `out`, and returns `None`.
+    fn reduce(&self, op: Reduction, x: usize, out: &mut [T]) -> Option<T> {
+        let (count, len) = (self.run.lanes.count, out.len());
         let (elements, step) = match self.values[x] {
-            LaneValue::Splat(x) => return LaneValue::Splat(total_of(op, Operand::Splat(x), count)),
-            LaneValue::Numbers(slot) => {
-                return LaneValue::Splat(total_of(op, Operand::Slice(&self.slots[slot][..count]), count));
-            }
+            LaneValue::Splat(x) => return Some(total_of(op, Operand::Splat(x), count)),
+            LaneValue::Numbers(slot) => return Some(total_of(op, Operand::Slice(&self.slots[slot][..count]), count)),
             LaneValue::SameInput(_) | LaneValue::Same(_) => {
                 if let Operand::Slice(x) = self.operand(x, 0, len) {
                     out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), count));
                 }
-                return LaneValue::Same(0);
+                return None;
             }
             LaneValue::LanesInput(elements, step) => (elements, step),
             LaneValue::Lanes(slot) => (&*self.slots[slot], len),
         };
         out.fill(T::start(op));
         T::accumulate_rows(op, out, elements, step, count);
-        LaneValue::Same(0)
+        None
     }
 }

@@ -10,12 +10,12 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, MIN_UNGATHERED_ROW, VECTOR_ELEMENTS};
 use crate::{Binary, Element, Layout, Shape};
 
-/// Returns the rows and columns as which two operands are read that broadcast to `shape`. The shape has at least one element. Returns
+/// Returns the rows and columns in which two operands that broadcast to `shape` are read. The shape has at least one element. Returns
 /// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element.
 #[inline(always)]
 pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
-    // The loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in memory, where reading a value
-    // that was just written takes longer.
+    // The sizes and strides of the loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in
+    // memory, where reading a value that was just written takes longer.
     let (mut depth, rank) = (0, shape.rank());
     let (mut columns, mut x_step, mut y_step) = (1, 1, 1);
     let (mut rows, mut x_row, mut y_row) = (1, 0, 0);
@@ -131,7 +131,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
     }
 
     /// Returns the first `len` elements of the piece with index `number`. Each piece has `piece` elements. On entry, `room` contains the
-    /// previous piece. Overwrites `room` unless both pieces are equal.
+    /// previous piece. Overwrites `room`, unless both pieces are equal or the operand needs no copy.
     #[inline]
     fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
         let start = number * piece;

@@ -7,10 +7,12 @@ use crate::Float;
 use crate::engine::access::Input;
 use crate::engine::program::{Output, Program};
 use crate::engine::run::ReducedOutput;
-use crate::engine::tiling::{MAX_SMALL_BLOCK, Tiling, VECTOR_BYTES};
+use crate::engine::tiling::{MAX_SMALL_BLOCK, Tiling};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
+use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
+use crate::thresholds::blocks::VECTOR_BYTES;
 
 /// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. For each output that
 /// [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value.
@@ -21,19 +23,14 @@ pub(crate) fn run<T: Float>(
     inputs: &[Input<'_, T>],
     (block, joined): (usize, &[usize]),
     mut results: SmallVec<[&mut [T]; 4]>,
-) {
+) -> Result<(), AllocationError> {
     let instructions = program.instructions();
     let (count, row) = (tiling.count, tiling.row);
     let given = inputs.len() * block;
     let all = given + instructions.len() * block;
-    T::with_arena(|arena| {
-        // One spare block comes after the blocks of the values.
-        let needed = all + block + VECTOR_BYTES / size_of::<T>();
-        if arena.len() < needed {
-            arena.resize(needed, T::ZERO);
-        }
-        let align = arena.as_ptr().align_offset(VECTOR_BYTES).min(VECTOR_BYTES / size_of::<T>());
-        let (values, spare) = arena[align..align + all + block].split_at_mut(all);
+    // One spare block comes after the blocks of the values.
+    T::with_memory(all + block, |memory| {
+        let (values, spare) = memory.split_at_mut(all);
         for (input, out) in inputs.iter().zip(values.chunks_exact_mut(block)) {
             read(input, count, out);
         }
@@ -66,7 +63,7 @@ pub(crate) fn run<T: Float>(
             totals.fill(T::start(accumulator.op));
             accumulator.accumulate(Operand::Slice(value(*number as u32)), 0, count, totals, &mut spare[..count]);
         }
-    });
+    })
 }
 
 /// Copies elements in a plain loop: for so few elements a call of `memcpy` costs more.
@@ -87,8 +84,8 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// Computes one instruction over `count` elements. [`run`] calls this function only for instructions that are not plain arithmetic.
-/// Reductions reduce rows of `row` elements.
+/// Computes one instruction over `count` elements, from the blocks of earlier values in `before`. [`run`] calls this function only for
+/// instructions that are not plain arithmetic. Reductions reduce rows of `row` elements.
 fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
     let block = out.len();
     let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);

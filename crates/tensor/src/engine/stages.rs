@@ -24,8 +24,8 @@ impl<T: Float> Stages<T> {
         Ok(Stages { op, every, aside })
     }
 
-    /// If the block with index `number` begins a new stage, adds `total` (the total of the stage before) to the totals of the earlier stages,
-    /// and clears `total`.
+    /// If the block with index `number` begins a new stage, adds `total` to the totals of the earlier stages, and clears `total`. `total`
+    /// is then the total of the stage that has ended.
     pub(crate) fn begin_block(&mut self, number: usize, total: &mut [T]) {
         if number > 0 && number.is_multiple_of(self.every) {
             T::accumulate(self.op, &mut self.aside, total);

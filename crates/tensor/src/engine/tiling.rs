@@ -26,8 +26,8 @@ pub(crate) struct Tiling {
     blocks: usize,
     /// The number of blocks in a task.
     each: usize,
-    /// The tiles, if the shape is cut into tiles. A block is then one row of a tile, and blocks follow each other tile by tile. Otherwise,
-    /// blocks are in row-major order.
+    /// The tiles (rectangles of rows and columns), if the shape is cut into tiles. A block is then one row of a tile, and blocks follow
+    /// each other tile by tile. Otherwise, blocks are in row-major order.
     tiles: Option<Tiles>,
 }
 
@@ -60,8 +60,8 @@ impl Tiling {
     }
 
     /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. The
-    /// operands loop over `rows` rows. If `streams` is true, results bypass the caches, and a block has about [`BLOCK`] elements. Its
-    /// number of rows is then a multiple of `rows`, or less than `rows`. Otherwise a block is as long as a task.
+    /// second innermost loop of the operands has `rows` rows. If `streams` is true, results bypass the caches, and a block has about
+    /// [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. Otherwise a block is as long as a task.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
@@ -78,7 +78,7 @@ impl Tiling {
         if count <= BLOCK && row >= count {
             return Self::cut(count, count, count, work);
         }
-        // A unit consists of several short rows. Its blocks have nearly equal lengths.
+        // A unit is one long row, or consists of several short rows. The blocks of a unit have nearly equal lengths.
         let unit = match row {
             usize::MAX => count.min(1 << 30).next_multiple_of(BLOCK),
             row if row >= long_row => row,

@@ -47,7 +47,7 @@ use instances::{ElementInstances, FloatInstances};
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
 pub trait Element: Scalar + BlockKernels + ReductionKernels + DirectConvolutions {
-    /// Returns the instance for this element type of the generic function that `F` stands for.
+    /// Returns the generic function that `F` stands for, instantiated for this element type.
     #[doc(hidden)]
     fn element_instance<F: ElementInstances>() -> F::Of<Self>;
 }
@@ -85,7 +85,7 @@ pub trait Float:
     /// Returns whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 
-    /// Returns the instance for this floating-point type of the generic function that `F` stands for.
+    /// Returns the generic function that `F` stands for, instantiated for this floating-point type.
     #[doc(hidden)]
     fn float_instance<F: FloatInstances>() -> F::Of<Self>;
 }

@@ -110,16 +110,16 @@ pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
     (SIDE..=PITCH).contains(&segments) && len >= SIDE
 }
 
-/// Computes `out[j, i] = x[i, j]` for `segments` contiguous segments of `len` elements, which begin `step` elements apart. The sizes must
-/// satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
+/// Computes `out[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
+/// each, and begin `step` elements apart. The sizes must satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
         transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
     }
 }
 
-/// Computes `tile[j, i] = x[i, j]` for `segments` contiguous segments of `len` elements, which begin `step` elements apart. Both sizes are
-/// at least [`SIDE`]. Rows of the tile are [`PITCH`] apart.
+/// Computes `tile[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
+/// each, and begin `step` elements apart. Both sizes are at least [`SIDE`]. Rows of the tile are [`PITCH`] apart.
 fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
     // In each direction, the last square is moved back so that it ends with the last element. It then overlaps the square before it.
@@ -131,7 +131,8 @@ fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile
     }
 }
 
-/// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows. Rows of `x` are `step` apart, and rows of `to` are [`PITCH`] apart.
+/// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows `i` and columns `j`. Rows of `x` are `step` apart, and rows of `to` are
+/// [`PITCH`] apart.
 #[inline]
 fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
@@ -391,7 +392,7 @@ mod tests {
             assert_eq!(got, expected);
             // If both operands are column-major, the result is column-major too.
             assert_eq!((&turned + &turned).strides(), turned.strides());
-            // A batch that repeats one matrix.
+            // This operand is a batch that repeats one matrix.
             let one = turned.narrow(0, 0, 1).expand([4, rows as isize, columns as isize]);
             assert_eq!(
                 one.contiguous(),

@@ -274,7 +274,7 @@ pub(crate) fn try_chunks<T: Send>(
 /// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units.
 /// `task` gets the index of the first unit of its range, and the elements of the range.
 ///
-/// There is one range for each thread, so `task` must compute each unit in the same way in every range.
+/// There is at most one range for each thread, so `task` must compute each unit in the same way in every range.
 pub(crate) fn try_ranges<T: Send>(
     out: &mut [T],
     size: usize,
@@ -398,7 +398,7 @@ mod tests {
         assert!(out.iter().enumerate().all(|(i, &x)| x == i / 5 + 1));
         assert_eq!(try_chunks(&mut out, 12, Schedule::Serial, |number, _| failing(number)), Ok(()));
 
-        // Large units, so that several threads get ranges.
+        // There are many units, so that several threads get ranges.
         let mut out = vec![0; 1000 * 7 + 3];
         let done = try_ranges(&mut out, 7, 1, |first, part| {
             part.iter_mut().enumerate().for_each(|(i, x)| *x = first * 7 + i + 1);

@@ -61,12 +61,16 @@ pub fn addressable<T: Scalar>(shape: &Shape, at: Site) -> Result<usize, Error> {
     }
 }
 
-/// Returns an error if the available memory cannot hold a tensor of `shape`. Operations that compute for a long time before they allocate
-/// the result call this function first.
+/// Returns an error if memory cannot hold a tensor of `shape`. Operations that compute for a long time before they allocate the result
+/// call this function first. A large request is made once and released, because the process may have a limit of its own.
 pub(crate) fn check_fits<T: Scalar>(shape: &Shape, at: Site) -> Result<(), Error> {
     let count = addressable::<T>(shape, at)?;
     let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-    bytes_of::<T>(count).and_then(check).map_err(refused)
+    let bytes = bytes_of::<T>(count).map_err(refused)?;
+    if bytes >= MIN_CHECKED {
+        drop(with_capacity::<T>(count).map_err(refused)?);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

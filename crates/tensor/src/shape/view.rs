@@ -3,7 +3,7 @@
 use crate::{Axes, Layout, Shape};
 
 /// A view. Its arguments were checked against the shape that it applies to, and have no negative dimensions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum View {
     /// Expands to a shape. New and stretched dimensions get stride 0. No other view changes sizes by broadcasting.

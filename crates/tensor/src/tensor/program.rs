@@ -30,7 +30,7 @@ impl Program {
     /// If the number of inputs differs from the program's, an input does not expand to `shape`, or rows without elements are
     /// reduced.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
-        BoundProgram::new(self.clone(), shape.clone()).outputs(inputs, at, |_| None, Tensor::from_parts)
+        BoundProgram::new(self.clone(), shape.clone()).run(inputs, at, |_| None, Tensor::from_parts)
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     }
 
     fn run<T: Float>(program: &mut BoundProgram, inputs: &[Argument<'_, T>]) -> Results<T> {
-        program.outputs(inputs, at(), |_| None, Tensor::from_parts).unwrap()
+        program.run(inputs, at(), |_| None, Tensor::from_parts).unwrap()
     }
 
     fn shapes() -> [Shape; 9] {

@@ -10,6 +10,7 @@ use crate::engine::elementwise;
 use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
+use crate::thresholds::ops::MANY_TERMS;
 use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
@@ -124,6 +125,14 @@ impl<T: Element> Tensor<T> {
         self.with_layout(self.layout.distinct())
     }
 
+    /// Returns the elements before an expansion to at least [`MANY_TERMS`] elements: dimensions of stride 0 get size 1. Returns `None` if
+    /// there are fewer elements, or if no dimension is expanded.
+    #[doc(hidden)]
+    #[inline]
+    pub fn unexpanded(&self) -> Option<Self> {
+        (self.numel() >= MANY_TERMS && self.layout.has_internal_overlap()).then(|| self.distinct())
+    }
+
     /// Returns the buffer for writing through the layout. First copies the elements if another tensor shares the buffer, or if two elements
     /// may have the same position. The copy is contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
@@ -222,7 +231,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the elements in row-major order, for writing. Copies them first if the tensor shares its buffer or is not contiguous.
-    fn elements_mut(&mut self, at: Site) -> Result<&mut [T], Error> {
+    pub(crate) fn elements_mut(&mut self, at: Site) -> Result<&mut [T], Error> {
         if !self.is_contiguous() {
             *self = self.copied(at)?;
         }
@@ -370,7 +379,12 @@ impl<T: Element> Tensor<T> {
     /// ```
     #[doc(alias("astype", "to", "type"))]
     pub fn try_cast<U: Element>(&self) -> Result<Tensor<U>, Error> {
-        let at = Site::here("cast");
+        self.cast_to(Site::here("cast"))
+    }
+
+    /// Converts the elements like [`cast`](Self::cast), as a step of the operation `at`.
+    #[doc(hidden)]
+    pub fn cast_to<U: Element>(&self, at: Site) -> Result<Tensor<U>, Error> {
         Tensor::build(self.shape(), at, |out| match T::DTYPE {
             // A conversion through f64 would lose digits of integers beyond 2⁵³.
             DType::I64 => elementwise::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),

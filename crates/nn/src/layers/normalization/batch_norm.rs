@@ -258,9 +258,31 @@ mod tests {
         };
         assert!(warnings_of(&mut norm, Tape::training(&mut Generator::new(0))).is_empty());
         let [warning] = &warnings_of(&mut norm, Tape::new())[..] else { panic!("one warning") };
-        assert!(warning.contains("`BatchNorm` used its running statistics"), "{warning}");
+        assert!(warning.contains("`BatchNorm` ran as in evaluation"), "{warning}");
         assert!(warning.contains("hint: make the tape by `Tape::training(generator)`"), "{warning}");
         norm.freeze("");
         assert!(warnings_of(&mut norm, Tape::new()).is_empty());
+    }
+
+    #[test]
+    fn a_frozen_part_before_the_trained_part_is_not_reported() {
+        use crate::{Linear, Optimizer as _, Sgd};
+        let generator = &mut Generator::new(0);
+        let norm: BatchNorm1d = BatchNorm1d::new(2).affine(false);
+        let mut head: Linear = Linear::new(2, 1, generator);
+        let warnings_of = |head: &mut Linear, trained_first: bool| {
+            let warnings = wengert_tensor::compat::collect();
+            let (_, gradients) = Tape::new().value_and_gradients(|tape| {
+                let scale = if trained_first {
+                    head.forward(tape.constant(Tensor::ones([3, 2]))).mean(..)
+                } else {
+                    tape.constant(1.0)
+                };
+                head.forward(norm.forward(tape.constant(Tensor::ones([3, 2])) * scale)).sum(..)
+            });
+            Sgd::new(0.1).step(head, &gradients);
+            warnings.warnings().len()
+        };
+        assert_eq!([warnings_of(&mut head, false), warnings_of(&mut head, true)], [0, 1]);
     }
 }

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::layers::forward::{expect_rank, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
-use crate::layers::pooling::window::{Window, window_settings};
+use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
 /// The mean of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
@@ -49,10 +49,16 @@ impl<const D: usize> AvgPool<D> {
     /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
-        AvgPool { window: Window::new(kernel.into()), count_include_pad: true, divisor_override: None }
+        AvgPool::over(Window::new(kernel.into()))
+    }
+
+    /// Returns a layer with the given window and the default settings.
+    pub(super) fn over(window: Window) -> Self {
+        AvgPool { window, count_include_pad: true, divisor_override: None }
     }
 
     window_settings!();
+    padding_setting!();
 
     /// Sets whether the padding elements of a window count in the number by which the sum of the window is divided; true by default.
     #[must_use]

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::layers::forward::{expect_rank, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
-use crate::layers::pooling::window::{Window, window_settings};
+use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
 /// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
@@ -47,10 +47,16 @@ impl<const D: usize> MaxPool<D> {
     /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
-        MaxPool { window: Window::new(kernel.into()) }
+        MaxPool::over(Window::new(kernel.into()))
+    }
+
+    /// Returns a layer with the given window and the default settings.
+    pub(super) fn over(window: Window) -> Self {
+        MaxPool { window }
     }
 
     window_settings!();
+    padding_setting!();
 
     /// Sets the distance in the input from one element of a window to the next; 1 by default. It is one number for all dimensions or one for
     /// each.

@@ -5,7 +5,7 @@
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
-use wengert_tensor::{Float, Shape, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::layers::forward::refused;
 use crate::layers::recurrent::cell::RecurrentCell;
@@ -108,7 +108,8 @@ impl<'t, T: Float> Padding<'t, T> {
         }
         let batch = lengths.len();
         let belongs = (0..steps).flat_map(|step| lengths.iter().map(move |&length| step < length));
-        let rows = x.mask(&Tensor::try_from_vec(belongs.collect(), [steps * batch, 1])?);
+        let belongs = Tensor::try_from_vec(belongs.collect(), [steps * batch, 1])?;
+        let rows = x.mask(&belongs, Site::here("sequence"))?;
         let mut by_step = vec![None; shortest];
         for step in shortest..steps {
             by_step.push(Some(rows.try_narrow(0, step * batch, batch)?));

@@ -36,6 +36,12 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "Invalid p value: NaN; expected a probability from 0 to 1")]
+    fn a_probability_that_is_not_a_number_is_refused_when_a_layer_is_made() {
+        TransformerEncoderLayer::<f64>::new(&options().dropout(f64::NAN), &mut Generator::new(0));
+    }
+
+    #[test]
     fn decoding_gives_the_same_as_causal_attention() {
         let generator = &mut Generator::new(0);
         for options in [options(), options().norm_first().gelu().final_norm()] {

@@ -22,7 +22,7 @@ struct Entry<T> {
     plan: Rc<Plan<T>>,
 }
 
-/// An [`Entry`] of any element type.
+/// A cached plan, stored as an [`Entry`] of any element type.
 struct Cached {
     entry: Box<dyn Any>,
     nodes: usize,

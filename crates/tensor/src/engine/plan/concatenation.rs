@@ -29,16 +29,17 @@ fn numel(shapes: &[Shape]) -> usize {
 /// front. Returns `None` if the shapes differ in any other way.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
-    (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
+    let is_same = shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1);
+    if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Returns the buffer that an operand refers to, or `None` if it refers to anything else.
+/// Returns the buffer that an operand refers to, or `None` if the operand is a number or was known before the plan runs.
 fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
     if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None }
 }
 
 /// Replaces a concatenation by a single output of a fused program, if that program computes all operands. Leaves concatenations along the
-/// first dimension unchanged. An operand that no other step reads is no separate output of the program any more.
+/// first dimension unchanged. If no other step reads an operand, the program no longer writes this operand separately.
 pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
@@ -84,7 +85,7 @@ fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: 
     Some(Output::Joined(values?, axis))
 }
 
-/// Adds `output` to the program of a step. Removes the outputs of this program that no step reads.
+/// Adds `output`, which is written to `buffer`, to the program of a step. Removes the outputs of this program that no step reads.
 fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u32]) {
     let Work::Fused(bound) = &step.work else { return };
     let (program, space) = (bound.borrow().program().clone(), bound.borrow().shape().clone());
@@ -118,8 +119,8 @@ pub(super) fn in_place<T: Float>(
             lists.push((number, parts));
         }
     }
-    // Sorts the concatenations by their first buffer. If two concatenations share operands, the memory of the first one can then be
-    // extended at its end for the second one.
+    // Sorts the concatenations by the lowest index among the buffers of their operands. If two concatenations share operands, the memory of
+    // the first one can then be extended at its end for the second one.
     lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number));
     let mut found = ConcatBuffers::default();
     for (number, parts) in lists {
@@ -130,7 +131,7 @@ pub(super) fn in_place<T: Float>(
     found
 }
 
-/// For each buffer of a plan, the step or the buffer that has its elements.
+/// The origin of the elements of each buffer of a plan: a fused program, or another buffer.
 struct Origins {
     /// For each buffer that a fused program writes, the number of its elements.
     written: Vec<Option<usize>>,

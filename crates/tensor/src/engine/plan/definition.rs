@@ -82,7 +82,7 @@ impl Definition {
         self.cost().is_some()
     }
 
-    /// Returns the cost of an elementwise value, in additions per element. Returns `None` for other values.
+    /// Returns the cost of computing an elementwise value, in additions per element. Returns `None` for other values.
     pub(super) fn cost(&self) -> Option<usize> {
         match *self {
             Definition::Unary(op, x) => Some(Instruction::Unary(op, x).cost()),

@@ -1,4 +1,4 @@
-//! Makes the steps of a plan after all values have been placed in kernels.
+//! Makes the steps of a plan after all values have been placed in kernels (fused programs) or as separate steps.
 
 use std::cell::RefCell;
 
@@ -13,13 +13,14 @@ use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
 use crate::engine::plan::{concatenation, products};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
+use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
 impl<T: Float> Schedule<'_, T> {
-    /// Returns the plan with its steps in order. `outside` marks the values that steps outside their kernel read. These values are stored
-    /// in memory.
-    pub(super) fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
+    /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
+    /// that a step other than its own kernel (fused program) reads from memory.
+    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan<T> {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
@@ -29,7 +30,7 @@ impl<T: Float> Schedule<'_, T> {
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
-                true => steps.extend(self.fused(number, outside, &mut buffers)),
+                true => steps.extend(self.fused(number, stored, &mut buffers)),
                 false => steps.push(self.single(number, copied_transposes.contains(&number), &mut buffers)),
             }
         }
@@ -78,16 +79,21 @@ impl<T: Float> Schedule<'_, T> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel computes. If `copied_transposes` is true, the step of a view copies the elements in
-    /// row-major order.
+    /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
+    /// elements in row-major order.
     fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
         let work = match value.definition {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
-            Definition::View(view, from, _) => {
+            Definition::View(view, from, x) => {
                 let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
-                if copied_transposes {
+                // A reshape of an expansion needs a copy, because the planner has found no reshape before the expansion. Data that is one
+                // number in memory would need none, but later steps would then compute each element.
+                let copies = matches!(view, View::Reshape(_))
+                    && from.numel() >= MANY_TERMS
+                    && from.numel() != self.values.shape(x).numel();
+                if copied_transposes || copies {
                     Work::Copy(view.clone(), from.clone())
                 } else {
                     Work::View(view.clone(), from.clone())
@@ -105,6 +111,9 @@ impl<T: Float> Schedule<'_, T> {
                 let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
                 Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
             }
+            _ if self.expression.is_checked(value.node) => {
+                Work::Node(value.node, SmallVec::from_elem(self.values.shape(id).clone(), 1))
+            }
             _ => {
                 let shapes =
                     self.expression.operands(value.node).iter().map(|&input| self.expression.shape(input).clone());
@@ -114,15 +123,15 @@ impl<T: Float> Schedule<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
-    /// Returns the members (values) of a kernel that are needed for its outputs. The kernel does not compute its other members. If another
-    /// kernel reads one of them, that kernel computes the member again.
-    fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
+    /// Returns the members (values) of a kernel (a fused program) that are needed for its outputs. The kernel does not compute its other
+    /// members. If another kernel reads one of those, that kernel computes the member again.
+    fn used(&self, number: u32, stored: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
         for position in (0..members.len()).rev() {
             let id = members[position];
             used[position] |= matches!(self.placements[id as usize], Placement::Reduced(_))
-                || outside[id as usize] && self.home_kernel(id) == Some(number);
+                || stored[id as usize] && self.home_kernel(id) == Some(number);
             if used[position] {
                 for read in self.reads(id) {
                     if let Ok(operand) = members.binary_search(&read) {
@@ -146,10 +155,10 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the step of the kernel with index `number`. Returns `None` if other kernels compute all of its values again.
-    fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
+    /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if other kernels compute all of its values again.
+    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
-        let members = self.used(number, outside);
+        let members = self.used(number, stored);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
         let mut numbers: FxHashMap<Id, u32> = FxHashMap::with_capacity_and_hasher(2 * members.len(), FxBuildHasher);
         // The operands that no instruction computes are the program's inputs. The instructions are numbered after the inputs.
@@ -177,7 +186,7 @@ impl<T: Float> Schedule<'_, T> {
         for &id in &members {
             let output = match (self.placements[id as usize], self.values.list[id as usize].definition) {
                 (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
-                (home, _) if !outside[id as usize] || self.home_kernel(id) != Some(number) => {
+                (home, _) if !stored[id as usize] || self.home_kernel(id) != Some(number) => {
                     debug_assert!(home != Placement::Dead);
                     continue;
                 }

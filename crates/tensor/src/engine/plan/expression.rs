@@ -55,13 +55,24 @@ pub enum Op {
     Other(u32),
 }
 
+/// How the result of an [`Op::Other`] relates to its first input. The number is the third field of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sameness {
+    /// The host computes the result.
+    Other = 0,
+    /// The result equals the first input. Only the derivative uses the other inputs.
+    Alias = 1,
+    /// The result equals the only input, but the host checks its elements first.
+    Checked = 2,
+}
+
 /// One node of an [`Expression`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs instead. Then this array has
-    /// three numbers: the position of the first input in that list, the number of inputs, and 1 if the result equals the first input.
+    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs. Then the entries are the
+    /// position of the first input in that list, their number, and the [`Sameness`] of the result.
     operands: [Index; 3],
     arity: u8,
     /// The index of the result's shape.
@@ -88,6 +99,8 @@ pub struct Expression<T> {
     shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
+    /// For each node whose data is expanded, the index of its shape before the expansion.
+    unexpanded: ByNode<u32>,
 }
 
 impl<T: Scalar> Default for Expression<T> {
@@ -106,6 +119,7 @@ impl<T: Scalar> Expression<T> {
             shape_numbers: FxHashMap::default(),
             views: Vec::new(),
             numbers: Vec::new(),
+            unexpanded: ByNode::default(),
         }
     }
 
@@ -117,6 +131,7 @@ impl<T: Scalar> Expression<T> {
         self.shape_numbers.clear();
         self.views.clear();
         self.numbers.clear();
+        self.unexpanded.clear();
     }
 
     /// Returns the number of nodes.
@@ -245,14 +260,54 @@ impl<T: Scalar> Expression<T> {
     /// Marks an [`Op::Other`] whose result equals its first input. The value does not depend on its other inputs. Only the derivative uses
     /// them.
     pub fn set_alias(&mut self, index: Index) {
-        self.nodes[index as usize].operands[2] = 1;
+        self.set_sameness(index, Sameness::Alias);
+    }
+
+    /// Marks an [`Op::Other`] whose result equals its only input, and which refuses some elements. It then runs on the input's value before
+    /// an expansion.
+    pub fn set_checked(&mut self, index: Index) {
+        self.set_sameness(index, Sameness::Checked);
+    }
+
+    pub(super) fn set_sameness(&mut self, index: Index, sameness: Sameness) {
+        self.nodes[index as usize].operands[2] = sameness as Index;
+    }
+
+    /// Marks a leaf or a node with a known value whose data is expanded. The host's data for the node must have the shape `before`, which
+    /// has size 1 along each expanded dimension.
+    pub fn set_unexpanded(&mut self, index: Index, before: &Shape) {
+        let before = self.intern(before);
+        self.unexpanded.insert(index, before);
+    }
+
+    /// Returns the shape of the host's data for a node: the node's shape, or the shape before an expansion.
+    pub(super) fn data_shape(&self, index: Index) -> &Shape {
+        match self.unexpanded.get(&index) {
+            Some(&before) => &self.shapes[before as usize],
+            None => self.shape(index),
+        }
+    }
+
+    /// Returns how the result of a node relates to its first input.
+    #[inline]
+    pub(super) fn sameness(&self, index: Index) -> Sameness {
+        let node = &self.nodes[index as usize];
+        match (node.op, node.operands[2]) {
+            (Op::Other(_), 1) => Sameness::Alias,
+            (Op::Other(_), 2) => Sameness::Checked,
+            _ => Sameness::Other,
+        }
     }
 
     /// Returns true if the node is an [`Op::Other`] whose result equals its first input.
     #[inline]
     pub(super) fn is_alias(&self, index: Index) -> bool {
-        let node = &self.nodes[index as usize];
-        matches!(node.op, Op::Other(_)) && node.operands[2] == 1
+        self.sameness(index) == Sameness::Alias
+    }
+
+    /// Returns true if the node is an [`Op::Other`] that checks its only input and returns it.
+    pub fn is_checked(&self, index: Index) -> bool {
+        self.sameness(index) == Sameness::Checked
     }
 
     /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, returns only the first input.
@@ -281,6 +336,7 @@ impl<T: Scalar> Expression<T> {
         self.nodes.len() == other.nodes.len()
             && self.shapes == other.shapes
             && self.numbers.len() == other.numbers.len()
+            && self.unexpanded == other.unexpanded
             && self.numbers.iter().map(bits).eq(other.numbers.iter().map(bits))
             && self.views == other.views
             && self.inputs == other.inputs

@@ -5,10 +5,12 @@ use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Definition, Id, ShapeId};
 use crate::engine::plan::expression::Index;
+use crate::engine::plan::unexpanded::{self, Unexpanded};
 use crate::engine::plan::values::{SCALAR, Values};
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::broadcast;
+use crate::thresholds::ops::MANY_TERMS;
 use crate::{Axes, Binary, Float, Reduction, Shape, Unary, View};
 
 impl<T: Float> Values<T> {
@@ -20,17 +22,15 @@ impl<T: Float> Values<T> {
             Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
             Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
             // x - 0 equals x for every x. But x - (-0) differs from x if x is -0, because -0 - (-0) is +0.
-            Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
+            Definition::Binary(Binary::Sub, x, y) if self.as_number(y).is_some_and(|y| y.to_f64().to_bits() == 0) => {
+                Some(x)
+            }
             Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
                 Definition::Unary(Unary::Neg, y) => Some(y),
                 _ => None,
             },
             _ => None,
         }
-    }
-
-    fn is_negative_zero(&self, id: Id) -> bool {
-        self.as_number(id).is_some_and(|value| value.to_f64().to_bits() == (-0.0f64).to_bits())
     }
 
     /// Returns the result of `definition` if all its operands are numbers, and `None` otherwise.
@@ -59,8 +59,24 @@ impl<T: Float> Values<T> {
         }
     }
 
+    /// Returns the value of a view of `x`, expanded to `from`. The view has the shape `to`. The view of a value that is expanded to at least
+    /// [`MANY_TERMS`] elements is the expansion of a smaller view, if there is one.
+    pub(super) fn view(&mut self, view: View, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+        if from.numel() < MANY_TERMS {
+            return self.whole_view(view, x, from, to, node);
+        }
+        match unexpanded::view(&view, self.shape(x), from) {
+            None => self.whole_view(view, x, from, to, node),
+            Some(Unexpanded::Operand) => x,
+            Some(Unexpanded::View(view, from)) => {
+                let to = view.shape(&from);
+                self.whole_view(view, x, &from, &to, node)
+            }
+        }
+    }
+
     /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Merges two successive permutations or reshapes into one.
-    pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+    fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
         if self.simplify {
@@ -96,12 +112,13 @@ impl<T: Float> Values<T> {
         self.intern(Definition::View(number, source, x), result, node)
     }
 
+    /// Returns the index of `view` in the list of views. Adds the view to the list if it is new.
     pub(super) fn view_number(&mut self, view: View) -> u32 {
-        let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
-            self.views.push(view);
-            self.views.len() - 1
-        });
-        number as u32
+        let views = &mut self.views;
+        *self.view_numbers.entry(view).or_insert_with_key(|view| {
+            views.push(view.clone());
+            (views.len() - 1) as u32
+        })
     }
 
     /// Returns the value of a reduction of `x`, after expansion of `x` to the shape `from`. `to` is the shape of the result. The reduction

@@ -4,8 +4,9 @@
 //! |---|---|
 //! | `expression` | the input: nodes over shapes |
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
+//! | `unexpanded` | views of expanded values |
 //! | `sums` | rewrites sums of gradients: one concatenation, one product |
-//! | `schedule` | places values in fused kernels |
+//! | `schedule` | places values in kernels (fused programs) |
 //! | `recompute` | selects the values that several kernels compute again |
 //! | `emission` | makes the steps |
 //! | `products` | fuses sums with products |
@@ -31,6 +32,7 @@ mod simplification;
 mod steps;
 mod subgraph;
 mod sums;
+mod unexpanded;
 mod values;
 
 pub use cache::plan_for;

@@ -1,4 +1,4 @@
-//! Places values in kernels: elementwise values of one shape are fused into one program, and every other value is a separate step.
+//! Places values in kernels (fused programs): elementwise values of one shape become one program, and every other value is a separate step.
 //!
 //! Each value has a level: the number of kernels that must finish before the value can be computed. An elementwise value has the level of
 //! its operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a
@@ -22,11 +22,11 @@ pub(super) enum Placement {
     Source,
     /// A separate step computes the value.
     Single,
-    /// The kernel with this index computes the value over the whole shape.
+    /// The kernel (fused program) with this index computes the value over the whole shape.
     Whole(u32),
-    /// The kernel with this index computes the value, which has one element for each row.
+    /// The kernel (fused program) with this index computes the value, which has one element for each row.
     PerRow(u32),
-    /// The kernel with this index computes the value as a reduction, which is complete when the kernel has finished.
+    /// The kernel (fused program) with this index computes the value as a reduction, which is complete when the kernel has finished.
     Reduced(u32),
     /// The value is not computed, because no root (requested value) depends on it.
     Dead,
@@ -42,22 +42,22 @@ pub(super) struct Kernel {
     pub(super) members: Vec<Id>,
 }
 
-/// The placement of values in kernels.
+/// The placement of values in kernels (fused programs) and separate steps.
 pub(super) struct Schedule<'a, T: Float> {
     pub(super) expression: &'a Expression<T>,
     pub(super) values: &'a Values<T>,
     pub(super) placements: Vec<Placement>,
-    /// For each value, the number of kernels that must finish before the value is complete in memory.
+    /// For each value, the number of kernels (fused programs) that must finish before the value is complete in memory.
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
     by_place: FxHashMap<(u32, ShapeId), u32>,
-    /// For each value that a separate step computes: its level (the number of kernels that must finish before the step), and the value's
-    /// index.
+    /// For each value that a separate step computes: its level, and the value's index. The level is the number of kernels (fused programs)
+    /// that must finish before the step.
     pub(super) singles: Vec<(u32, Id)>,
 }
 
 impl<'a, T: Float> Schedule<'a, T> {
-    /// Places all values that are marked in `live`, in kernels or as separate steps.
+    /// Places all values that are marked in `live`, in kernels (fused programs) or as separate steps.
     pub(super) fn new(expression: &'a Expression<T>, values: &'a Values<T>, live: &[bool]) -> Self {
         let mut schedule = Schedule {
             expression,
@@ -79,7 +79,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.values.reads(self.expression, id)
     }
 
-    /// Returns the kernel in which a value is placed, or `None` if no kernel computes the value.
+    /// Returns the kernel (fused program) in which a value is placed, or `None` if no kernel computes the value.
     pub(super) fn home_kernel(&self, id: Id) -> Option<u32> {
         match self.placements[id as usize] {
             Placement::Whole(kernel) | Placement::PerRow(kernel) | Placement::Reduced(kernel) => Some(kernel),
@@ -87,7 +87,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the kernel over the shape `space` whose instructions can read the value while the kernel runs, or `None` if there is none.
+    /// Returns the kernel (fused program) over the shape `space` whose instructions can read the value while the kernel runs, or `None` if
+    /// there is none.
     pub(super) fn kernel_over(&self, id: Id, space: ShapeId) -> Option<u32> {
         match self.placements[id as usize] {
             Placement::Whole(kernel) | Placement::PerRow(kernel) if self.kernels[kernel as usize].space == space => {
@@ -97,7 +98,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the level of a value over `space` that is computed from `operands`: the number of kernels that must finish before it.
+    /// Returns the level of a value over `space` that is computed from `operands`: the number of kernels (fused programs) that must finish
+    /// before it.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,
@@ -106,7 +108,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         operands.iter().map(needs).max().unwrap_or(0)
     }
 
-    /// Returns the kernel over the shape `space` that runs after `level` other kernels. Adds this kernel if it does not exist.
+    /// Returns the kernel (fused program) over the shape `space` that runs after `level` other kernels. Adds this kernel if it does not
+    /// exist.
     fn kernel(&mut self, level: u32, space: ShapeId) -> u32 {
         *self.by_place.entry((level, space)).or_insert_with(|| {
             self.kernels.push(Kernel { level, space, row: None, members: Vec::new() });
@@ -114,7 +117,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         })
     }
 
-    /// Adds a value to the members of a kernel, and records the given placement of the value.
+    /// Adds a value to the members of a kernel (fused program), and records the given placement of the value.
     fn join(&mut self, id: Id, kernel: u32, placement: Placement) {
         let joined = &mut self.kernels[kernel as usize];
         joined.members.push(id);
@@ -136,7 +139,7 @@ impl<'a, T: Float> Schedule<'a, T> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A value with one element for each row is placed in the kernel that reduced the rows of its operand.
+                // A value with one element for each row is placed in the kernel (fused program) that reduced the rows of its operand.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
@@ -164,8 +167,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.singles.push((level, id));
     }
 
-    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel if this is fast. Other reductions become an output
-    /// of a kernel or a separate step.
+    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel (fused program) if this is fast. Other reductions
+    /// become an output of a kernel or a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
         let sizes = &self.values.shapes[space as usize];
@@ -187,8 +190,8 @@ impl<'a, T: Float> Schedule<'a, T> {
                 return self.join(id, kernel, Placement::PerRow(kernel));
             }
         }
-        // Each task of a kernel has its own copy of all totals (results of the reduction). Many totals would take much memory, so the
-        // reduction becomes a separate step then.
+        // Each task of a kernel (fused program) has its own copy of all totals (results of the reduction). Many totals would take much
+        // memory, so the reduction becomes a separate step then.
         if op != Reduction::Prod
             && (kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW)
         {

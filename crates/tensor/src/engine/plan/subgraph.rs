@@ -2,7 +2,7 @@
 //! subgraphs of a growing expression get equal plans.
 
 use crate::Scalar;
-use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op};
+use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op, Sameness};
 
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl<T: Scalar> Subgraph<T> {
             let computed = !is_leaf && !known.has(index);
             needed.insert(index, computed);
             if computed {
-                open.extend(whole.operands(index));
+                open.extend(whole.read(index));
             }
         }
         let mut nodes: Vec<Index> = needed.keys().copied().collect();
@@ -60,17 +60,20 @@ impl<T: Scalar> Subgraph<T> {
                 }
                 op => op,
             };
-            let operands = if subgraph.computed[place] { whole.operands(node) } else { &[] };
+            let operands = if subgraph.computed[place] { whole.read(node) } else { &[] };
             let inputs: Vec<Index> = operands.iter().map(|input| subgraph.places[input]).collect();
             subgraph.expression.push_any(op, &inputs, shape);
-            if subgraph.computed[place] && whole.is_alias(node) {
-                subgraph.expression.set_alias(place as Index);
+            if subgraph.computed[place] && whole.sameness(node) != Sameness::Other {
+                subgraph.expression.set_sameness(place as Index, whole.sameness(node));
+            }
+            if !subgraph.computed[place] && whole.data_shape(node) != whole.shape(node) {
+                subgraph.expression.set_unexpanded(place as Index, whole.data_shape(node));
             }
         }
         subgraph
     }
 
-    /// Returns the subgraph's index of a node that has the index `node` in the whole expression.
+    /// Returns the index in the subgraph of the node that has the index `node` in the whole expression.
     ///
     /// # Panics
     ///
@@ -94,5 +97,25 @@ impl<T: Scalar> Subgraph<T> {
         read.sort_unstable();
         read.dedup();
         read.into_iter().map(|place| self.nodes[place as usize]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Shape, Unary};
+
+    #[test]
+    fn inputs_that_only_a_derivative_uses_are_left_out() {
+        let mut whole = Expression::<f32>::new();
+        let shape = whole.intern(&Shape::from([3]));
+        let x = whole.push(Op::Variable(0), [], shape).unwrap();
+        let negative = whole.push(Op::Unary(Unary::Neg), [x], shape).unwrap();
+        let exponential = whole.push(Op::Unary(Unary::Exp), [x], shape).unwrap();
+        let alias = whole.push_list(Op::Other(0), &[negative, exponential], shape).unwrap();
+        whole.set_alias(alias);
+        let subgraph = Subgraph::new(&whole, &ByNode::<f32>::default(), &[alias]);
+        assert_eq!(subgraph.nodes, [x, negative, alias]);
+        assert_eq!(subgraph.frontier(exponential), [negative]);
     }
 }

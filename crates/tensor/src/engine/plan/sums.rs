@@ -64,7 +64,7 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
 /// The values before sums are rewritten, with properties that the rewriting needs.
 struct Reading<'a, T: Float> {
     values: &'a Values<T>,
-    /// For each value, the number of times that other values read it.
+    /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
     readers: Vec<u32>,
     /// For each value, true if it is the adjoint of a slice, or a sum of adjoints of slices. Several sums may share these values. For
     /// example, two gradients with some equal terms become two concatenations.
@@ -176,7 +176,7 @@ impl<'a, T: Float> Reading<'a, T> {
     }
 
     /// Returns x and g if a value is a product xᵀ g. Returns `None` if it is not. Also returns `None` if joining the rows of x and g with
-    /// those of other products would copy more elements than it saves.
+    /// the rows of other products would copy more elements than it saves.
     fn product(&self, id: Id) -> Option<Product> {
         let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
         let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
@@ -185,8 +185,8 @@ impl<'a, T: Float> Reading<'a, T> {
         }
         let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
         let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
-        // Joining the product with others copies both operands. Without joining, the product's k · n elements are written to memory and
-        // read again for the sum.
+        // x has the shape `[rows_left, k]`, and g has the shape `[rows_left, n]`. Joining the product with others copies x and g. Without
+        // joining, the product's k · n elements are written to memory and read again for the sum.
         let copied = rows_left * (k + n);
         (0 < copied && copied <= 2 * k * n).then_some([(x, rows), right])
     }
@@ -197,8 +197,8 @@ struct Rewriting<T> {
     values: Values<T>,
     /// For each old value, the index of the new value.
     new: Vec<Id>,
-    /// For each concatenation along the first dimension, the parts in the order of the concatenation. The key is the list of these parts in
-    /// ascending order.
+    /// For each concatenation along the first dimension, the indices of its parts in the order of the concatenation. The key is the same
+    /// list in ascending order.
     rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 

@@ -1,12 +1,13 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed once, and only over the dimensions along
 //! which it varies.
 //!
-//! An expansion has the same value as its input. An operation on expanded operands is computed on the operands before the expansion. A sum
-//! over an expanded dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
+//! An expansion has the same value as its input, and so has large data that was expanded before it was recorded. An operation on expanded
+//! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by its size. So the
+//! gradient of a sum of any size is a single number.
 //!
-//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
-//! on numbers are computed while planning, and identities (a factor of 1) are removed. These simplifications are exact: they neither add
-//! nor remove an infinity or a NaN.
+//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
+//! operations on numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed. These
+//! simplifications are exact: they neither add nor remove an infinity or a NaN.
 
 use std::mem::take;
 
@@ -16,7 +17,7 @@ use smallvec::SmallVec;
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
 use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
 use crate::engine::program::AxisSet;
-use crate::{Binary, Float, Reduction, Shape, Unary, View};
+use crate::{Float, Reduction, Shape, View};
 
 /// The values of an expression that its roots (the requested nodes) need.
 pub(super) struct Values<T> {
@@ -26,8 +27,12 @@ pub(super) struct Values<T> {
     pub(super) views: Vec<View>,
     pub(super) concatenations: Vec<Concatenation>,
     shape_ids: FxHashMap<Shape, ShapeId>,
-    known: FxHashMap<Definition, Id>,
-    known_concatenations: FxHashMap<Concatenation, u32>,
+    /// For the bits of each number, the position of this number in `numbers`.
+    number_positions: FxHashMap<u64, u32>,
+    pub(super) view_numbers: FxHashMap<View, u32>,
+    /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
+    ids: FxHashMap<Definition, Id>,
+    concatenation_numbers: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value.
     pub(super) of: Vec<Id>,
     pub(super) simplify: bool,
@@ -54,8 +59,10 @@ impl<T: Float> Values<T> {
             views: Vec::new(),
             concatenations: Vec::new(),
             shape_ids: FxHashMap::from_iter([(Shape::scalar(), SCALAR)]),
-            known: FxHashMap::default(),
-            known_concatenations: FxHashMap::default(),
+            number_positions: FxHashMap::default(),
+            view_numbers: FxHashMap::default(),
+            ids: FxHashMap::default(),
+            concatenation_numbers: FxHashMap::default(),
             of: vec![NONE; last],
             simplify,
         };
@@ -81,8 +88,10 @@ impl<T: Float> Values<T> {
             views: take(&mut self.views),
             concatenations: Vec::new(),
             shape_ids: take(&mut self.shape_ids),
-            known: FxHashMap::with_capacity_and_hasher(self.known.len(), FxBuildHasher),
-            known_concatenations: FxHashMap::default(),
+            number_positions: take(&mut self.number_positions),
+            view_numbers: take(&mut self.view_numbers),
+            ids: FxHashMap::with_capacity_and_hasher(self.ids.len(), FxBuildHasher),
+            concatenation_numbers: FxHashMap::default(),
             of: Vec::new(),
             simplify: self.simplify,
         }
@@ -112,7 +121,7 @@ impl<T: Float> Values<T> {
             let id = match expression.node(node).op {
                 Op::Number(number) => self.number(expression.number(number), node),
                 _ => {
-                    let shape = self.intern_trimmed(expression.shape(node));
+                    let shape = self.intern_trimmed(expression.data_shape(node));
                     self.push(Definition::Known(node), shape, node)
                 }
             };
@@ -128,6 +137,10 @@ impl<T: Float> Values<T> {
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
             Op::Other(_) if expression.is_alias(index) => id(self, 0),
+            Op::Other(_) if expression.is_checked(index) => {
+                let x = id(self, 0);
+                self.push(Definition::Node(index), self.list[x as usize].shape, index)
+            }
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
             Op::Reshape => {
                 let (x, to) = (id(self, 0), expression.shape(index));
@@ -137,11 +150,11 @@ impl<T: Float> Values<T> {
                 let (x, view) = (id(self, 0), expression.view(number).clone());
                 self.view(view, x, expression.shape(operands[0]), expression.shape(index), index)
             }
-            Op::Unary(op) if op != Unary::Not => {
+            Op::Unary(op) if T::supports_unary(op) => {
                 let x = id(self, 0);
                 self.elementwise(Definition::Unary(op, x), index)
             }
-            Op::Binary(op) if !is_of_integers(op) => {
+            Op::Binary(op) if T::supports_binary(op) => {
                 let (x, y) = (id(self, 0), id(self, 1));
                 self.elementwise(Definition::Binary(op, x, y), index)
             }
@@ -204,11 +217,11 @@ impl<T: Float> Values<T> {
     pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
         let shape = self.concatenated_shape(&concatenation);
         let shape = self.intern_trimmed(&shape);
-        let known = self.known_concatenations.get(&concatenation).filter(|_| self.simplify);
+        let known = self.concatenation_numbers.get(&concatenation).filter(|_| self.simplify);
         let number = known.copied().unwrap_or_else(|| {
             let number = self.concatenations.len() as u32;
             self.concatenations.push(concatenation.clone());
-            self.known_concatenations.insert(concatenation, number);
+            self.concatenation_numbers.insert(concatenation, number);
             number
         });
         self.intern(Definition::Cat(number), shape, node)
@@ -240,12 +253,12 @@ impl<T: Float> Values<T> {
 
     /// Returns the value that is the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
-        let bits = value.to_f64().to_bits();
-        let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
-            self.numbers.push(value);
-            self.numbers.len() - 1
+        let numbers = &mut self.numbers;
+        let number = *self.number_positions.entry(value.to_f64().to_bits()).or_insert_with(|| {
+            numbers.push(value);
+            (numbers.len() - 1) as u32
         });
-        self.intern(Definition::Number(position as u32), SCALAR, node)
+        self.intern(Definition::Number(number), SCALAR, node)
     }
 
     /// Returns the value that is computed by `definition`. If plans are simplified, equal definitions have the same value.
@@ -253,11 +266,11 @@ impl<T: Float> Values<T> {
         if !self.simplify {
             return self.push(definition, shape, node);
         }
-        if let Some(&id) = self.known.get(&definition) {
+        if let Some(&id) = self.ids.get(&definition) {
             return id;
         }
         let id = self.push(definition, shape, node);
-        self.known.insert(definition, id);
+        self.ids.insert(definition, id);
         id
     }
 
@@ -285,12 +298,6 @@ impl<T: Float> Values<T> {
         });
         self.intern(definition, shape, node)
     }
-}
-
-/// Returns true if the operation is defined only for integers. The evaluation of a node with this operation returns an error.
-fn is_of_integers(op: Binary) -> bool {
-    use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
-    matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
 }
 
 /// Returns the nodes that must be computed for `roots`, in ascending order.

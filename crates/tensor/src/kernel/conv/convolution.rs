@@ -91,7 +91,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // A task of a thread computes several images if one image has little work.
+        // A task computes several blocks (groups of images) if one block has little work.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, per_part * out * windows, Schedule::Parallel, |part, z| {
             let mut columns = Scratch::new(room)?;

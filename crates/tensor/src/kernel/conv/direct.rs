@@ -32,8 +32,9 @@ struct Weights<T: Products> {
 }
 
 impl<T: Products> Weights<T> {
-    /// Copies the weights of `blocks` blocks of `w`. A block has `rows` rows, whose weights begin `strides[0]` elements apart. A row has
-    /// the weights of `inputs` planes, `strides[1]` elements apart. `taps` has the positions of the weights of a plane that are copied.
+    /// Copies the weights of `blocks` blocks (groups of channels) of `w`. A block has `rows` rows, whose weights begin `strides[0]`
+    /// elements apart. A row has the weights of `inputs` planes, `strides[1]` elements apart. `taps` has the positions of the weights of a
+    /// plane that are copied.
     fn new(
         kernels: &dyn MicroKernels<T>,
         w: &[T],
@@ -91,8 +92,8 @@ impl<T: Products> Sum<'_, T> {
     }
 
     /// Computes a tile `out` of the result of the block (a group of an image) with index `block`. The tile has the windows in the chunks
-    /// `chunks`, and the rows in the groups `groups`. The result has one plane per row. `source` has the copied planes, and `results` is
-    /// scratch memory.
+    /// `chunks` of a run, and the rows in the groups `groups`. The result has one plane per row. `source` has the copied planes, and
+    /// `results` is scratch memory.
     fn compute(
         &self,
         block: usize,
@@ -335,9 +336,9 @@ pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// Returns the number of windows divided by the number of elements from the first window to the last. The windows, `counts` along each
-/// axis, are in copied planes with the sizes `lens`. Returns 0 if the `planes` elements of the copied planes are many more than the arrays
-/// have.
+/// Returns an estimate of this fraction: the number of windows, divided by the number of elements from the first computed sum to the last.
+/// `counts` has the number of sums along each axis, and `lens` the sizes of the copied planes. Returns 0 if the `planes` elements of the
+/// copied planes are many more than the arrays have.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -347,8 +348,8 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
     geometry.windows() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
 }
 
-/// The input elements along one axis whose position has the same remainder modulo the stride. The same taps (positions in the window) read
-/// all of them.
+/// The input elements along one axis whose position, counted from the start of the padding, has the same remainder modulo the stride. The
+/// same taps (positions in the window) read all of them.
 struct Residue {
     remainder: usize,
     /// The position of the first element, as a multiple of the stride from the start of the padding.
@@ -529,8 +530,8 @@ impl<'a, T: Products> WeightSums<'a, T> {
         pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.per_run * part));
     }
 
-    /// Copies the rows `rows` of the block of `z` with index `block` to `results`. A row of `results` has the values of several images. The
-    /// image of this block has the index `image` among them.
+    /// Copies the rows `rows` of the block (a group of an image) of `z` with index `block` to `results`. A row of `results` has the values
+    /// of several images. The image of this block has the index `image` among them.
     fn copy_results(&self, z: &[T], (block, image): (usize, usize), rows: std::ops::Range<usize>, results: &mut [T]) {
         let windows = self.geometry.windows();
         for (row, to) in rows.zip(results.chunks_exact_mut(self.run(self.per_run))) {

@@ -122,8 +122,8 @@ impl WindowRun {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }
 
-    /// Splits the elements `first .. end` of a run into rows of windows, without the elements between rows. Calls `visit` for each row or
-    /// part of a row, with its position in the run, its position in the result, and its length.
+    /// Splits the elements `first .. end` of a run (a contiguous range of a copied plane) into rows of windows, without the elements
+    /// between rows. Calls `visit` for each row or part of a row, with its position in the run, its position in the result, and its length.
     pub(crate) fn segments(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize, usize)) {
         let [_, height, width] = self.counts;
         let mut at = first;
@@ -139,8 +139,8 @@ impl WindowRun {
         }
     }
 
-    /// Returns the position in the result of the first window that begins at or after element `at` of the run. Returns `None` if no window
-    /// does.
+    /// Returns the position in the result of the first window that begins at or after element `at` of the run. A run is a contiguous range
+    /// of a copied plane. Returns `None` if no window begins there.
     pub(crate) fn place_from(&self, at: usize) -> Option<usize> {
         let [depth, height, width] = self.counts;
         let (mut d, rest) = (at / self.strides[0], at % self.strides[0]);

@@ -104,7 +104,7 @@ fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
     one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
-/// Applies a function of two operands from a library. It is compiled once for all instruction sets, as in [`library`].
+/// Applies a library function of two operands. It is compiled once for all instruction sets, as in [`library`].
 #[inline(never)]
 fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     two(x, y, out, f);
@@ -115,7 +115,8 @@ fn remainder<T: FloatMath>(x: T, y: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
-/// Computes Python's floor division: subtracts the remainder from `x`, divides by `y`, and rounds to a whole number.
+/// Computes Python's floor division: subtracts the remainder from `x` and divides by `y`. Subtracts 1 if the signs of the remainder and `y`
+/// differ, and rounds to a whole number.
 fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
     if y == T::ZERO {
         return x / y;

@@ -101,8 +101,8 @@ pub(crate) fn one_guarded<T: Copy>(
     );
 }
 
-/// Does the same as [`one_long`] with the function `fast`. Then computes the elements for which `ordinary` returns false again, with
-/// `library`.
+/// Does the same as [`one_long`] with the function `fast`. Then calls `library` for the elements for which `ordinary` returns false, and
+/// overwrites their results.
 #[inline(always)]
 pub(crate) fn one_corrected<T: Copy>(
     x: Operand<T>,

@@ -2,8 +2,9 @@
 
 /// An operand of a block operation.
 ///
-/// With `repr(u32)`, the number of [`Operand::Splat`] is stored beside the tag. Without it, the number could have the same place as one
-/// half of a slice's length. The length would then be written as two halves, and a processor could read it only after all earlier stores.
+/// With `repr(u32)`, the number of [`Operand::Splat`] is stored beside the enum's tag. Without it, the number could share its place in
+/// memory with one half of a slice's length. The length would then be written as two halves, and a processor could read it only after all
+/// earlier stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Operand<'a, T> {

@@ -28,7 +28,7 @@ pub(crate) enum Addend<'a, T> {
     Elements(Source<'a, T>),
 }
 
-/// A batch of products with the index `b`: `x[b] y[b] + addend[b]`.
+/// A batch of matrix products. The product with index `b` is `x[b] y[b] + addend[b]`.
 struct Batch<'a, T> {
     x: Source<'a, T>,
     y: Source<'a, T>,

@@ -271,7 +271,7 @@ neon!(
     f64 float64x2_t 2 vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddvq_f64
 );
 
-/// Sets `results[r * pitch + i]` to the sum of `factors[input, tap][r]` · `source[input * plane + tap + i]` over all inputs and taps.
+/// Sets `results[r * pitch + i]` to the sum of `factors[input, t][r]` · `source[input * plane + taps[t] + i]` over all `input` and `t`.
 /// Computes this for `rows` rows `r` and `count` elements `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is rounded up to
 /// whole vectors, and `source` and `results` are long enough for that.
 pub(crate) struct TileSums<'a, T> {
@@ -505,7 +505,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // Chooses the largest tile of which the remaining rows fill at least three quarters.
+                // Chooses the largest tile that the remaining rows fill to at least three quarters.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 

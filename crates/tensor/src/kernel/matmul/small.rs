@@ -12,9 +12,9 @@ use crate::scalar::element::Semiring;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
 
-/// Computes a product by the definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each row is
-/// computed completely and then added. With more columns, each term is added to `out` directly. Callers pass more columns only for integers
-/// and truth values, because for them the order of additions makes no difference.
+/// Computes a matrix product by its definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each
+/// row is computed completely and then added. With more columns, each term is added to `out` directly. Callers pass more columns only for
+/// integers and truth values, because for them the order of additions makes no difference.
 pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     let Sizes { m, n, k, add } = sizes;
     if add && n <= FEW_COLUMNS {
@@ -159,7 +159,8 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
 }
 
 dispatched! {
-    /// Sets `out` to the sum of `x[l]` times row l of `y`. The rows of `y` are contiguous. `y` is read once, in order, four rows at a time.
+    /// Sets `out` to the sum of `x[l]` times row l of `y`, over all `l < k`. The rows of `y` are contiguous. `y` is read once, in order,
+    /// four rows at a time.
     pub(crate) fn row_times_matrix<T: Semiring>(k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         out.fill(T::ZERO);
         for (strip, out) in out.chunks_mut(STRIP).enumerate() {

@@ -1,7 +1,7 @@
 //! Maximum pooling over planes `[h, w]`: the largest element of each window, its position, and the adjoint.
 //!
-//! If several elements are equally large, the first one is taken. If several elements are NaN, the last one is taken (ATen: `max_pool2d`).
-//! The outer loop is over the elements of a window, and the inner loop over the windows of a row.
+//! If several elements of a window are equally large, its maximum is the first of them. If several elements are NaN, the maximum is the
+//! last NaN (ATen: `max_pool2d`). The outer loop is over the elements of a window, and the inner loop over the windows of a row.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;

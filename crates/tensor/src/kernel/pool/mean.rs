@@ -18,7 +18,7 @@ use crate::{Float, Number};
 enum Placement {
     /// Windows of `kernel` elements that are `stride` apart. `padding` elements come before the dimension.
     Moving { kernel: usize, stride: usize, padding: usize },
-    /// PyTorch's adaptive windows: window `i` of `m` windows over `n` elements goes from element ⌊i n / m⌋ to element ⌈(i + 1) n / m⌉.
+    /// PyTorch's adaptive windows: window `i` of `m` windows over `n` elements has the half-open range from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
     ToSize,
 }
 
@@ -123,8 +123,8 @@ impl WindowSpans {
     #[inline(always)]
     fn irregular(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
         let numbers = (0..self.regular.0).chain(self.regular.1..self.count);
-        // Adaptive windows that all differ in size are visited in order. Each step adds to a quotient and a remainder, which costs less
-        // than two divisions.
+        // If adaptive windows differ in size, all of them are visited in order. Each step adds to a quotient and a remainder, which costs
+        // less than two divisions.
         let (whole, part) = (self.size / self.count.max(1), self.size % self.count.max(1));
         let (mut start, mut rest) = (0, 0);
         numbers.map(move |number| match self.placement {
@@ -162,7 +162,7 @@ impl MeanPool {
         (PART / self.plane().max(self.windows()).max(1)).max(1)
     }
 
-    /// Returns the columns' factor of the divisor of the mean, for each column of windows.
+    /// Returns, for each column of windows, the factor of the mean's divisor that belongs to the dimension of the columns.
     fn divisors<T: Number>(&self) -> Result<Scratch<T>, AllocationError> {
         let mut divisors = Scratch::new(self.columns.count)?;
         divisors.iter_mut().enumerate().for_each(|(number, to)| *to = T::from_f64(self.columns.divisor(number)));
@@ -454,7 +454,7 @@ mod tests {
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
             spread(&pool, &g, &mut got).unwrap();
             by_definition(&pool, planes, |window, place, divisor| expected[place] += g[window] / divisor);
-            // The terms are not negative. Each of at most 11 * 40 terms, and each sum of them, is rounded once.
+            // The terms are not negative. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
             let near = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1000.0 * f64::EPSILON * expected;
             prop_assert!(got.iter().zip(&expected).all(near));
         }

@@ -52,7 +52,7 @@ pub(crate) fn side_by_side(width: usize) -> usize {
 }
 
 /// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into the row `total`. Rows of at least [`NARROW`] elements are
-/// added in sequence and not in a tree. So there should be at most a few dozen of them. The number of narrower rows is not limited.
+/// added in sequence and not in a tree. So callers should pass at most a few dozen such rows. The number of narrower rows is not limited.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {

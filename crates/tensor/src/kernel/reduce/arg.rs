@@ -14,8 +14,12 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
-/// The length of the segments of a contiguous lane, in elements. Each segment's extreme value is computed before its position is searched.
+/// The length of the segments of a contiguous lane (a line along the dimension), in elements. Each segment's extreme value is computed
+/// before its position is searched.
 const EXTREME_SEGMENT: usize = LONG_RUN;
+
+/// The smallest number of elements of a segment if a lane (a line along the dimension) is divided among several tasks.
+const MIN_SEGMENT: usize = 128;
 
 /// The maximum number of adjacent lanes (lines of elements along the dimension) that are scanned together.
 const WIDE: usize = 1024;
@@ -125,8 +129,7 @@ pub(crate) fn arg<T: Element>(
         if each_lane { (TASK / count).max(number.div_ceil(MAX_TASKS)).max(1) } else { strip(&lanes.space, number) };
     let strips = number.div_ceil(per_strip);
     let most = if strips < MAX_TASKS / 4 { number.saturating_mul(count) / PART } else { 1 };
-    let segments =
-        most.min(MAX_TASKS / strips).min(count / EXTREME_SEGMENT.min(128)).max(count.div_ceil(1 << 31)).max(1);
+    let segments = most.min(MAX_TASKS / strips).min(count / MIN_SEGMENT).max(count.div_ceil(1 << 31)).max(1);
     let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
     let segments = count.div_ceil(segment);
 

@@ -11,8 +11,8 @@ pub trait ReductionKernels: Scalar {
     fn start(op: Reduction) -> Self;
     /// Combines each total with the element of `x` at the same position.
     fn accumulate(op: Reduction, totals: &mut [Self], x: &[Self]);
-    /// Combines each total with the elements in its column of `x`. `x` has `rows` rows, which begin `stride` elements apart. Several rows
-    /// are combined at a time, so that at most `rows` / 8 + 7 operations depend on each other.
+    /// Combines each total with the elements in its column of `x`. `x` has `rows` rows, which begin `stride` elements apart. Eight rows are
+    /// combined with each other first, so that each total is updated at most `rows` / 8 + 7 times.
     fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize);
     /// Combines total `i` with line `i` of `x`. A line has `len` adjacent elements, and is reduced in order.
     fn accumulate_lines(op: Reduction, x: &[Self], len: usize, totals: &mut [Self]);

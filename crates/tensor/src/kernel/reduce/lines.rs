@@ -259,7 +259,7 @@ fn combined<T: Semiring, F: Fold<T>, const N: usize>(mut totals: [T; N]) -> T {
 }
 
 /// Returns whether `lines` lines of `len` elements, `stride` apart, contain a NaN. The elements between the lines are searched too. If
-/// there are many, returns true without a search. The loop of a maximum is faster if there is no NaN.
+/// there are many elements between the lines, returns true without a search. The loop of a maximum is faster if there is no NaN.
 #[inline(always)]
 fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, lines: usize) -> bool {
     stride > 4 * len || any_nan(&x[..if lines == 0 { 0 } else { (lines - 1) * stride + len }])

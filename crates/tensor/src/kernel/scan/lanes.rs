@@ -2,7 +2,7 @@
 //!
 //! A lane is a line of elements along the dimension, at one index of the other dimensions. Each function takes a lane as a slice. [`each`]
 //! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
-//! threads. Of two equal elements, the earlier one comes first. NaN is larger than all numbers, as in PyTorch's `sort`.
+//! threads. Sorting puts the earlier of two equal elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -11,10 +11,12 @@ use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
 
 use crate::kernel::strided::Source;
+use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
+use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::IterationSpace;
-use crate::thresholds::scan::{ADJACENT, MIN_PARALLEL, MIN_SHARED_LANE};
+use crate::thresholds::scan::{ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{DType, Element, Shape};
 
 /// Calls `f` with every lane (a line of elements) of `x` along dimension `axis`, and with a slice for the lane's `len` results. `out` is
@@ -25,9 +27,9 @@ pub(crate) fn each<T: Element, U: Element>(
     len: usize,
     out: &mut [U],
     f: impl Fn(&[T], &mut [U]) + Sync,
-) {
+) -> Result<(), AllocationError> {
     if out.is_empty() {
-        return;
+        return Ok(());
     }
     let shape = x.layout.shape();
     let size = shape[axis];
@@ -37,14 +39,16 @@ pub(crate) fn each<T: Element, U: Element>(
     let space = IterationSpace::new(lanes.shape(), [&lanes]);
     let count = out.len() / len;
     let schedule = Schedule::parallel_from(MIN_PARALLEL, size * count);
+    check_room(size, count.min(num_threads()) * inner.min(ADJACENT))?;
     if inner == 1 {
-        return partition::chunks(out, len, schedule, |number: usize, out: &mut [U]| {
+        partition::chunks(out, len, schedule, |number: usize, out: &mut [U]| {
             let mut lane = Vec::with_capacity(size);
             space.walk(0, number * size, size, |position, stride, count| {
                 lane.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
             });
             f(&lane, out);
         });
+        return Ok(());
     }
     let stride = x.layout.strides()[axis];
     // Adjacent lanes are processed together, because each cache line has elements of several lanes.
@@ -56,6 +60,16 @@ pub(crate) fn each<T: Element, U: Element>(
             (first..inner.min(first + ADJACENT)).map(|lane| space.position(0, (outer * inner + lane) * size)).collect();
         adjacent(x.data, &starts, stride, size, out, &f);
     });
+    Ok(())
+}
+
+/// Returns an error if there is too little memory for `count` lanes of `size` elements, each with as many positions. Functions of lanes
+/// allocate this memory without a check.
+pub(crate) fn check_room(size: usize, count: usize) -> Result<(), AllocationError> {
+    if size >= MIN_CHECKED_LANE {
+        drop(reserve::with_capacity::<i64>(size.saturating_mul(2 * count.max(1)))?);
+    }
+    Ok(())
 }
 
 /// Calls `f` with several adjacent lanes (lines of elements along the dimension), which have `size` elements each. Writes the results of
@@ -155,7 +169,8 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
 /// of the smallest elements, in ascending order. The length of `out` is the number of selected elements.
 ///
 /// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's `nth_element`
-/// and sorts the elements before the n-th. If few elements of a long lane are selected, PyTorch takes the first ones of equal elements.
+/// for the last selected element, and sorts the elements before it. If few elements of a long lane are selected, PyTorch takes the first
+/// ones of equal elements.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= lane.len() {
@@ -171,8 +186,9 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Moves the element of rank `nth` to index `nth` of `items`, with smaller elements before it. This is the algorithm of `std::nth_element`
-/// in the GNU C++ library, on whose choice among equal elements PyTorch's results depend.
+/// Moves the element of rank `nth` to index `nth` of `items`, and all elements that come before it in the order `before` to smaller
+/// indices. This is the algorithm of `std::nth_element` in the GNU C++ library, on whose choice among equal elements PyTorch's results
+/// depend.
 fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
     if nth >= items.len() {
         return;

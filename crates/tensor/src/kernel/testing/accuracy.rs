@@ -78,8 +78,8 @@ fn sample() -> Vec<f32> {
     points
 }
 
-/// Returns the distance between `got` and `exact` in ulp. `unit` is the ulp of a number of the size of `exact`. An infinite result counts
-/// as `beyond`, the power of two after the largest finite number.
+/// Returns the distance between `got` and `exact` in ulp. `unit` is the ulp of a number of the size of `exact`. Both numbers are clamped to
+/// `beyond`, which is the power of two after the largest finite number for f32, and infinity for f64.
 fn distance(got: f64, exact: f64, unit: f64, beyond: f64) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };

@@ -12,7 +12,7 @@ use crate::{Binary, Compare, DType, Reduction, Unary};
 pub(crate) enum Expected<T> {
     /// The result must have exactly these bits. If the value is NaN, any NaN is allowed.
     Exact(T),
-    /// The result must have exactly these bits. Only the sign of a zero may differ.
+    /// The result must have exactly these bits, except that the sign of a zero may differ.
     Unsigned(T),
     /// The result must be near `exact`: within `ulps` units in the last place or within `absolute`, whichever allows more.
     Near { exact: f64, ulps: f64, absolute: f64 },
@@ -177,7 +177,7 @@ fn trigamma(x: f64) -> f64 {
 }
 
 /// Computes the Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over all k ≥ 0. Adds at least forty terms, and approximates the sum of the
-/// other terms by the first terms of the Euler-Maclaurin formula.
+/// other terms by the first terms of the Euler-Maclaurin formula. Adds fewer terms if the later ones are negligible.
 fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;
@@ -298,7 +298,7 @@ macro_rules! floats {
                 Some(expected(op.name(), exact, match op {
                     // The kernel rounds the argument of the sine or the logarithm, which matters near the zeros of these functions.
                     Unary::Sinc | Unary::Logit => 1e-15,
-                    // Near the zeros at negative arguments, the terms of which these functions are the sum cancel.
+                    // Near the zeros at negative arguments, these functions are sums whose terms cancel.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
                     // The argument is squared and rounded, and the exponential amplifies the rounding error.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,

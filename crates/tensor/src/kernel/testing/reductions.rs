@@ -13,7 +13,7 @@ use crate::{Float, Reduction, Shape, Tensor};
 
 fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
-    // Long products are skipped. A product of many factors of 2 would exceed the range of the exponent.
+    // Long products have only the factors 1 and -1. A product of many factors of 2 would exceed the range of the exponent.
     let few = axes.iter().map(|&axis| shape[axis]).product::<usize>() <= 100;
     for &op in Reduction::ALL {
         let x = recipe.tensor(shape, || match op {
@@ -42,9 +42,9 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
     }
 }
 
-/// Tests sums with rounding errors. A leaf of the sum adds at most 64 elements in sequence, in eight chains or in 64 rows. Then the eight
-/// chains are added. Finally, the leaves are added in a tree of depth log₂ n. So the error is at most (64 + 3 + log₂ n) u Σ|x|, where u is
-/// half an epsilon (Higham 1993, 2.4).
+/// Tests sums with rounding errors. A sum of n elements x is computed as a tree. A leaf of the tree adds at most 64 elements in sequence to
+/// each of its partial sums. Then the partial sums of all leaves are added, in at most 3 + log₂ n further steps for each element. So the
+/// error is at most (64 + 3 + log₂ n) u Σ|x|, where u is half the type's epsilon (Higham 1993, 2.4).
 fn rounded_sums<T: Float + Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipe.tensor(shape, || T::from_f64((f64::any(rng).clamp(-8.0, 8.0) * 1.1).max(-8.0)));

@@ -58,8 +58,8 @@ pub fn pool_statistics() -> PoolStatistics {
     }
 }
 
-/// Sets the maximum number of bytes in the pool (1 GiB by default). A maximum of 0 switches the pool off. If the pool has more bytes,
-/// buffers return to the system, first the ones of the sizes that were requested longest ago.
+/// Sets the maximum number of bytes in the pool (1 GiB by default). A maximum of 0 switches the pool off. If the pool has more bytes than
+/// the new maximum, all its buffers return to the system.
 pub fn set_pool_capacity(bytes: usize) {
     POOL.set_limit(bytes);
 }
@@ -168,8 +168,8 @@ impl<T> Drop for PooledBuffer<T> {
     }
 }
 
-/// Returns the size in bytes of the smallest class of buffers that can hold `bytes` bytes. The size is a multiple of a quarter of the
-/// largest power of two up to `bytes`.
+/// Returns the size in bytes of the smallest class of buffers that can hold `bytes` bytes. The size is a multiple of 64, and of a quarter
+/// of the largest power of two up to `bytes`.
 fn class(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))
@@ -214,8 +214,8 @@ mod tests {
         // The other buffers of the old size are still in the pool, and the pool's counters are right.
         assert_eq!(cycle(&mut pool, old), (true, 0));
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
-        // If a buffer is returned that is larger than the limit, no other buffer is removed. If its size was never requested, no buffer is
-        // removed either.
+        // If a buffer is returned that is larger than the limit, no other buffer is removed. If the returned buffer's size was never
+        // requested, no other buffer is removed either.
         assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
         assert_eq!(pool.put(0, 4 * new, 4 * new, limit).len(), 1);
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));

@@ -17,7 +17,7 @@ pub(super) struct Shared<M> {
 
 /// The buffers in the pool.
 pub(super) struct Buffers<M> {
-    /// The buffers, by the kind of their elements and their size in bytes.
+    /// The buffers, by the kind of their elements and their size in bytes. Types of one kind can use each other's buffers.
     classes: BTreeMap<(u8, usize), Class<M>>,
     pub(super) bytes: usize,
     pub(super) count: usize,
@@ -110,8 +110,8 @@ impl<M> Buffers<M> {
         removed
     }
 
-    /// Removes a buffer of the size that was requested longest ago. Returns `None` if size `key` was requested before all other sizes in
-    /// the pool.
+    /// Removes a buffer of the size that was requested longest ago. `key` is the kind and size of the buffer that returns to the pool.
+    /// Returns `None` if no size in the pool was requested before the size of `key`.
     fn remove_older(&mut self, key: (u8, usize)) -> Option<M> {
         let newest = self.classes.get(&key).map_or(0, |class| class.requested);
         let older = self.classes.iter_mut().filter(|(_, class)| class.requested < newest && !class.free.is_empty());

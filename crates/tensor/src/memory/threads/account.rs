@@ -87,7 +87,7 @@ impl Account {
     pub(super) fn enter(&mut self, helpers: usize, spent: Spent, now: Instant) {
         let saved = match spent.own_tasks {
             0 => 0,
-            tasks => nanoseconds(spent.own) / tasks as i64 * spent.helped_tasks as i64,
+            tasks => (nanoseconds(spent.own) / tasks as i64).saturating_mul(spent.helped_tasks as i64),
         };
         let lost = nanoseconds(spent.waited) + nanoseconds(spent.suspended);
         self.balance = self.balance.saturating_add(saved).saturating_sub(lost).min(LIMIT);
@@ -179,11 +179,27 @@ mod tests {
         let (mut account, start) = (Account::new(), Instant::now());
         let (now, _) = until_rest(&mut account, start, half_helped(MS / 10, 4 * MS));
         account.end_trial(0, now);
+        assert!(account.allowance(1, now + LONGEST_REST).trial);
         account.end_trial(1, now);
         assert_eq!(account.allowance(1, now).helpers, 1);
-        assert!(account.rest > 2 * SHORTEST_REST);
+        assert!(account.until.is_none() && account.rest > 2 * SHORTEST_REST);
         (0..10).for_each(|_| account.enter(1, half_helped(MS, Duration::ZERO), now));
         assert_eq!(account.rest, SHORTEST_REST);
+    }
+
+    #[test]
+    fn suspensions_count_as_losses_and_a_balance_of_zero_is_no_debt() {
+        let now = Instant::now();
+        let limit = Duration::from_nanos(LIMIT as u64);
+        let spent = Spent { own: MS, own_tasks: 1, helped_tasks: 0, waited: limit / 5, suspended: limit / 5 * 4 };
+        let mut account = Account::new();
+        account.enter(1, spent, now);
+        assert_eq!((account.balance, account.resting()), (0, 0));
+        // Without helpers, no helper can rest.
+        account.enter(0, spent, now);
+        assert!(account.balance < 0 && account.until.is_none());
+        account.enter(1, Spent { waited: Duration::ZERO, suspended: Duration::ZERO, ..spent }, now);
+        assert_eq!((account.balance, account.resting()), (AFTER_TRIAL, 1));
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::threads::Schedule;
 
     #[test]
     fn the_first_setting_wins() {
@@ -64,5 +65,38 @@ mod tests {
         assert_eq!(even_starts(0, 1)[..], [0]);
         let starts = even_starts(1000, 300);
         assert!(starts.len() <= 3 && starts.windows(2).all(|pair| pair[1] - pair[0] >= 300), "{starts:?}");
+    }
+
+    /// The environment variable with the number of threads that [`child`] expects.
+    const CHILD: &str = "WENGERT_TEST_THREADS_OF_A_PROCESS";
+
+    /// Compares the number of threads with the environment, and then sets others. Runs as a process of its own.
+    #[test]
+    fn child() {
+        let Some(expected) = std::env::var(CHILD).ok().and_then(|text| text.parse::<usize>().ok()) else { return };
+        assert_eq!(num_threads(), expected);
+        let running = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+        let before = running();
+        crate::memory::threads::run(1000, Schedule::Parallel, |_| ());
+        let helpers = if before == 0 { 0 } else { expected - 1 };
+        assert_eq!(running() - before, helpers, "the helpers that an operation starts, on a system that lists threads");
+        for (threads, expected) in [(7, 7), (0, 1), (MAX_THREADS + 1, MAX_THREADS)] {
+            set_num_threads(threads);
+            assert_eq!(num_threads(), expected);
+        }
+    }
+
+    #[test]
+    fn a_process_reads_its_number_of_threads() {
+        let processors = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        for (value, expected) in [("3", 3), (" 5\n", 5), ("1000", MAX_THREADS), ("0", processors), ("many", processors)]
+        {
+            let mut child = std::process::Command::new(std::env::current_exe().expect("this program has a path"));
+            child.args(["--exact", "memory::threads::count::tests::child", "--test-threads=1"]);
+            child.env("WENGERT_NUM_THREADS", value).env(CHILD, expected.to_string());
+            let output = child.output().expect("the child starts");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{value}: {text}");
+        }
     }
 }

@@ -13,14 +13,14 @@ use std::{cell::Cell, io};
 
 use crate::memory::threads::account::{Account, Spent};
 use crate::memory::threads::count::MAX_THREADS;
-use crate::memory::threads::team::{Idle, Tasks, Team, Wait};
+use crate::memory::threads::team::{Caller, Idle, Tasks, Wait};
 
 /// The time for which a helper spins before it sleeps. A longer time keeps the helper ready through the serial parts of a training step. A
 /// shorter time saves energy.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// The duration of a trial, which is more than two timer ticks of 4 ms (Linux, 250 Hz). At a timer tick the system switches between
-/// threads.
+/// The duration of a trial (a test whether a helper has a processor for itself). It is more than two timer ticks of 4 ms (Linux, 250 Hz).
+/// At a timer tick the system switches between threads.
 pub(super) const TRIAL: Duration = Duration::from_millis(10);
 
 /// The shortest pause of a spinning thread that counts as a suspension. Interrupts cause shorter pauses, other threads cause longer ones.
@@ -30,15 +30,16 @@ const SUSPENSION: Duration = Duration::from_micros(100);
 /// and 12 µs on Intel Skylake. During the call that yields, the helper does not see new tasks, so shorter intervals delay operations.
 const SPINS: u32 = 256;
 
-/// The number of times that the caller tests whether helpers have finished before it reads the clock. These tests take 1 µs on AMD Zen 4.
+/// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it reads the clock.
+/// These tests take 1 µs on AMD Zen 4.
 const SHORT_WAIT: u32 = 64;
 
 /// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the owner has
 /// finished the range. All tests together take 5 µs on AMD Zen 4.
 const PATIENCE: u32 = 256;
 
-/// The number of times that the caller tests whether helpers have finished before it yields its processor. These tests take 40 µs on AMD
-/// Zen 4.
+/// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it yields its
+/// processor. These tests take 40 µs on AMD Zen 4.
 const CALLER_SPINS: u32 = 2000;
 
 thread_local! {
@@ -79,7 +80,7 @@ type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
 
 /// The helpers, the state that they share with the caller, and the account of the time that they save.
 pub(super) struct ThreadPool {
-    team: Arc<Team>,
+    caller: Caller,
     helpers: Vec<Helper>,
     account: Account,
     spawn: Spawn,
@@ -90,8 +91,13 @@ pub(super) struct ThreadPool {
 impl ThreadPool {
     /// Returns a pool that starts its helpers when an operation first asks for them.
     pub(super) fn new(spawn: Spawn) -> Self {
-        let team = Arc::new(Team::new(MAX_THREADS, PATIENCE));
-        ThreadPool { team, helpers: Vec::new(), account: Account::new(), spawn, refused: false }
+        ThreadPool {
+            caller: Caller::new(MAX_THREADS, PATIENCE),
+            helpers: Vec::new(),
+            account: Account::new(),
+            spawn,
+            refused: false,
+        }
     }
 
     /// Starts a thread with the standard library.
@@ -103,7 +109,7 @@ impl ThreadPool {
     fn start_helpers(&mut self, wanted: usize) {
         while self.helpers.len() < wanted && !self.refused {
             let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
-            let (team, seat) = (Arc::clone(&self.team), self.helpers.len() + 1);
+            let (team, seat) = (Arc::clone(self.caller.team()), self.helpers.len() + 1);
             let mut wait = SpinThenSleep::new(Arc::clone(&report));
             let run = move || {
                 INSIDE.set(true);
@@ -128,7 +134,7 @@ impl ThreadPool {
         let mut waiting = Waiting::default();
         INSIDE.set(true);
         let own_tasks = catch_unwind(AssertUnwindSafe(|| {
-            self.team.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), |_| waiting.turn())
+            self.caller.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), || waiting.turn())
         }));
         INSIDE.set(false);
         match own_tasks {
@@ -245,14 +251,19 @@ impl SpinThenSleep {
     fn trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;
-        while self.last - self.since < TRIAL && suspended < TRIAL / 4 {
+        while self.last - self.since < TRIAL && passes(suspended) {
             (0..SPINS).for_each(|_| std::hint::spin_loop());
             suspended += self.pause();
         }
-        let result = if suspended < TRIAL / 4 { PASSED } else { FAILED };
+        let result = if passes(suspended) { PASSED } else { FAILED };
         // This exchange fails if the helper received the order to end during the trial.
         let _ = self.report.trial.compare_exchange(REQUESTED, result, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+/// Returns true if a thread that was suspended for this part of a trial had a processor for itself.
+fn passes(suspended: Duration) -> bool {
+    suspended < TRIAL / 4
 }
 
 impl Wait for SpinThenSleep {
@@ -359,7 +370,7 @@ mod tests {
     fn a_dropped_pool_ends_its_helpers() {
         let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
         check(&mut pool, 2, 100);
-        let team = Arc::downgrade(&pool.team);
+        let team = Arc::downgrade(pool.caller.team());
         drop(pool);
         while team.upgrade().is_some() {
             thread::yield_now();
@@ -383,5 +394,103 @@ mod tests {
         assert!(since.is_some());
         (0..CALLER_SPINS).for_each(|_| waiting.turn());
         assert_eq!(waiting.since, since);
+    }
+
+    /// Returns a pool with one helper that has not started.
+    fn pool_with_an_absent_helper() -> ThreadPool {
+        let mut pool = ThreadPool::new(|_, _| Ok(thread::current()));
+        check(&mut pool, 1, 2);
+        pool
+    }
+
+    #[test]
+    fn the_times_of_an_operation_reach_the_account() {
+        const MS: Duration = Duration::from_millis(1);
+        // The caller ran two of four tasks in 8 ms and waited for 20 ms, so the helper saved 8 ms and cost 20 ms.
+        let mut pool = pool_with_an_absent_helper();
+        let start = Instant::now().checked_sub(28 * MS).expect("the clock is old");
+        pool.record_times(1, 4, 2, start, Some(start + 8 * MS));
+        assert_eq!(pool.account.resting(), 1);
+        // The helper saved more time than the caller waited.
+        let mut pool = pool_with_an_absent_helper();
+        pool.record_times(1, 4, 2, start, Some(Instant::now()));
+        assert_eq!(pool.account.resting(), 0);
+        // The helper saved 10 ms, and the system suspended it for a second.
+        let mut pool = pool_with_an_absent_helper();
+        pool.helpers[0].report.suspended.store(1_000_000_000, Ordering::Relaxed);
+        pool.record_times(1, 4, 2, Instant::now(), None);
+        assert_eq!(pool.account.resting(), 1);
+        assert_eq!(pool.helpers[0].report.suspended.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_helper_that_keeps_the_caller_waiting_rests() {
+        let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
+        let helped = AtomicUsize::new(0);
+        let task = |_| {
+            if thread::current().name().is_some_and(|name| name.starts_with("wengert-")) {
+                helped.fetch_add(1, Ordering::SeqCst);
+                thread::sleep(Duration::from_millis(200));
+            } else {
+                let since = Instant::now();
+                while helped.load(Ordering::SeqCst) == 0 && since.elapsed() < Duration::from_secs(10) {
+                    thread::yield_now();
+                }
+            }
+        };
+        pool.run(1, Tasks { count: 2, descending: false, task: &task });
+        assert_eq!((helped.into_inner(), pool.account.resting()), (1, 1));
+    }
+
+    #[test]
+    fn the_result_of_a_trial_decides_whether_a_helper_works() {
+        for (state, expected) in [(PASSED, 1), (FAILED, 0), (REQUESTED, 0)] {
+            let mut pool = pool_with_an_absent_helper();
+            let start = Instant::now().checked_sub(Duration::from_secs(1)).expect("the clock is old");
+            pool.record_times(1, 2, 1, start, Some(start));
+            let later = Instant::now() + Duration::from_secs(5);
+            assert_eq!((pool.account.resting(), pool.allowed(later)), (1, 0));
+            let report = Arc::clone(&pool.helpers[0].report);
+            assert_eq!(report.trial.load(Ordering::Relaxed), REQUESTED);
+            report.trial.store(state, Ordering::Relaxed);
+            assert_eq!(pool.allowed(later), expected);
+            let left = if state == REQUESTED { REQUESTED } else { NO_TRIAL };
+            assert_eq!(report.trial.load(Ordering::Relaxed), left);
+        }
+    }
+
+    #[test]
+    fn long_pauses_are_suspensions_and_a_passed_trial_is_long() {
+        let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(REQUESTED) });
+        let mut wait = SpinThenSleep::new(Arc::clone(&report));
+        wait.last = wait.last.checked_sub(Duration::from_secs(1)).expect("the clock is old");
+        assert!(wait.pause() >= Duration::from_secs(1));
+        assert!((0..10_000).any(|_| wait.pause().is_zero()));
+        wait.trial();
+        let long = wait.last - wait.since >= TRIAL;
+        assert!(report.trial.load(Ordering::Relaxed) == FAILED || long);
+    }
+
+    #[test]
+    fn a_trial_fails_after_a_quarter_of_its_duration() {
+        let quarter = Duration::from_micros(2500);
+        assert!(passes(Duration::ZERO) && passes(quarter - Duration::from_nanos(1)) && !passes(quarter));
+    }
+
+    #[test]
+    fn a_helper_spins_before_it_reads_the_clock_and_sleeps_after_a_long_wait() {
+        let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
+        let mut wait = SpinThenSleep::new(Arc::clone(&report));
+        let start = wait.last;
+        assert!((1..SPINS).all(|_| matches!(wait.next(), Idle::Spin)) && wait.last == start);
+        // The helper goes on spinning, unless the system suspended it.
+        let goes_on = matches!(wait.next(), Idle::Spin);
+        assert!(wait.last > start);
+        assert!(goes_on || report.suspended.load(Ordering::Relaxed) > 0 || wait.last - wait.since > AWAKE);
+        wait.since = start.checked_sub(Duration::from_secs(1)).expect("the clock is old");
+        assert!((0..SPINS).any(|_| matches!(wait.next(), Idle::Sleep)));
+        wait.last = wait.since;
+        wait.restart();
+        assert!(wait.since == wait.last && wait.last > start);
     }
 }

@@ -287,4 +287,31 @@ mod tests {
         // If another test uses the pool at this time, the tasks run on this thread, as if there were no pool.
         assert!(threads == 1 || [0, 100].contains(&inside.into_inner()));
     }
+
+    /// Calls `each_part` with `count` parts. Returns true if a part ran as a task of the pool.
+    fn is_distributed(count: usize, parallel: bool) -> bool {
+        let inside = AtomicUsize::new(0);
+        each_part(vec![(); count], parallel, |_, ()| {
+            inside.fetch_add(usize::from(inside_task()), Ordering::Relaxed);
+        });
+        inside.into_inner() > 0
+    }
+
+    #[test]
+    fn several_parallel_parts_are_distributed() {
+        // The pool may serve another test at this time, so each case runs many times.
+        let pause = || thread::sleep(Duration::from_micros(500));
+        for _ in 0..100 {
+            pause();
+            assert!(!is_distributed(2, false));
+            for_each(1, |_| assert!(!inside_task(), "one task needs no pool"));
+        }
+        for count in [2, 3] {
+            let distributed = (0..1000).any(|_| {
+                pause();
+                is_distributed(count, true)
+            });
+            assert!(distributed || num_threads() == 1, "{count}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! An operation consists of numbered tasks. Every thread has a *seat*, a cache line with the range of its unclaimed tasks. A thread claims
 //! one task at a time, first from its own seat, then from the other seats. The caller returns when every task is finished.
 //!
-//! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is open. So a helper that arrives late finds empty
+//! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is running. So a helper that arrives late finds empty
 //!   ranges and does not access the finished operation.
 //! - The caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper that has not
 //!   started.
@@ -16,7 +16,7 @@
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use super::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, fence, park, spin_loop};
 
@@ -64,7 +64,7 @@ pub(super) struct Team {
     patience: u32,
 }
 
-/// The tasks of an operation that the caller hands to [`Team::run`].
+/// The tasks of an operation that the caller hands to [`Caller::run`].
 #[derive(Clone, Copy)]
 pub(super) struct Tasks<'a> {
     pub(super) count: usize,
@@ -131,9 +131,59 @@ impl Seat {
     }
 }
 
+/// The calling side of a team. A team has only one caller, and [`Caller::run`] borrows it mutably. So only one operation runs at a time.
+pub(super) struct Caller(Arc<Team>);
+
+impl Caller {
+    /// Returns the caller of a new team with up to `seats - 1` helpers.
+    pub(super) fn new(seats: usize, patience: u32) -> Self {
+        Caller(Arc::new(Team::new(seats, patience)))
+    }
+
+    /// Returns the team, for its helpers.
+    pub(super) fn team(&self) -> &Arc<Team> {
+        &self.0
+    }
+
+    /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`. Returns the number of tasks that the caller ran.
+    /// Calls `wake` with the index of each sleeping helper's seat. Calls `wait` repeatedly while a helper has not finished a task that it
+    /// claimed.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`MAX_TASKS`] tasks. If a task panicked: then the panic has the payload of the first such task, and starts
+    /// after all tasks have finished.
+    pub(super) fn run(
+        &mut self,
+        helpers: usize,
+        tasks: Tasks<'_>,
+        wake: impl Fn(usize),
+        mut wait: impl FnMut(),
+    ) -> usize {
+        assert!(tasks.count <= MAX_TASKS, "the number of a task has 32 bits");
+        let team = &*self.0;
+        team.open(helpers + 1, &tasks);
+        for seat in 1..=helpers {
+            if team.seats[seat].0.asleep.load(Ordering::Relaxed) {
+                wake(seat);
+            }
+        }
+        let own = team.work(0);
+        // Acquire: after the loop, the caller sees everything that the tasks have written.
+        while team.unfinished.0.load(Ordering::Acquire) > own {
+            wait();
+        }
+        let panic = team.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match panic {
+            Some(payload) => resume_unwind(payload),
+            None => own,
+        }
+    }
+}
+
 impl Team {
     /// Returns a team of one caller and up to `seats - 1` helpers.
-    pub(super) fn new(seats: usize, patience: u32) -> Self {
+    fn new(seats: usize, patience: u32) -> Self {
         let seat = || Padded(Seat { unclaimed: AtomicU64::new(0), asleep: AtomicBool::new(false) });
         Team {
             seats: (0..seats).map(|_| seat()).collect(),
@@ -146,31 +196,6 @@ impl Team {
             unfinished: Padded(AtomicUsize::new(0)),
             panic: Mutex::new(None),
             patience,
-        }
-    }
-
-    /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`. Returns the number of tasks that the caller ran.
-    /// Calls `wake` with the index of each sleeping helper's seat. Calls `wait` repeatedly while a helper has not finished a task that it
-    /// claimed.
-    ///
-    /// Only one thread at a time may call this function, and `tasks` has at most [`MAX_TASKS`] tasks.
-    ///
-    /// # Panics
-    ///
-    /// If a task panicked. The panic has the payload of the first such task, and starts after all tasks have finished.
-    pub(super) fn run(&self, helpers: usize, tasks: Tasks<'_>, wake: impl Fn(usize), wait: impl FnMut(usize)) -> usize {
-        self.open(helpers + 1, &tasks);
-        for seat in 1..=helpers {
-            if self.seats[seat].0.asleep.load(Ordering::Relaxed) {
-                wake(seat);
-            }
-        }
-        let own = self.work(0);
-        self.join(own, wait);
-        let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match panic {
-            Some(payload) => resume_unwind(payload),
-            None => own,
         }
     }
 
@@ -203,14 +228,6 @@ impl Team {
             count.saturating_sub(end)..count.saturating_sub(start)
         } else {
             start..end
-        }
-    }
-
-    /// Waits until helpers have finished all tasks except the `own` tasks that the caller has run. Calls `wait` repeatedly with `own`.
-    fn join(&self, own: usize, mut wait: impl FnMut(usize)) {
-        // Acquire: after the loop, the caller sees everything that the tasks have written.
-        while self.unfinished.0.load(Ordering::Acquire) > own {
-            wait(own);
         }
     }
 
@@ -277,7 +294,7 @@ impl Team {
         let operation = &self.operation.0;
         let descending = operation.descending.load(Ordering::Relaxed);
         let number = if descending { operation.count.load(Ordering::Relaxed) - 1 - number } else { number };
-        // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Team::run` has not returned, and the pointer to
+        // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Caller::run` has not returned, and the pointer to
         // its argument is valid. `open` writes the pointer only before the tasks of an operation can be claimed.
         let task = unsafe { *operation.task.load(Ordering::Relaxed).cast::<Task<'_>>() };
         task(number);

@@ -181,7 +181,7 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl Operand<X::Array>) -> Result<X::Array> {
     let at = Site::here("where");
     let x = &x.array();
-    let mask = &mask.to_mask(x);
+    let mask = &mask.to_mask(x, at)?;
     let mask_shape = mask.shape();
     let (x, y, shape) = match y.into_argument(x) {
         Argument::Number(value) => {

@@ -159,7 +159,8 @@ pub trait Masking: TensorLike<Elem: Element> {
     /// Returns `value` where `mask` is true, and `self` elsewhere. `mask` and `self` broadcast. The derivative is 0 at replaced elements.
     /// PyTorch: `masked_fill`.
     fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
-        masked_fill(self, &mask.to_mask(self), value, Site::here("masked_fill"))
+        let at = Site::here("masked_fill");
+        masked_fill(self, &mask.to_mask(self, at)?, value, at)
     }
 }
 

@@ -117,7 +117,7 @@ pub trait InPlace: TensorLike {
     /// Sets `self` to `self.masked_fill(mask, value)`. `mask` expands to the shape of `self`. PyTorch: `masked_fill_`.
     fn try_masked_fill_(&mut self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("masked_fill_");
-        let mask = mask.to_mask(self);
+        let mask = mask.to_mask(self, at)?;
         let (own, other) = (self.shape(), mask.shape());
         same_shape(&own, &other, &join_all(&[&own, &other], at)?, at)?;
         let value = masked_fill(self, &mask, value, at)?;

@@ -23,7 +23,7 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
             *source = number as i64;
         }
     })?;
-    let written = x.mask(&source.compare(Compare::Ge, 0, at)?);
+    let written = x.mask(&source.compare(Compare::Ge, 0, at)?, at)?;
     let last = values.apply_take(&source.combine(Binary::Maximum, 0, at)?, at)?;
     let result = A::apply_select(&written, &last, x, at)?;
     if !repeated {
@@ -43,7 +43,7 @@ pub(crate) fn overwrite_with_number<A: TensorLike>(
     value: A::Elem,
     at: Site,
 ) -> Result<A> {
-    x.choose(&x.mask(&mask_without(&x.shape(), positions, at)?), crate::ops::Argument::Number(value), at)
+    x.choose(&x.mask(&mask_without(&x.shape(), positions, at)?, at)?, crate::ops::Argument::Number(value), at)
 }
 
 /// Returns a mask that is false at `positions` and true elsewhere.

@@ -126,7 +126,7 @@ pub trait Scatter: TensorLike {
         let value = one_value(self, value, &self.shape(), at, |rank| {
             format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
         })?;
-        self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?), &value, at)
+        self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?, at)?, &value, at)
     }
 
     /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds `values`
@@ -209,7 +209,7 @@ pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: 
         return Ok(expanded);
     }
     let values = source.apply_take(&numbers, at)?;
-    A::apply_select(&x.mask(&mask), &values, &expanded, at)
+    A::apply_select(&x.mask(&mask, at)?, &values, &expanded, at)
 }
 
 /// Converts the positions `index` along dimension `dim` of `x` to row-major positions. Returns `None` if `index` is empty.

@@ -103,7 +103,7 @@ impl Targets {
         let mut counts = Tensor::splat(0i64, &shape, at)?;
         let mut last = Tensor::splat(0i64, &shape, at)?;
         let mut ranks = Vec::with_capacity(order.len());
-        let (own, places) = (counts.make_mut(), last.make_mut());
+        let (own, places) = (counts.elements_mut(at)?, last.elements_mut(at)?);
         for (place, &source) in order.iter().enumerate() {
             let target = positions[source as usize] as usize;
             ranks.push(own[target]);
@@ -131,7 +131,7 @@ impl Targets {
             let combined = part(0)?.apply_binary(op, &own, at)?;
             let is_shared =
                 self.ranks.slice_axis(0, reach, size - reach, at)?.compare(Compare::Ge, reach as i64, at)?;
-            let later = A::apply_select(&z.mask(&is_shared), &combined, &own, at)?;
+            let later = A::apply_select(&z.mask(&is_shared, at)?, &combined, &own, at)?;
             z = A::apply_cat(&[z.slice_axis(0, 0, reach, at)?, later], 0, at)?;
             reach = reach.saturating_mul(2);
         }
@@ -142,7 +142,7 @@ impl Targets {
 /// Returns `x`. If `include_self` is false, 0 replaces those elements of `x` that are targets, at which elements of the source array are
 /// reduced.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
-    if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?), 0.0, at) }
+    if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?, at)?, 0.0, at) }
 }
 
 fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
@@ -162,7 +162,7 @@ fn products<A: TensorLike<Elem: Float>>(
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.has_sources(at)?);
+    let reached = x.mask(&targets.has_sources(at)?, at)?;
     let factor = targets.reduce(source, Binary::Mul, at)?;
     if include_self {
         return x.times(&factor.choose(&reached, 1.0, at)?, at);
@@ -178,7 +178,7 @@ fn extremes<A: TensorLike<Elem: Float>>(
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.has_sources(at)?);
+    let reached = x.mask(&targets.has_sources(at)?, at)?;
     let own = x.apply_detach(at)?;
     let mut extreme = targets.reduce(&source.apply_detach(at)?, op, at)?;
     if include_self {

@@ -36,7 +36,7 @@ pub(crate) trait Compose: TensorLike {
         x.apply_compare(op, &y, at)
     }
 
-    /// Returns `self` where `mask` is true and `y` elsewhere. Both are expanded to the shape of `mask`.
+    /// Returns `self` where `mask` is true and `y` elsewhere. `self` and `y` are expanded to the shape of `mask`.
     fn choose(&self, mask: &Self::Mask, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         let shape = mask.shape();
         let y = match y.into_argument(self) {
@@ -46,14 +46,14 @@ pub(crate) trait Compose: TensorLike {
         Self::apply_select(mask, &expand(self, &shape, at)?, &y, at)
     }
 
-    /// Returns `value` where `mask` is true and `self` elsewhere. The shapes are equal.
+    /// Returns `value` where `mask` is true and `self` elsewhere. `mask` and `self` have the same shape.
     fn replace_where(&self, mask: &Self::Mask, value: f64, at: Site) -> Result<Self, Self::Error> {
         Self::apply_select(mask, &self.fill_shape(value, &self.shape(), at)?, self, at)
     }
 
     /// Returns `mask`, which is plain data, as a mask for `self`, expanded to `shape`.
     fn expand_mask(&self, mask: &Tensor<bool>, shape: &Shape, at: Site) -> Result<Self::Mask, Self::Error> {
-        expand(&self.mask(mask), shape, at)
+        expand(&self.mask(mask, at)?, shape, at)
     }
 
     /// Returns `value`, expanded to `shape`.

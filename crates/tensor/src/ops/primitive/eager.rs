@@ -52,8 +52,8 @@ impl<T: Element> TensorLike for Tensor<T> {
         Tensor::scalar(value)
     }
 
-    fn mask(&self, mask: &Tensor<bool>) -> Tensor<bool> {
-        mask.clone()
+    fn mask(&self, mask: &Tensor<bool>, _at: Site) -> Result<Tensor<bool>, Error> {
+        Ok(mask.clone())
     }
 
     fn to_tensor(&self, _at: Site) -> Result<Tensor<T>, Error> {
@@ -74,7 +74,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         check_supported::<T>(T::supports_unary(op), at)?;
-        elementwise(self.shape(), at, [self.layout()], |[x], out| {
+        build_in_operand_order(self.shape(), at, [self.layout()], |[x], out| {
             elementwise::unary(op, Source { data: self.source().data, layout: x }, out);
         })
     }
@@ -109,14 +109,14 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
-        elementwise(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
+        build_in_operand_order(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
             let (first, second) = (self.source().data, other.source().data);
             elementwise::compare(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
         })
     }
 
     fn apply_select(mask: &Tensor<bool>, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
-        elementwise(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
+        build_in_operand_order(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
             let x = Source { data: x.source().data, layout: first };
             let y = Source { data: y.source().data, layout: second };
             elementwise::select(Source { data: mask.source().data, layout: third }, x, y, out);
@@ -160,7 +160,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| {
-            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum);
+            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum)
         })
     }
 
@@ -305,7 +305,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Returns the elements in row-major order. Copies them if `x` is not contiguous.
+/// Returns the elements of `x` in row-major order. Copies them if `x` is not contiguous.
 fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> {
     Ok(match x.as_slice() {
         Some(elements) => Cow::Borrowed(elements),
@@ -322,7 +322,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     crate::memory::reserve::addressable::<T>(shape, at)?;
     let (mut first, mut second) = (None, None);
     let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
-    elementwise(shape, at, [x.layout, y.layout], |[first, second], out| {
+    build_in_operand_order(shape, at, [x.layout, y.layout], |[first, second], out| {
         let (x, y) = (Source { data: x.data, layout: first }, Source { data: y.data, layout: second });
         elementwise::binary(op, first.shape(), x, y, out);
     })
@@ -330,9 +330,9 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
 
 /// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand
 /// with several elements is row-major. Otherwise the result has the dimension order of the first operand that is not expanded. So
-/// transposed operands give a transposed result, as in PyTorch. For this, `fill` gets layouts with permuted dimensions. In their order,
-/// this first operand and the result are contiguous.
-fn elementwise<T: Element, const N: usize>(
+/// transposed operands give a transposed result, as in PyTorch. In that case, `fill` gets the operands' layouts with the dimensions in that
+/// operand's order, from its longest stride to its shortest.
+fn build_in_operand_order<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
     layouts: [&Layout; N],

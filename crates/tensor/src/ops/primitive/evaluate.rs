@@ -48,7 +48,7 @@ pub trait Evaluate<T: Float> {
         unreachable!("the data of node %{node} is here")
     }
 
-    /// Runs the steps of a plan of the expression, and returns the values of the expression's roots, which are its results.
+    /// Runs the steps of a plan of the expression, and returns the values of the plan's roots (the requested nodes).
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ pub trait Evaluate<T: Float> {
     fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         let mut buffers = Buffers::new(self, plan);
         for step in &plan.steps {
-            buffers.take(step)?;
+            buffers.run_step(step)?;
             for &buffer in &step.drops {
                 buffers.values[buffer as usize] = None;
             }
@@ -91,7 +91,7 @@ pub trait Evaluate<T: Float> {
             if buffers.postpone(step, &roots_of) {
                 continue;
             }
-            buffers.take(step)?;
+            buffers.run_step(step)?;
             for &position in step.writes.iter().flat_map(|&buffer| &roots_of[buffer as usize]) {
                 let (source, shape) = &plan.roots[position];
                 ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
@@ -213,7 +213,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Runs a step, and stores the values that it computes.
-    fn take(&mut self, step: &Step<T>) -> Result<(), E::Error> {
+    fn run_step(&mut self, step: &Step<T>) -> Result<(), E::Error> {
         self.fetched.clear();
         for source in &step.reads {
             self.fetch(source)?;
@@ -234,7 +234,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.host.site(step.node);
                 let given = |output: usize| outputs.get_mut(output).and_then(Option::take);
-                let results = program.borrow_mut().outputs(&arguments, site, given, Tensor::from_parts)?;
+                let results = program.borrow_mut().run(&arguments, site, given, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
                     self.values[buffer as usize] = Some(result);
@@ -256,7 +256,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    /// Returns the tensor that an operand refers to, or `None` if the operand is a number.
+    /// Returns the tensor that an operand refers to, or `None` if the operand is a number or was not computed.
     fn tensor(&self, source: &OperandRef<T>) -> Option<&Tensor<T>> {
         let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
         match *source {
@@ -337,8 +337,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns the result of a concatenation: one buffer that holds all operands in order. It is a part of the memory of concatenation
-    /// `buffer`, from element `start` on. Returns `None` if an operand is stored elsewhere, although its part of this memory is already
-    /// taken.
+    /// `buffer`, from element `start` on. Returns `None` if an operand neither lies in its part of this memory nor can be copied to it.
     fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
@@ -401,8 +400,8 @@ impl<T: Float> Concatenations<'_, T> {
         self.take(offset, len)
     }
 
-    /// Takes `len` elements from `start` on in the memory of concatenation `buffer`. Returns `None` if one of these elements was taken
-    /// before, or if there was too little memory for the concatenation.
+    /// Returns the part of `len` elements, from element `start` on, of the memory of concatenation `buffer`. Returns `None` if one of these
+    /// elements was handed out before, or if there was too little memory for the concatenation.
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)

@@ -37,7 +37,11 @@ pub trait TensorLike: Clone + Sized {
     }
 
     /// Returns `mask` as a mask for `self`. If `self` is a recorded variable, the mask is a constant on its tape.
-    fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the mask. A tape has masks of numbers, which are larger than truth values.
+    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask, Self::Error>;
 
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
@@ -91,9 +95,9 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the values of `self`, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. The derivative is then
-    /// computed from the values of `self` alone, so that the values from which `self` was computed can be released. A plain tensor returns
-    /// itself.
+    /// Returns the values of `self`, marked as the softmax of `x` along `axis` (as the logarithm of this softmax, if `log` is true). The
+    /// derivative is then computed from the values of `self` alone, so that the values from which `self` was computed can be released. A
+    /// plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -178,8 +182,8 @@ pub trait TensorLike: Clone + Sized {
         self.apply_binary(op, &number, at)
     }
 
-    /// Computes the square root, or its inverse if `inverse` is true. PyTorch computes these roots for a power whose exponent is
-    /// the plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
+    /// Computes the square root, or its reciprocal if `inverse` is true. PyTorch computes these roots for a power whose exponent is the
+    /// plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
     ///
     /// # Errors
     ///
@@ -202,7 +206,7 @@ pub trait TensorLike: Clone + Sized {
     /// `view` would read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// Reduces over `axes`, which stay with size 1. Without elements, the result is the identity of `op`, if it has one.
+    /// Reduces over `axes`, which stay with size 1. A reduction of no elements gives the identity of `op`, if `op` has one.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Reduces like [`apply_reduce`](Self::apply_reduce), and removes the dimensions `axes`.
@@ -266,18 +270,22 @@ pub trait TensorLike: Clone + Sized {
 )]
 pub trait MaskOperand<A: TensorLike> {
     /// Returns the mask, on the same tape as `beside`.
-    fn to_mask(&self, beside: &A) -> A::Mask;
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the mask.
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error>;
 }
 
 impl<A: TensorLike, M: MaskOperand<A>> MaskOperand<A> for &M {
-    fn to_mask(&self, beside: &A) -> A::Mask {
-        (**self).to_mask(beside)
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error> {
+        (**self).to_mask(beside, at)
     }
 }
 
 impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
-    fn to_mask(&self, _beside: &Tensor<T>) -> Tensor<bool> {
-        self.clone()
+    fn to_mask(&self, _beside: &Tensor<T>, _at: Site) -> Result<Tensor<bool>, Error> {
+        Ok(self.clone())
     }
 }
 

@@ -23,7 +23,9 @@ pub(crate) fn compute_composite<T: Float>(
     let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
     check_fits::<T>(&result.shape(), at)?;
-    result.to_tensor(at)
+    // The result of an expanded tensor is expanded. But a result of an operation on tensors can be written in place.
+    let value = result.to_tensor(at)?;
+    if value.layout().has_internal_overlap() { value.copied(at) } else { Ok(value) }
 }
 
 /// An expression, and the data of its leaves.
@@ -72,8 +74,16 @@ impl<T: Float> Clone for Traced<'_, T> {
 impl<'e, T: Float> Traced<'e, T> {
     fn leaf(trace: &'e RefCell<Trace<T>>, data: &Tensor<T>) -> Self {
         let number = trace.borrow().data.len() as u32;
-        trace.borrow_mut().data.push(data.clone());
-        Self::push(trace, Op::Constant(number), [], data.shape())
+        let leaf = Self::push(trace, Op::Constant(number), [], data.shape());
+        let Trace { expression, data: leaves, .. } = &mut *trace.borrow_mut();
+        leaves.push(match data.unexpanded() {
+            Some(before) => {
+                expression.set_unexpanded(leaf.index, before.shape());
+                before
+            }
+            None => data.clone(),
+        });
+        leaf
     }
 
     fn push<const N: usize>(trace: &'e RefCell<Trace<T>>, op: Op, inputs: [Index; N], shape: &Shape) -> Self {
@@ -101,8 +111,8 @@ impl<'e, T: Float> Traced<'e, T> {
 type Eager<'f, T> = dyn Fn(&Tensor<T>) -> Result<Tensor<T>, Error> + 'f;
 
 impl<T: Float> MaskOperand<Self> for Traced<'_, T> {
-    fn to_mask(&self, _beside: &Self) -> Self {
-        self.clone()
+    fn to_mask(&self, _beside: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(self.clone())
     }
 }
 
@@ -130,8 +140,8 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         Self::push(self.trace, op, [], &Shape::scalar())
     }
 
-    fn mask(&self, mask: &Tensor<bool>) -> Self {
-        self.constant(&mask.cast())
+    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
+        Ok(self.constant(&mask.cast_to(at)?))
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
@@ -221,5 +231,19 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let values: Vec<Tensor<T>> = parts.iter().map(|part| part.to_tensor(at)).collect::<Result<_, _>>()?;
         Ok(parts[0].constant(&Tensor::apply_cat(&values, axis, at)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::thresholds::ops::MANY_TERMS;
+
+    #[test]
+    fn the_result_for_an_expanded_tensor_can_be_written_in_place() {
+        let mut y = Tensor::from([0.5f32]).expand([MANY_TERMS]).gelu();
+        let before = y.get(&[7]).unwrap();
+        y.add_(1.0);
+        assert!(y.is_contiguous() && y.get(&[7]) == Some(before + 1.0));
     }
 }

@@ -9,7 +9,7 @@ use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::reduce_dims;
-use crate::{Dims, Float, Position, Reduction, Shape, Site, Tensor, View, ensure};
+use crate::{Dims, Error, Float, Position, Reduction, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// `sort`, `topk`, `median` and related operations.
 ///
@@ -114,6 +114,8 @@ pub trait Sorting: TensorLike {
     {
         let at = Site::here("median_all");
         let values = self.to_tensor(at)?.elements(at)?;
+        let refused = |_| Error::OutOfMemory { shape: self.shape(), dtype: Self::Elem::DTYPE, at };
+        lanes::check_room(values.len(), 1).map_err(refused)?;
         if values.is_empty() {
             let nothing = reduce_dims(self, Reduction::Sum, &Dims::from(..), false, at)?;
             return nothing.with_value(&self.constant(&Tensor::scalar(Self::Elem::NAN)), at);

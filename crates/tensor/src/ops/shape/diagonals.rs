@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::memory::reserve::addressable;
+use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
@@ -81,7 +81,10 @@ fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool
     let rank = shape.rank();
     ensure!(rank >= 2, at, "{operation}: input tensor must have at least 2 dimensions");
     let columns = shape[rank - 1];
-    let mask = Tensor::build(&[shape[rank - 2], columns].into(), at, |out| {
+    let size = Shape::from([shape[rank - 2], columns]);
+    // The result has at least as many elements as the mask.
+    check_fits::<A::Elem>(&size, at)?;
+    let mask = Tensor::build(&size, at, |out| {
         for (position, out) in out.iter_mut().enumerate() {
             *out = keeps((position / columns) as isize, (position % columns) as isize);
         }

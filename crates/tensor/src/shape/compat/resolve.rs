@@ -202,6 +202,10 @@ mod tests {
             assert!(resolve(&none, &none, BroadcastRule::Operation, at).is_ok());
         }
         let _rules = Rules::strict().scope();
+        {
+            let _inner = Rules::pytorch().scope();
+            assert!(zero_dim_allowed());
+        }
         assert!(!zero_dim_allowed() && !accepts_equal(BroadcastRule::Operation) && accepts_equal(BroadcastRule::Step));
         assert!(check_zero_dim(&[&one, &one], at).is_ok());
         let refused = check_zero_dim(&[&one, &none], at).unwrap_err();

@@ -74,7 +74,7 @@ impl Warning {
                     .to_owned()
             }
             Warning::Evaluating { layer, .. } => format!(
-                "this step has gradients of a tape that does not train: `{layer}` used its running statistics, which do not change."
+                "this step has gradients of a tape that does not train: `{layer}` ran as in evaluation, not as in training."
             ),
             Warning::Environment { value } => format!(
                 "{VARIABLE}={value} is ignored: it must be off, warn or deny, \
@@ -90,7 +90,8 @@ impl Warning {
                 Some(diagnostic::pairing_hint(shapes, at))
             }
             Warning::Evaluating { .. } => Some(
-                "make the tape by `Tape::training(generator)`; if the layer shall evaluate, freeze its parameters: `model.freeze(path)`"
+                "make the tape by `Tape::training(generator)`; if the layer shall evaluate, freeze its parameters (`model.freeze(path)`) \
+                 or set its dropout to 0"
                     .to_owned(),
             ),
             Warning::Environment { .. } => None,
@@ -278,8 +279,10 @@ mod tests {
             emit(warning(Site::here("add")));
             assert_eq!(inner.warnings().len(), 2);
         }
+        let later = Site::here("add");
         emit(warning(here));
-        assert_eq!(outer.warnings(), [warning(here)]);
+        emit(warning(later));
+        assert_eq!(outer.warnings(), [warning(here), warning(later)]);
     }
 
     /// A value that sets a handler when it is dropped. This shows that the handler's lock is free at that time.
@@ -306,6 +309,7 @@ mod tests {
             }
         });
         emit(warning(here));
+        assert_eq!(heard.lock().unwrap().len(), 1);
         emit(warning(here));
         // Drops the first handler and its `SetsAnother`, which then sets a handler once more.
         set_handler(stderr_handler);
@@ -317,5 +321,52 @@ mod tests {
             file!()
         );
         assert_eq!(*heard.lock().unwrap(), [expected]);
+    }
+
+    /// A logger that stores the level, the target and the text of each message.
+    struct Recorder(Mutex<Vec<(log::Level, String, String)>>);
+
+    impl log::Log for Recorder {
+        fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn log(&self, record: &log::Record<'_>) {
+            let line = (record.level(), record.target().to_owned(), record.args().to_string());
+            self.0.lock().unwrap().push(line);
+        }
+
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn the_logger_gets_the_text_with_its_target() {
+        static RECORDER: Recorder = Recorder(Mutex::new(Vec::new()));
+        log::set_logger(&RECORDER).expect("no other test sets a logger");
+        log::set_max_level(log::LevelFilter::Warn);
+        let warning = warning(Site::here("sub"));
+        log_handler(&warning);
+        let expected = (log::Level::Warn, "wengert".to_owned(), warning.to_string());
+        assert!(RECORDER.0.lock().unwrap().contains(&expected));
+    }
+
+    /// The environment variable that makes [`child`] print.
+    const CHILD: &str = "WENGERT_TEST_PRINTS_A_WARNING";
+
+    /// Prints a warning. Runs as a process of its own.
+    #[test]
+    fn child() {
+        if std::env::var_os(CHILD).is_some() {
+            stderr_handler(&warning(Site::here("sub")));
+        }
+    }
+
+    #[test]
+    fn a_process_prints_warnings_to_standard_error() {
+        let mut child = std::process::Command::new(std::env::current_exe().expect("this program has a path"));
+        child.args(["--exact", "shape::compat::warning::tests::child", "--test-threads=1"]).env(CHILD, "1");
+        let output = child.output().expect("the child starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("UserWarning: self and other") && text.contains("other [4]\n  hint: "), "{text}");
     }
 }

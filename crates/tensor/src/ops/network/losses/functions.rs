@@ -141,6 +141,7 @@ losses! {
     /// let error = try_mse_loss(&x.unsqueeze(1), &y).unwrap_err();
     /// assert_eq!(error.sentence(), "mse_loss: the prediction has shape [2, 1], the target [2]");
     /// ```
+    #[doc(alias = "MSELoss")]
     MseLoss[T] mse_loss try_mse_loss
     {}
     {
@@ -182,6 +183,7 @@ losses! {
     |x, y, options| x.try_huber_loss(y, options.delta, weight.as_ref(), options.reduction);
 
     /// The divergence of log-probabilities from probabilities: [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
+    #[doc(alias = "KLDivLoss")]
     KlDivLoss kl_div try_kl_div
     {
         /// Sets whether the target has log-probabilities instead of probabilities.
@@ -201,6 +203,7 @@ losses! {
 
     /// The negative log-likelihood of counts under Poisson distributions:
     /// [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch: `nn.PoissonNLLLoss`.
+    #[doc(alias = "PoissonNLLLoss")]
     PoissonNllLoss poisson_nll_loss try_poisson_nll_loss
     {
         /// Sets whether the prediction is the logarithm of the rate; true by default.
@@ -215,6 +218,7 @@ losses! {
 
     /// The cross-entropy of probabilities of two classes: [`binary_cross_entropy`](LikelihoodLosses::binary_cross_entropy).
     /// PyTorch: `nn.BCELoss`.
+    #[doc(alias = "BCELoss")]
     BceLoss[T] binary_cross_entropy try_binary_cross_entropy
     {}
     {
@@ -225,6 +229,7 @@ losses! {
 
     /// The cross-entropy of the logits of two classes:
     /// [`binary_cross_entropy_with_logits`](LikelihoodLosses::binary_cross_entropy_with_logits). PyTorch: `nn.BCEWithLogitsLoss`.
+    #[doc(alias = "BCEWithLogitsLoss")]
     BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
     {}
     {

@@ -89,7 +89,7 @@ impl Targets {
     pub(crate) fn mask<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A> {
         match &self.kept {
             None => Ok(losses.clone()),
-            Some(kept) => losses.choose(&losses.mask(kept), Argument::Number(A::Elem::ZERO), at),
+            Some(kept) => losses.choose(&losses.mask(kept, at)?, Argument::Number(A::Elem::ZERO), at),
         }
     }
 
