@@ -57,7 +57,7 @@ pub fn items<A: Array>(call: &Call<A>, position: usize, name: &str) -> Result<Ve
         Given::Integer(place) => Ok(IndexItem::At(*place as isize)),
         Given::Slice([start, end, step]) => {
             let bound = |bound: Option<i64>| bound.map(|bound| bound as isize);
-            Ok(IndexItem::Slice(bound(*start), bound(*end), bound(*step).unwrap_or(1)))
+            Ok(IndexItem::Slice((bound(*start), bound(*end), bound(*step).unwrap_or(1)).into()))
         }
         Given::None => Ok(IndexItem::NewAxis),
         Given::Ellipsis => Ok(IndexItem::Ellipsis),

@@ -75,7 +75,7 @@ impl<'t, T: Float> Tape<T> {
                 return Err(primitive.undefined());
             }
             for (position, &operand) in primitive.inputs.iter().enumerate() {
-                let below = path.position(operand).filter(|_| rules::flows(primitive.op, position));
+                let below = path.position(operand).filter(|_| rules::is_differentiable_in(primitive.op, position));
                 let Some(v) = below.and_then(|below| tangents[below]) else {
                     continue;
                 };

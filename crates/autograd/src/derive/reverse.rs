@@ -258,7 +258,7 @@ impl<'t, T: Float> Var<'t, T> {
     #[track_caller]
     pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad");
-        let seed = self.one(at)?;
+        let seed = self.unit_seed(at)?;
         let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
         let gradients: Vec<Var<'t, T>> = gradients
             .into_iter()
@@ -292,7 +292,7 @@ impl<'t, T: Float> Var<'t, T> {
     #[track_caller]
     pub fn try_grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
-        let seed = self.one(at)?;
+        let seed = self.unit_seed(at)?;
         let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
         Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
     }
@@ -379,7 +379,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// Records the gradients of this variable, a single number, with respect to all leaf variables (including parameters) that it depends
     /// on. Returns the node of each leaf with the node of its gradient.
     pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(Index, Index)>, Error> {
-        let seed = self.one(at)?;
+        let seed = self.unit_seed(at)?;
         let leaves: Vec<Var<'t, T>> = {
             let record = self.tape.record.borrow();
             (0..=self.index).filter(|&index| record.is_variable(index)).map(|index| self.tape.at(index)).collect()
@@ -392,7 +392,7 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// Records the number one as the seed (the incoming gradient) of this variable. Returns an error if this variable is not a single
     /// number.
-    pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
+    pub(crate) fn unit_seed(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {
             return Err(Error::NotScalar { shape, at });

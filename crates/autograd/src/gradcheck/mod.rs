@@ -356,12 +356,13 @@ impl GradCheck {
                 let record = tape.record.borrow();
                 (record.node(index).op, record.inputs(index), record.name(index), record.location(index))
             };
-            if !(0..operands.len()).any(|position| rules::flows(op, position)) {
+            if !(0..operands.len()).any(|position| rules::is_differentiable_in(op, position)) {
                 continue;
             }
             let values = tape.evaluate(&operands, at).ok()?;
             // Operands without a derivative keep their values.
-            let moving: Vec<usize> = (0..operands.len()).filter(|&position| rules::flows(op, position)).collect();
+            let moving: Vec<usize> =
+                (0..operands.len()).filter(|&position| rules::is_differentiable_in(op, position)).collect();
             let points: Vec<&Tensor<T>> = moving.iter().map(|&position| &values[position]).collect();
             let alone = check.run(&|other, vars| replay(&tape, index, &moving, &values, other, vars), &points, at);
             if let Err(Failure::Mismatch(_) | Failure::Refused { .. }) = alone {

@@ -28,7 +28,7 @@ pub(crate) fn first_differentiable_input(op: Op) -> Option<usize> {
 
 /// Returns true if the operation is differentiable with respect to the input with index `input`.
 #[inline]
-pub(crate) fn flows(op: Op, input: usize) -> bool {
+pub(crate) fn is_differentiable_in(op: Op, input: usize) -> bool {
     first_differentiable_input(op).is_some_and(|first| input >= first)
 }
 

@@ -307,12 +307,12 @@ fn bound_values_and_statistics_must_fit_in_shape_and_tape() {
 /// Checks that another view of the same memory counts as a change.
 #[test]
 fn a_parameter_with_another_layout_is_an_error() {
-    let changes: [fn(&Tensor<f64>) -> Tensor<f64>; 3] = [|w| w.t(), |w| w.reshape([4]), |w| w.narrow(0, 0, 1)];
-    for change in changes {
-        let mut w = Parameter::new(Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+    let value = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    for view in [value.t(), value.reshape([4]), value.narrow(0, 0, 1)] {
+        let mut w = Parameter::new(value.clone());
         let tape = Tape::new();
         tape.parameter(&w);
-        w.value = change(&w.value);
+        w.value = view;
         let error = tape.try_parameter(&w).unwrap_err();
         assert!(matches!(error, Error::ParameterChanged { .. }), "{error}");
     }

@@ -99,7 +99,7 @@ impl<'t, T: Float> Tape<T> {
         vars: &[Var<'t, T>],
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        self.gradients_from((y, y.one(at)?), vars, at)
+        self.gradients_from((y, y.unit_seed(at)?), vars, at)
     }
 
     /// Records the gradients with respect to `vars`. `seeded` is a pair of an output and its incoming gradient. A gradient is zeros if the

@@ -128,7 +128,7 @@ mod tests {
             ("index_set_", x.try_index_set_(&index_items![&first], &y)),
             ("index_set_", x.try_index_set_(&index_items![0], &y)),
             ("masked_scatter_", x.try_masked_scatter_(&Tensor::full([2, 3], true), &y)),
-            ("masked_fill_", x.try_masked_fill_(&Tensor::full([2, 3], true), &y)),
+            ("masked_fill_", x.try_masked_fill_(Tensor::full([2, 3], true), &y)),
         ];
         for (name, error) in errors {
             let site = error.unwrap_err().site();

@@ -13,7 +13,7 @@ pub enum IndexItem {
     /// One position of a dimension. The result lacks this dimension. A negative position counts from the end.
     At(isize),
     /// The range `start:end:step` of a dimension, as in Python, with a positive step.
-    Slice(Option<isize>, Option<isize>, isize),
+    Slice(Span),
     /// A new dimension of size 1. Python: `None`.
     NewAxis,
     /// All dimensions that the other items do not index, possibly none. Written `...` in Python and in
@@ -26,8 +26,8 @@ pub enum IndexItem {
 }
 
 impl From<Span> for IndexItem {
-    fn from(Span { start, end, step }: Span) -> Self {
-        IndexItem::Slice(start, end, step)
+    fn from(range: Span) -> Self {
+        IndexItem::Slice(range)
     }
 }
 

@@ -73,12 +73,8 @@ mod tests {
     #[test]
     fn views_are_views() {
         let x = cube();
-        let view = x.index(&[
-            IndexItem::from(-1),
-            IndexItem::NewAxis,
-            IndexItem::Ellipsis,
-            IndexItem::Slice(Some(1), Some(-1), 1),
-        ]);
+        let middle = IndexItem::Slice((Some(1), Some(-1), 1).into());
+        let view = x.index(&[IndexItem::from(-1), IndexItem::NewAxis, IndexItem::Ellipsis, middle]);
         assert_eq!(view.shape(), &[1, 3, 2]);
         assert_eq!(view.to_vec(), [101, 102, 111, 112, 121, 122]);
         assert!(view.shares_storage(&x));

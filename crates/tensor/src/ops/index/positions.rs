@@ -22,7 +22,7 @@ pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Resu
 }
 
 /// Returns `0, 1, …, len - 1` along dimension `axis` of a tensor of rank `rank`. The other dimensions have size 1.
-pub(crate) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Tensor<i64>, Error> {
+pub(crate) fn arange_along(len: usize, axis: usize, rank: usize, at: Site) -> Result<Tensor<i64>, Error> {
     all_positions(&Shape::ones(rank).with_size(axis, len), at)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn gathered_positions(
 pub(crate) fn slice_positions(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
     let rank = from.rank();
     let index = Tensor::try_from_vec(index.to_vec(), Shape::ones(rank).with_size(axis, index.len()))?;
-    let own = |other: usize| if other == axis { Ok(index.clone()) } else { line(from[other], other, rank, at) };
+    let own = |other: usize| if other == axis { Ok(index.clone()) } else { arange_along(from[other], other, rank, at) };
     row_major(from, &(0..rank).map(own).collect::<Result<Vec<_>, _>>()?, at)
 }
 

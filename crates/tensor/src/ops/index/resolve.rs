@@ -2,12 +2,12 @@
 //! positions.
 
 use crate::ops::index::item::IndexItem;
-use crate::ops::index::positions::{line, positions_in, row_major, unravel, wrap};
+use crate::ops::index::positions::{arange_along, positions_in, row_major, unravel, wrap};
 use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::{slice, squeeze, unsqueeze};
 use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
-use crate::{Error, Shape, Site, Tensor, View, ensure};
+use crate::{Error, Shape, Site, Span, Tensor, View, ensure};
 
 /// Index tensors, each with the dimension that it indexes, in the order of the dimensions.
 pub(crate) type IndexTensors = Vec<(usize, Tensor<i64>)>;
@@ -28,7 +28,7 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
             IndexItem::Positions(position) if position.rank() == 0 => {
                 view = select(&view, axis, position.try_item()? as isize, at)?;
             }
-            &IndexItem::Slice(start, end, step) => {
+            &IndexItem::Slice(Span { start, end, step }) => {
                 ensure!(step > 0, at, "step must be greater than zero");
                 let size = view.shape()[axis];
                 match slice(axis, size, start, end, step) {
@@ -136,7 +136,7 @@ fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i6
             }
             None => {
                 let position = if whole < lead { whole } else { whole + common.rank() };
-                terms.push(line(shape[axis], position, rank, at)?);
+                terms.push(arange_along(shape[axis], position, rank, at)?);
                 whole += 1;
             }
         }

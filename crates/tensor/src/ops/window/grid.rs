@@ -75,8 +75,8 @@ pub trait GridSampling: TensorLike<Elem: Float> {
         let (x, y) = (place(0)?, place(1)?);
         match mode {
             GridMode::Nearest => {
-                let column = Line::new(&x.apply_unary(Unary::Round, at)?, shape[3], 0, at)?;
-                let row = Line::new(&y.apply_unary(Unary::Round, at)?, shape[2], 0, at)?;
+                let column = PixelIndices::new(&x.apply_unary(Unary::Round, at)?, shape[3], 0, at)?;
+                let row = PixelIndices::new(&y.apply_unary(Unary::Round, at)?, shape[2], 0, at)?;
                 pixels(self, &row, &column, at)
             }
             GridMode::Bilinear => bilinear(self, &x, &y, at),
@@ -161,14 +161,14 @@ fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site)
 }
 
 /// The pixels that the samples read along one dimension, one per sample.
-struct Line {
+struct PixelIndices {
     /// The index of each pixel. A position outside of the image becomes the first or the last pixel.
     index: Tensor<i64>,
     /// True if the position is inside of the image. A position outside is then replaced by the first or the last pixel.
     inside: Tensor<bool>,
 }
 
-impl Line {
+impl PixelIndices {
     /// Returns the pixels at the positions `places` plus `step`. The positions are whole numbers. The dimension has `size` pixels.
     fn new<A: TensorLike<Elem: Float>>(places: &A, size: usize, step: i64, at: Site) -> Result<Self, A::Error> {
         let places = places.to_tensor(at)?;
@@ -185,12 +185,12 @@ impl Line {
                 *out = (0.0..=last).contains(&moved(place));
             }
         })?;
-        Ok(Line { index, inside })
+        Ok(PixelIndices { index, inside })
     }
 }
 
 /// Returns the pixels `[n, c, a, b]` at rows and columns `[n, 1, a, b]`, and 0 outside of the images.
-fn pixels<A: TensorLike<Elem: Float>>(image: &A, row: &Line, column: &Line, at: Site) -> Result<A> {
+fn pixels<A: TensorLike<Elem: Float>>(image: &A, row: &PixelIndices, column: &PixelIndices, at: Site) -> Result<A> {
     let shape = image.shape();
     let target: Shape = [shape[0], shape[1], row.index.shape()[2], row.index.shape()[3]].into();
     let plane = row.index.times(shape[3] as i64, at)?.plus(&column.index, at)?;
@@ -210,9 +210,9 @@ fn bilinear<A: TensorLike<Elem: Float>>(image: &A, x: &A, y: &A, at: Site) -> Re
     let rows = [(rest(&bottom)?, 0), (bottom, 1)];
     let mut total: Option<A> = None;
     for (height, down) in &rows {
-        let row = Line::new(&top, shape[2], *down, at)?;
+        let row = PixelIndices::new(&top, shape[2], *down, at)?;
         for (width, along) in &columns {
-            let column = Line::new(&left, shape[3], *along, at)?;
+            let column = PixelIndices::new(&left, shape[3], *along, at)?;
             let term = pixels(image, &row, &column, at)?.times(&height.times(width, at)?, at)?;
             total = Some(match total {
                 None => term,
