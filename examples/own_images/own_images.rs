@@ -60,15 +60,13 @@ fn network(classes: usize, generator: &mut Generator) -> Sequential {
         if from > 3 {
             layers = layers.add(MaxPool2d::new(2)); // It halves the height and the width.
         }
-        for channels in [from, to] {
-            layers = layers
-                .add(Conv2d::builder(channels, to, 3).padding(1).bias(false).build(generator))
-                .add(BatchNorm2d::new(to))
-                .add(ReLU);
-        }
+        layers = layers
+            .add(Conv2d::builder(from, to, 3).padding(1).bias(false).build(generator))
+            .add(BatchNorm2d::new(to))
+            .add(ReLU);
     }
     layers // [n, 64, 8, 8]
-        // The maximum of each channel over the image: neither the place nor the surroundings of an object matter.
+        // The maximum of each channel over the image: the place of an object does not matter. A mean would add up its surroundings too.
         .add(AdaptiveMaxPool2d::new(1)) // [n, 64, 1, 1]
         .add(Flatten::default())
         .add(Dropout::new(0.2))
